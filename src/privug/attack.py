@@ -1,0 +1,279 @@
+"""The five steps together: an Attack asks the question, a Result holds the answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, QuestionError
+from privug.inference import engines
+from privug.inference.belief import Belief
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.joint import Joint
+from privug.inference.question import Case, Question
+from privug.inference.sampling import Run, generator
+from privug.model.batch import Batch
+from privug.model.node import Array, Kind
+from privug.model.plan import Plan
+from privug.model.structure import flatten
+from privug.model.variable import RandomVariable, as_node
+from privug.observation.observations import Observation, as_observation
+from privug.prior.family import describe
+from privug.program.lifting import Lifting
+from privug.report.summary import Comparison, Summary, change_sentence
+from privug.report.text import as_html_fragment, as_html_page, as_text
+from privug.report.text import side_by_side as beside
+
+FEWEST_PRIOR_SAMPLES = 10_000
+MOST_LISTED_VALUES = 6
+
+
+class Attack:
+    """A program, what an attacker knows about its inputs, and the secret they are after.
+
+    `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
+    function of the inputs, the name of an input, or a list of names. `observe` is what the attacker sees,
+    unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the
+    report. `on_error="exclude"` leaves out, and counts, inputs on which the program raises.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
+    ...                    prior={"x": pv.DiscreteUniform(0, 10), "y": pv.DiscreteUniform(0, 10)})
+    >>> result = attack.run(observe=pv.equals(20), samples=1000, seed=1)
+    >>> result.posterior.distribution()[10].value
+    1.0
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any],
+        prior: Mapping[str, Any],
+        secret: Any,
+        *,
+        observe: Any = None,
+        questions: Mapping[str, Callable[[Any], Any]] | None = None,
+        name: str = "",
+        on_error: str = "raise",
+    ) -> None:
+        if on_error not in ("raise", "exclude"):
+            raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {on_error!r}")
+        if questions is not None and not all(callable(predicate) for predicate in questions.values()):
+            raise QuestionError("questions must map claims in words to predicates on the secret")
+        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude")
+        self.observe = None if observe is None else as_observation(observe)
+        self.questions = dict(questions or {})
+        self.name = name or str(getattr(program, "__name__", "program"))
+
+    @property
+    def lifting(self) -> Lifting:
+        """How the program was lifted; for a table of random size, at a typical size."""
+        return self._typical_case().lifting
+
+    def _typical_case(self) -> Case:
+        sizes = self.question.size_nodes
+        if not sizes:
+            return self.question.case()
+        drawn = Plan(sizes).run(101, generator(0, 0))
+        return self.question.case(tuple(int(np.sort(array)[50]) for array in drawn))
+
+    def run(
+        self,
+        observe: Any = None,
+        *,
+        engine: str = "auto",
+        samples: int = 10_000,
+        seed: int = 0,
+        budget: int | None = None,
+    ) -> "Result":
+        """Condition the prior on what the attacker sees.
+
+        `samples` is how many samples of the posterior are wanted; `budget` is how many draws from the
+        prior may be spent on them. The same seed gives the same result on any number of workers.
+        """
+        for label, number, least in (("samples", samples, 1), ("seed", seed, 0), ("budget", budget, 1)):
+            if number is None and label == "budget":
+                continue
+            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+                raise ArgumentError(f"{label} must be a whole number, {least} or more, not {number!r}")
+        observation = self.observe if observe is None else as_observation(observe)
+        name, serve = engines.choose(engine)
+        options = {"samples": int(samples), "seed": int(seed), "budget": budget}
+        return Result(self, observation, name, serve, options)
+
+    def __repr__(self) -> str:
+        return f"<Attack {self.name!r} on {', '.join(self.question.prior)}>"
+
+
+class Result:
+    """What an attacker believes before and after the observation."""
+
+    def __init__(
+        self,
+        attack: Attack,
+        observation: Observation | None,
+        engine: str,
+        serve: engines.Engine,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.attack = attack
+        self.observation = observation
+        self.engine = engine
+        self._serve = serve
+        self._options = dict(options)
+        self._run = serve(attack.question, observation, **self._options)
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """How the run went."""
+        return self._run.diagnostics
+
+    @cached_property
+    def posterior(self) -> Belief:
+        """What the attacker believes about the secret after the observation."""
+        return _belief(self._run, 0, self._spread("secret"))
+
+    @cached_property
+    def joint(self) -> Joint:
+        """Secret and output together, before the observation."""
+        run = self._run
+        if self.observation is not None:
+            samples = max(self._options["samples"], FEWEST_PRIOR_SAMPLES)
+            # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
+            options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
+            run = self._serve(self.attack.question, None, **options)
+        return Joint(_belief(run, 0, self._spread("secret")), _belief(run, 1, self._spread("output")))
+
+    @property
+    def prior(self) -> Belief:
+        """What the attacker believes about the secret before the observation."""
+        return self.joint.secret
+
+    @property
+    def prediction(self) -> Belief:
+        """What the attacker believes about the output before the observation."""
+        return self.joint.output
+
+    def belief(self, query: Callable[..., Any]) -> Belief:
+        """Return the posterior belief about any function of the inputs and of `output`."""
+        if not callable(query):
+            raise ArgumentError(f"belief: a function of the inputs is needed, not {query!r}")
+        return _belief(self._serve(self.attack.question, self.observation, **self._options, extra=query), 2, None)
+
+    def _spread(self, which: str) -> Kind | None:
+        if self.attack.question.size_nodes:
+            return None
+        leaves = flatten(getattr(self.attack.question.case(), which))[1]
+        kinds = {as_node(leaf).kind for leaf in leaves if isinstance(leaf, RandomVariable)}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    def summary(self) -> Summary:
+        """Return what a report says about this result."""
+        comparisons = _comparisons(self.prior, self.posterior)
+        sentences = []
+        for claim, predicate in self.attack.questions.items():
+            before, after = self.prior.probability(predicate), self.posterior.probability(predicate)
+            comparisons.append(Comparison(f"P({claim})", before.number(), after.number()))
+            sentences.append(change_sentence(claim, before, after))
+        return Summary(f"Privug: {self.attack.name}", self._facts(), comparisons, sentences)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        run = self.diagnostics
+        seen = (
+            str(self.observation)
+            if self.observation is not None
+            else "nothing yet: these are the attacker's predictions"
+        )
+        facts = [("attacker knows", self._known()), ("attacker sees", seen)]
+        facts.append(("program", f"{self.attack.lifting.tier}; engine '{self.engine}'"))
+        drawn = f"{run.accepted:,} samples kept of {run.draws:,} draws"
+        if self._run.log_weights is not None:
+            drawn += f", worth {run.effective_samples:,.0f} equally weighted ones"
+        facts.append(("computed from", drawn))
+        if self.observation is not None:
+            facts.append(("P(observation)" if not run.evidence.unit else "density there", run.evidence.number()))
+        if run.excluded:
+            facts.append(("excluded", f"{run.excluded:,} inputs on which the program failed"))
+        facts.extend(("note", remark) for remark in run.remarks)
+        return facts
+
+    def _known(self) -> str:
+        case = self.attack._typical_case()
+        leaf = flatten(case.secret)[1]
+        secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
+        sizes = [
+            f"{name}: {len(value)} rows" if isinstance(value, list) else name for name, value in case.inputs.items()
+        ]
+        tables = self.attack.question.random_tables
+        shown = [f"{name}: a random number of rows" if name in tables else text
+                 for name, text in zip(case.inputs, sizes, strict=True)]  # fmt: skip
+        return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report to a file: HTML if the name ends in .html, else text."""
+        target = Path(path)
+        page = as_html_page(self.summary()) if target.suffix in (".html", ".htm") else f"{self}\n"
+        target.write_text(page, encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        return as_text(self.summary())
+
+    def _repr_html_(self) -> str:
+        return as_html_fragment(self.summary())
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {self.diagnostics.accepted} samples>"
+
+
+def _belief(run: Run, position: int, spread: Kind | None) -> Belief:
+    return Belief(run.quantities[position], _normalised(run.log_weights), spread=spread)
+
+
+def _normalised(log_weights: Array | None) -> Array | None:
+    if log_weights is None:
+        return None
+    weights = np.exp(log_weights - log_weights.max())
+    normalised: Array = weights / weights.sum()
+    return normalised
+
+
+def _comparisons(before: Belief, after: Belief) -> list[Comparison]:
+    if before.batch.numbers() is not None and after.batch.numbers() is not None:
+        lines = [
+            Comparison("mean", before.mean().number(), after.mean().number()),
+            Comparison("standard deviation", before.std().number(), after.std().number()),
+        ]
+        ranges = [belief.interval(0.9) for belief in (before, after)]
+        texts = [f"{float(low):.4g} to {float(high):.4g}" for low, high in ranges]
+        lines.append(Comparison("90 % of belief lies in", *texts))
+        if before.kind is not Kind.DISCRETE:
+            return lines
+    else:
+        lines = []
+    return lines + _value_comparisons(before, after)
+
+
+def _value_comparisons(before: Belief, after: Belief) -> list[Comparison]:
+    """Compare the probabilities of the likeliest values."""
+    if max(len(_distinct(before.batch)), len(_distinct(after.batch))) > 100:
+        return []
+    prior, posterior = before.distribution(), after.distribution()
+    missing_before = before.probability(lambda value: False)
+    missing_after = after.probability(lambda value: False)
+    lines = []
+    for value in list(dict.fromkeys([*posterior, *prior]))[:MOST_LISTED_VALUES]:
+        old, new = prior.get(value, missing_before), posterior.get(value, missing_after)
+        lines.append(Comparison(f"P({value!r})", old.number(), new.number()))
+    return lines
+
+
+def _distinct(batch: Batch) -> list[Any]:
+    return batch.factorized()[1]
+
+
+def side_by_side(title: str, results: Sequence[Result]) -> str:
+    """Return the reports of several results next to each other, as text."""
+    return beside(title, [replace(result.summary(), title=result.attack.name) for result in results])

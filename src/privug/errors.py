@@ -1,0 +1,64 @@
+"""Everything Privug raises on purpose.
+
+PrivugError
+  x ArgumentError            an argument has the wrong type, shape or value
+    - PriorError             a distribution or a table is described wrongly
+    - QuestionError          the prior or the secret does not fit the program
+    - ObservationError       the observation does not fit the output
+  x ProgramError             the program under analysis failed on some input
+  x Untraceable              a program asked a random variable for one plain value
+  x InferenceError           no trustworthy answer came out
+    - ImpossibleObservation  the observation has probability zero, or no draw ever matched it
+    - TooFewSamples          too few effective samples to say anything
+    - UnsuitableEngine       the engine asked for cannot serve this question
+
+LiftingWarning (a warning): the traced program differed from plain calls and moved down a tier.
+"""
+
+
+class PrivugError(Exception):
+    """The root of all errors that Privug raises on purpose."""
+
+
+class ArgumentError(PrivugError, ValueError):
+    """An argument has the wrong type, shape or value."""
+
+
+class PriorError(ArgumentError):
+    """A distribution or a table is described wrongly."""
+
+
+class QuestionError(ArgumentError):
+    """The prior or the secret does not fit the program."""
+
+
+class ObservationError(ArgumentError):
+    """The observation does not fit the output."""
+
+
+class ProgramError(PrivugError):
+    """The program under analysis failed on some input."""
+
+
+class Untraceable(PrivugError, TypeError):
+    """A program asked a random variable for one plain value, for example in an `if`."""
+
+
+class InferenceError(PrivugError):
+    """No trustworthy answer came out."""
+
+
+class ImpossibleObservation(InferenceError):
+    """The observation has probability zero, or no draw ever matched it."""
+
+
+class TooFewSamples(InferenceError):
+    """Too few effective samples came out to say anything."""
+
+
+class UnsuitableEngine(InferenceError):
+    """The engine asked for cannot serve this question."""
+
+
+class LiftingWarning(UserWarning):
+    """The traced program differed from plain calls and was moved down a tier."""

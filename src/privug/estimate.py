@@ -1,0 +1,97 @@
+"""Estimate: a number that knows its interval, its unit and how it was obtained."""
+
+import math
+from dataclasses import dataclass, replace
+
+from privug.errors import ArgumentError
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the interval that covers the truth with the stated confidence.
+
+    It converts to a float, and `truth in estimate` says whether the interval covers a value.
+
+    >>> print(Estimate(0.2, 0.2, 0.2, unit="bit", exact=True))
+    0.2 bit (exact)
+    >>> print(Estimate(0.2034, 0.1972, 0.2096, unit="bit", method="KSG k=3, n=10000"))
+    0.203 ± 0.006 bit (KSG k=3, n=10000)
+    >>> print(Estimate(0.0, 0.0, 0.00037, method="n=10000"))
+    0, at most 0.0004 (n=10000)
+    >>> 0.2 in Estimate(0.2034, 0.1972, 0.2096)
+    True
+    """
+
+    value: float
+    low: float
+    high: float
+    unit: str = ""
+    method: str = ""
+    exact: bool = False
+    confidence: float = CONFIDENCE
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ArgumentError(f"an estimate needs low <= value <= high, not {self.low}, {self.value}, {self.high}")
+
+    @classmethod
+    def exactly(cls, value: float, unit: str = "", method: str = "") -> "Estimate":
+        """Return an estimate without error."""
+        return cls(value, value, value, unit, method, exact=True)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __contains__(self, truth: float) -> bool:
+        return self.low <= truth <= self.high
+
+    def widened(self, factor: float) -> "Estimate":
+        """Return the same estimate with its interval stretched around the value."""
+        low = self.value - factor * (self.value - self.low)
+        high = self.value + factor * (self.high - self.value)
+        return replace(self, low=low, high=high)
+
+    def number(self) -> str:
+        """Return the value and its interval without unit and method."""
+        below, above = self.value - self.low, self.high - self.value
+        if self.exact or (below == 0 and above == 0):
+            return _plain(self.value)
+        if not (math.isfinite(below) and math.isfinite(above)):
+            return f"{_plain(self.value)} [{_plain(self.low)}, {_plain(self.high)}]"
+        places = _places(min(width for width in (below, above) if width > 0))
+        if below == 0:
+            return f"{_fixed(self.value, places)}, at most {_fixed(self.high, places)}"
+        if above == 0:
+            return f"{_fixed(self.value, places)}, at least {_fixed(self.low, places)}"
+        if max(below, above) > 1.25 * min(below, above):
+            value, low, high = (_fixed(number, places + 1) for number in (self.value, self.low, self.high))
+            return f"{value} [{low}, {high}]"
+        return f"{_fixed(self.value, places)} ± {_fixed(max(below, above), places)}"
+
+    def __str__(self) -> str:
+        provenance = "exact" if self.exact else self.method
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.number()}{unit}" + (f" ({provenance})" if provenance else "")
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+
+def _places(width: float) -> int:
+    """Return how many decimals show one significant digit of an interval's half-width."""
+    return max(0, -math.floor(math.log10(width)))
+
+
+def _fixed(number: float, places: int) -> str:
+    if number != 0 and (abs(number) >= 1e9 or places > 9):
+        return f"{number:.4g}"
+    text = f"{number:.{places}f}"
+    return text if float(text) != 0 else "0"
+
+
+def _plain(number: float) -> str:
+    if math.isinf(number):
+        return "infinite" if number > 0 else "minus infinite"
+    return f"{number:.6g}"

@@ -1,0 +1,1 @@
+"""Step 4: what the attacker believes after the observation."""

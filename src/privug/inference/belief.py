@@ -1,0 +1,210 @@
+"""Belief: the distribution of one quantity, before or after an observation."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.estimate import CONFIDENCE, Estimate
+from privug.inference.intervals import (
+    mean_estimate,
+    proportion_estimate,
+    quantile_estimate,
+    std_estimate,
+    weighted_share,
+)
+from privug.model.batch import Batch
+from privug.model.node import Array, Kind
+from privug.program.predicates import holds
+
+MOST_LISTED = 1000
+
+
+@dataclass(frozen=True)
+class CredibleInterval:
+    """The range that holds the quantity with the given probability, with equal tails."""
+
+    low: Estimate
+    high: Estimate
+    probability: float
+
+    def __iter__(self) -> Any:
+        return iter((self.low, self.high))
+
+    def __str__(self) -> str:
+        return f"{self.probability:.0%} between {self.low.number()} and {self.high.number()}"
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The probability of each bin, the last one closed on both sides."""
+
+    edges: Array
+    probabilities: tuple[Estimate, ...]
+
+    @property
+    def densities(self) -> Array:
+        """Probability divided by the width of the bin."""
+        return np.array([float(p) for p in self.probabilities]) / np.diff(self.edges)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The distribution of one quantity: values with weights, exact or sampled.
+
+    Every answer is an `Estimate`. On samples its interval follows from the effective sample size.
+
+    >>> belief = Belief.of([1, 2, 3, 6], probabilities=[0.1, 0.2, 0.3, 0.4])
+    >>> print(belief.mean())
+    3.8 (exact)
+    >>> print(belief.probability(lambda value: value > 2))
+    0.7 (exact)
+    """
+
+    batch: Batch
+    weights: Array | None = None
+    exact: bool = False
+    label: str = ""
+    spread: Kind | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[Any], *, probabilities: Sequence[float] | None = None) -> "Belief":
+        """Make a belief of samples, or an exact one of values and their probabilities."""
+        batch = Batch.of_values(values)
+        if not len(batch):
+            raise ArgumentError("a belief needs at least one value")
+        if probabilities is None:
+            return cls(batch)
+        weights = np.asarray(probabilities, float)
+        if weights.shape != (len(batch),) or not np.all(weights >= 0) or not math.isclose(weights.sum(), 1.0):
+            raise ArgumentError("probabilities must be one for each value, not negative, and sum to one")
+        return cls(batch, weights, exact=True, spread=Kind.DISCRETE)
+
+    @property
+    def effective_samples(self) -> float:
+        """How many independent, equally weighted samples this belief is worth."""
+        if self.exact:
+            return math.inf
+        return float(len(self.batch)) if self.weights is None else 1.0 / float((self.weights**2).sum())
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Whether the quantity is discrete, continuous or mixed; from its definition, else from its samples."""
+        if self.spread is not None and self.spread is not Kind.MIXED:
+            return self.spread
+        numbers = self.batch.numbers()
+        if numbers is None or numbers.dtype.kind != "f":
+            return Kind.DISCRETE
+        ties = len(numbers) - len(np.unique(numbers))
+        if ties == 0 and len(numbers) > 1:
+            return Kind.CONTINUOUS
+        return Kind.DISCRETE if ties >= len(numbers) / 2 else Kind.MIXED
+
+    @property
+    def method(self) -> str:
+        """How the belief was obtained, in a few words."""
+        if self.exact:
+            return "exact"
+        if self.weights is None:
+            return f"{self.label}n={len(self.batch)}"
+        return f"{self.label}effective n={self.effective_samples:.0f}"
+
+    def probability(self, predicate: Callable[[Any], Any], confidence: float = CONFIDENCE) -> Estimate:
+        """Return the probability that the predicate holds, with its exact binomial interval."""
+        if not callable(predicate):
+            raise ArgumentError(f"probability: a function of the value is needed, not {predicate!r}")
+        hits = holds(predicate, self.batch)
+        return self._share(hits, confidence)
+
+    def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
+        share, samples = weighted_share(hits, self.weights)
+        if self.exact:
+            return Estimate.exactly(share)
+        return proportion_estimate(share, samples, self.method, confidence)
+
+    def mean(self, confidence: float = CONFIDENCE) -> Estimate:
+        """Return the expected value."""
+        values = self._numbers("mean")
+        if self.exact:
+            return Estimate.exactly(float(self._normalised @ values))
+        return mean_estimate(values, self.weights, self.method, confidence)
+
+    def std(self, confidence: float = CONFIDENCE) -> Estimate:
+        """Return the standard deviation."""
+        values = self._numbers("std")
+        if self.exact:
+            mean = float(self._normalised @ values)
+            return Estimate.exactly(math.sqrt(float(self._normalised @ (values - mean) ** 2)))
+        return std_estimate(values, self.weights, self.method, confidence)
+
+    def quantile(self, level: float, confidence: float = CONFIDENCE) -> Estimate:
+        """Return the smallest value that is not exceeded with the given probability."""
+        if not isinstance(level, int | float) or not 0 < level < 1:
+            raise ArgumentError(f"quantile: the level must lie between 0 and 1, not {level!r}")
+        values = self._numbers("quantile")
+        estimate = quantile_estimate(values, self.weights, level, self.method, confidence)
+        return Estimate.exactly(estimate.value) if self.exact else estimate
+
+    def median(self, confidence: float = CONFIDENCE) -> Estimate:
+        """Return the middle value."""
+        return self.quantile(0.5, confidence)
+
+    def interval(self, probability: float = 0.95) -> CredibleInterval:
+        """Return the range that holds the quantity with the given probability, with equal tails."""
+        if not isinstance(probability, int | float) or not 0 < probability < 1:
+            raise ArgumentError(f"interval: the probability must lie between 0 and 1, not {probability!r}")
+        tail = (1 - probability) / 2
+        return CredibleInterval(self.quantile(tail), self.quantile(1 - tail), probability)
+
+    def histogram(self, bins: int | Sequence[float] = 20) -> Histogram:
+        """Return the probability of each bin; `bins` is their number or their edges."""
+        values = self._numbers("histogram").astype(float)
+        if isinstance(bins, int) and bins < 1:
+            raise ArgumentError(f"histogram: bins must be a positive number, not {bins}")
+        edges = np.histogram_bin_edges(values, bins)
+        positions = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+        inside = (values >= edges[0]) & (values <= edges[-1])
+        return Histogram(edges, tuple(self._share((positions == k) & inside) for k in range(len(edges) - 1)))
+
+    def distribution(self) -> dict[Any, Estimate]:
+        """Return the probability of each value of a discrete quantity, most likely first."""
+        codes, support = self.batch.factorized()
+        if len(support) > MOST_LISTED:
+            raise ArgumentError(f"distribution: {len(support)} distinct values are too many to list; use histogram")
+        shares = {_hashable(value): self._share(codes == code) for code, value in enumerate(support)}
+        return dict(sorted(shares.items(), key=lambda item: -item[1].value))
+
+    def samples(self, n: int, seed: int = 0) -> Any:
+        """Return `n` equally weighted samples: an array of numbers, or a list of other values."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ArgumentError(f"samples: n must be a positive whole number, not {n!r}")
+        rng = np.random.default_rng(seed)
+        chosen = self.batch.take(rng.choice(len(self.batch), n, p=self.weights))
+        numbers = chosen.numbers()
+        return chosen.values() if numbers is None else numbers
+
+    @property
+    def _normalised(self) -> Array:
+        return np.full(len(self.batch), 1 / len(self.batch)) if self.weights is None else self.weights
+
+    def _numbers(self, what: str) -> Array:
+        numbers = self.batch.numbers()
+        if numbers is None:
+            raise ArgumentError(
+                f"{what} needs single numbers, but this belief is about {self.batch.values()[0]!r} and the like; "
+                "ask for distribution() or probability(), or for result.belief(lambda ...: a number)"
+            )
+        return numbers
+
+    def __repr__(self) -> str:
+        return f"<Belief: {self.kind.value}, {self.method}>"
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list | np.ndarray):
+        return tuple(_hashable(part) for part in value)
+    return tuple((key, _hashable(part)) for key, part in value.items()) if isinstance(value, dict) else value

@@ -1,0 +1,113 @@
+"""Estimates with intervals from samples, weighted or not. Weights are normalised; None means all equal."""
+
+import math
+
+import numpy as np
+import scipy
+
+from privug.estimate import CONFIDENCE, Estimate
+from privug.model.node import Array
+
+
+def proportion_estimate(share: float, samples: float, method: str, confidence: float = CONFIDENCE) -> Estimate:
+    """Return a proportion with its exact binomial interval (Clopper and Pearson, 1934).
+
+    `samples` may be an effective number, as for survey weights (Korn and Graubard, 1998). The interval
+    errs on the side of being too wide.
+    """
+    tail = (1 - confidence) / 2
+    hits, misses = share * samples, (1 - share) * samples
+    low = float(scipy.special.betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0
+    high = float(scipy.special.betaincinv(hits + 1, misses, 1 - tail)) if misses > 0 else 1.0
+    return Estimate(share, min(low, share), max(high, share), method=method, confidence=confidence)
+
+
+def weighted_share(hits: Array, weights: Array | None) -> tuple[float, float]:
+    """Return the share of hits and the number of independent samples that would know it as well."""
+    if weights is None:
+        return float(hits.mean()), float(len(hits))
+    share = min(1.0, float(weights[hits].sum()))
+    effective = 1.0 / float((weights**2).sum())
+    if not 0 < share < 1:
+        return share, effective
+    variance = float((weights[hits] ** 2).sum()) * (1 - share) ** 2 + float((weights[~hits] ** 2).sum()) * share**2
+    return share, share * (1 - share) / variance
+
+
+def mean_estimate(values: Array, weights: Array | None, method: str = "", confidence: float = CONFIDENCE) -> Estimate:
+    """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size."""
+    values = values.astype(float)
+    if _is_binary(values):
+        share, samples = weighted_share(values == 1, weights)
+        return proportion_estimate(share, samples, method, confidence)
+    mean, variance, samples = _mean_and_error(values, weights)
+    if samples <= 1:
+        return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
+    half = _student(samples - 1, confidence) * math.sqrt(variance)
+    return Estimate(mean, mean - half, mean + half, method=method, confidence=confidence)
+
+
+def std_estimate(values: Array, weights: Array | None, method: str = "", confidence: float = CONFIDENCE) -> Estimate:
+    """Return a standard deviation with an interval by the delta method on its logarithm."""
+    values = values.astype(float)
+    mean, _, samples = _mean_and_error(values, weights)
+    squares = (values - mean) ** 2
+    correction = samples / (samples - 1) if samples > 1 else 1.0
+    average, variance, _ = _mean_and_error(squares, weights)
+    deviation = math.sqrt(average * correction)
+    if samples <= 2:
+        return Estimate(deviation, 0.0, math.inf, method=method, confidence=confidence)
+    if deviation == 0:
+        return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
+    half = _student(samples - 1, confidence) * math.sqrt(variance) / (2 * average)
+    return Estimate(
+        deviation, deviation * math.exp(-half), deviation * math.exp(half), method=method, confidence=confidence
+    )
+
+
+def quantile_estimate(
+    values: Array, weights: Array | None, level: float, method: str = "", confidence: float = CONFIDENCE
+) -> Estimate:
+    """Return a quantile with its interval from order statistics: distribution-free, never too narrow in theory."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    cumulative = (np.arange(1, len(values) + 1) / len(values)) if weights is None else np.cumsum(weights[order])
+
+    def at(share: float) -> float:
+        # A share that equals a cumulative sum but for rounding belongs to that sum's value.
+        position = int(np.searchsorted(cumulative, share - 1e-12))
+        return float(ordered[min(position, len(ordered) - 1)])
+
+    value = at(level)
+    _, samples = weighted_share(values <= value, weights)
+    band = proportion_estimate(level, samples, "", confidence)
+    if band.low * samples < 1:
+        low = -math.inf if level * samples < _fewest_for_bound(confidence) else float(ordered[0])
+    else:
+        low = at(band.low)
+    high = math.inf if (1 - level) * samples < _fewest_for_bound(confidence) else at(band.high)
+    return Estimate(value, min(low, value), max(high, value), method=method, confidence=confidence)
+
+
+def _fewest_for_bound(confidence: float) -> float:
+    """Return how many samples must be expected beyond a quantile for the extreme sample to bound it."""
+    return -math.log((1 - confidence) / 2)
+
+
+def _is_binary(values: Array) -> bool:
+    return bool(np.all((values == 0) | (values == 1)))
+
+
+def _mean_and_error(values: Array, weights: Array | None) -> tuple[float, float, float]:
+    """Return the mean, the variance of that mean, and the effective sample size."""
+    if weights is None:
+        samples = len(values)
+        variance = float(values.var(ddof=1)) / samples if samples > 1 else math.inf
+        return float(values.mean()), variance, float(samples)
+    mean = float(weights @ values)
+    effective = 1.0 / float((weights**2).sum())
+    return mean, float(weights**2 @ (values - mean) ** 2), effective
+
+
+def _student(degrees: float, confidence: float) -> float:
+    return float(scipy.special.stdtrit(max(degrees, 1.0), 0.5 + confidence / 2))

@@ -1,0 +1,89 @@
+"""Joint: secret and output together. Engines produce it, measures consume it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.inference.belief import Belief
+from privug.model.batch import Batch
+from privug.model.node import Array, Kind
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The joint distribution of secret and output: weighted pairs, exact or sampled.
+
+    >>> joint = Joint.from_channel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
+    >>> print(joint.output.probability(lambda o: o == 0))
+    0.55 (exact)
+    """
+
+    secret: Belief
+    output: Belief
+
+    def __post_init__(self) -> None:
+        if len(self.secret.batch) != len(self.output.batch):
+            counts = f"{len(self.secret.batch)} and {len(self.output.batch)}"
+            raise ArgumentError(f"secrets and outputs must come in pairs, but there are {counts}")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the pairs are the whole support with its probabilities."""
+        return self.secret.exact
+
+    @property
+    def weights(self) -> Array | None:
+        """The probability of each pair; None means all equal."""
+        return self.secret.weights
+
+    @property
+    def effective_samples(self) -> float:
+        """How many independent, equally weighted pairs this joint is worth."""
+        return self.secret.effective_samples
+
+    @classmethod
+    def from_samples(cls, secrets: Sequence[Any], outputs: Sequence[Any]) -> "Joint":
+        """Make a joint of observed pairs."""
+        if not len(secrets) or len(secrets) != len(outputs):
+            counts = f"{len(secrets)} and {len(outputs)}"
+            raise ArgumentError(f"from_samples: secrets and outputs must be equally many and not empty, not {counts}")
+        return cls(Belief(Batch.of_values(secrets)), Belief(Batch.of_values(outputs)))
+
+    @classmethod
+    def from_channel(
+        cls,
+        prior: Sequence[float],
+        matrix: Any,
+        *,
+        secrets: Sequence[Any] | None = None,
+        outputs: Sequence[Any] | None = None,
+    ) -> "Joint":
+        """Make an exact joint of a prior and a channel: row s of the matrix holds P(output | secret s)."""
+        pi, channel = np.asarray(prior, float), np.asarray(matrix, float)
+        if pi.ndim != 1 or channel.ndim != 2 or len(pi) != len(channel) or not channel.size:
+            raise ArgumentError(
+                f"from_channel: a prior of n numbers needs n rows, not shapes {pi.shape} and {channel.shape}"
+            )
+        sums = np.append(channel.sum(axis=1), pi.sum())
+        if not (np.all(pi >= 0) and np.all(channel >= 0) and np.all(np.abs(sums - 1) < 1e-9)):
+            raise ArgumentError(
+                "from_channel: the prior and every row of the matrix must be probabilities that sum to one"
+            )
+        names = list(range(channel.shape[0])) if secrets is None else list(secrets)
+        labels = list(range(channel.shape[1])) if outputs is None else list(outputs)
+        if (len(names), len(labels)) != channel.shape:
+            raise ArgumentError(f"from_channel: {channel.shape} values of secret and output must be named")
+        weights = (pi[:, np.newaxis] * channel).reshape(-1)
+        rows, columns = (index.reshape(-1) for index in np.indices(channel.shape))
+        possible = weights > 0
+        pairs = weights[possible]
+        return cls(
+            Belief(Batch.of_values([names[i] for i in rows[possible]]), pairs, True, spread=Kind.DISCRETE),
+            Belief(Batch.of_values([labels[j] for j in columns[possible]]), pairs, True, spread=Kind.DISCRETE),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Joint: {self.secret.kind.value} secret, {self.output.kind.value} output, {self.secret.method}>"

@@ -1,0 +1,270 @@
+"""The sampling engine: draw from the prior, run the program, keep or weight what agrees with the observation.
+
+Rounds of draws are cut into blocks. Block k of round r draws from SeedSequence(seed, spawn_key=(r, k)), and
+block sizes depend on the model alone: the same seed gives the same samples on any number of workers.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ImpossibleObservation, ProgramError, TooFewSamples
+from privug.estimate import Estimate
+from privug.inference.case_plan import CasePlan, Kept, settled
+from privug.inference.diagnostics import Diagnostics, effective_sample_size
+from privug.inference.intervals import mean_estimate, proportion_estimate
+from privug.inference.question import Question
+from privug.model.batch import Batch
+from privug.model.execution import run_tasks
+from privug.model.node import Array, Node, ancestors
+from privug.model.operations import SampleFailure
+from privug.model.plan import Plan
+from privug.observation.observations import Observation
+from privug.program.tracing import shortened
+from privug.progress import ProgressMeter
+
+FEWEST_SAMPLES = 100
+LARGEST_ROUND = 1 << 22
+LARGEST_BUDGET = 200_000_000
+LARGEST_OPAQUE_BUDGET = 1_000_000
+DEFAULT_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
+
+
+@dataclass(frozen=True)
+class Run:
+    """Samples of secret, output and further quantities given the observation."""
+
+    quantities: tuple[Batch, ...]
+    log_weights: Array | None
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True)
+class _Task:
+    number: int
+    plan: CasePlan
+    positions: Array
+    known: Mapping[Node, Array]
+    sizes: tuple[int, ...]
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Return the random generator of one block."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+class Sampler:
+    """One run of the sampling engine."""
+
+    def __init__(
+        self,
+        question: Question,
+        observation: Observation | None,
+        *,
+        samples: int,
+        seed: int,
+        budget: int | None = None,
+        extra: Callable[..., Any] | None = None,
+    ) -> None:
+        self._question = question
+        self._observation = observation
+        self._samples = samples
+        self._seed = seed
+        self._extra = extra
+        self._plans: dict[tuple[int, ...], CasePlan] = {}
+        sizes = question.size_nodes
+        self._size_roots = [node for node in ancestors(sizes) if node.is_random]
+        self._budget = budget
+        self._kept: list[Kept] = []
+        self._draws = 0
+        self._remarks: list[str] = []
+
+    def run(self) -> Run:
+        """Draw rounds until there are enough samples or the budget is spent."""
+        started = time.perf_counter()
+        with ProgressMeter("sampling", self._samples) as meter:
+            number = 0
+            while (samples := self._next_round()) > 0:
+                try:
+                    self._kept.extend(self._round(number, samples, meter))
+                except KeyboardInterrupt:
+                    if self._worth() < FEWEST_SAMPLES:
+                        raise
+                    self._remarks.append("interrupted: the samples drawn so far were kept")
+                    break
+                self._draws += samples
+                number += 1
+        return self._result(time.perf_counter() - started)
+
+    def _plan(self, sizes: tuple[int, ...]) -> CasePlan:
+        if sizes not in self._plans:
+            case = self._question.case(sizes)
+            extra = [] if self._extra is None else [self._question.query(case, self._extra)]
+            known = self._size_roots if sizes else []
+            self._plans[sizes] = CasePlan(case, self._observation, extra, known, self._question.exclude_errors)
+        return self._plans[sizes]
+
+    def _next_round(self) -> int:
+        """Return how many draws to make next: enough for the samples still missing, as far as can be told."""
+        wanted, worth = self._samples, self._worth()
+        if self._draws == 0:
+            return min(wanted, LARGEST_ROUND, self._budget or wanted)
+        budget = self._stated_budget()
+        if worth >= wanted or self._draws >= budget:
+            return 0
+        missing = 1.1 * (wanted - worth) * self._draws / worth if worth else 8 * self._draws
+        cautious = int(min(missing, 8 * self._draws, LARGEST_ROUND))
+        return min(max(cautious, wanted), budget - self._draws)
+
+    def _stated_budget(self) -> int:
+        if self._budget is not None:
+            return self._budget
+        plan = max((p.plan for p in self._plans.values()), key=lambda p: p.random_numbers)
+        largest = LARGEST_OPAQUE_BUDGET if plan.is_opaque else LARGEST_BUDGET
+        return max(self._samples, min(largest, DEFAULT_RANDOM_NUMBERS // max(1, plan.random_numbers)))
+
+    def _worth(self) -> float:
+        return effective_sample_size(self._log_weights(), sum(len(kept.positions) for kept in self._kept))
+
+    def _log_weights(self) -> Array | None:
+        weights = [kept.log_weights for kept in self._kept if kept.log_weights is not None]
+        return np.concatenate(weights) if weights else None
+
+    def _round(self, number: int, samples: int, meter: ProgressMeter) -> list[Kept]:
+        tasks = list(self._tasks(number, samples))
+        if not tasks:
+            return []
+        opaque = any(task.plan.plan.is_opaque for task in tasks)
+        largest = max(task.plan.plan.bytes_per_sample * len(task.positions) for task in tasks)
+        kept: list[Kept] = []
+        before = sum(len(k.positions) for k in self._kept)
+
+        def work(task: _Task) -> Kept:
+            try:
+                return task.plan.run(generator(self._seed, number, task.number), task.positions, task.known)
+            except SampleFailure as failure:
+                raise self._explained(number, task, failure) from failure.cause
+
+        for done, block in enumerate(run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest)):
+            kept.append(block)
+            before += len(block.positions)
+            draws = self._draws + samples * (done + 1) // len(tasks)
+            progress = before if self._observation is not None else draws
+            meter.update(progress, f"{before:,} of {draws:,} draws kept")
+        return kept
+
+    def _tasks(self, number: int, samples: int) -> Iterator[_Task]:
+        counter = 1
+        for sizes, members, known in self._strata(number, samples):
+            plan = self._plan(sizes)
+            if plan.impossible is not None:
+                if not sizes:
+                    raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
+                continue
+            for start in range(0, len(members), plan.block):
+                chosen = slice(start, start + plan.block)
+                part = {node: array[chosen] for node, array in known.items()}
+                yield _Task(counter, plan, self._draws + members[chosen], part, sizes)
+                counter += 1
+
+    def _strata(self, number: int, samples: int) -> Iterator[tuple[tuple[int, ...], Array, dict[Node, Array]]]:
+        """Split the draws of a round by the sizes of the tables of random size."""
+        sizes = self._question.size_nodes
+        if not sizes:
+            yield (), np.arange(samples), {}
+            return
+        arrays = Plan([*sizes, *self._size_roots]).run(samples, generator(self._seed, number, 0))
+        drawn = np.stack(arrays[: len(sizes)], axis=1)
+        distinct, inverse = np.unique(drawn, axis=0, return_inverse=True)
+        order = np.argsort(inverse.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(inverse.reshape(-1)))
+        for values, members in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
+            known = zip(self._size_roots, arrays[len(sizes) :], strict=True)
+            yield tuple(values), members, {node: array[members] for node, array in known}
+
+    def _explained(self, number: int, task: _Task, failure: SampleFailure) -> ProgramError:
+        """Say on which input the program failed, by drawing the block again with the inputs kept."""
+        case = self._question.case(task.sizes)
+        known = self._size_roots if task.sizes else []
+        plan = CasePlan(case, None, [dict(case.inputs)], known, exclude=False)
+        rng = generator(self._seed, number, task.number)
+        inputs = plan.run(rng, task.positions, task.known, forgiving=True).quantities[2]
+        shown = inputs.take(np.array([failure.index % len(task.positions)])).values()[0]
+        listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
+        cause = failure.cause
+        return ProgramError(
+            f"the program failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
+            '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
+        )
+
+    def _result(self, seconds: float) -> Run:
+        total = sum(len(kept.positions) for kept in self._kept)
+        excluded = sum(kept.excluded for kept in self._kept)
+        if total == 0:
+            raise self._nothing_accepted(excluded)
+        quantities = [Batch.concatenate([k.quantities[i] for k in self._kept]) for i in range(self._width())]
+        positions = np.concatenate([kept.positions for kept in self._kept])
+        log_weights = self._log_weights()
+        order = np.argsort(positions, kind="stable")
+        draws = self._draws
+        evidence = self._evidence(log_weights, total)
+        if log_weights is None and total > self._samples:
+            order = order[: self._samples]
+            draws = int(positions[order[-1]]) + 1
+            evidence = proportion_estimate((len(order) - 1) / (draws - 1), draws - 1, f"n={draws - 1}")
+        if self._observation is None:
+            evidence = Estimate.exactly(1.0)
+        quantities = [settled(batch.take(order)) for batch in quantities]
+        weights = log_weights[order] if log_weights is not None else None
+        worth = effective_sample_size(weights, len(order))
+        diagnostics = Diagnostics(
+            draws, len(order), worth, evidence, self._stated_budget(), excluded, seconds, tuple(self._remarks)
+        )
+        if worth < FEWEST_SAMPLES and worth < self._samples:
+            raise self._too_few(diagnostics)
+        if worth < self._samples:
+            remark = f"the budget of {diagnostics.budget:,} draws gave {worth:,.0f} of the {self._samples:,} samples asked for"
+            diagnostics = _with_remark(diagnostics, remark)
+        return Run(tuple(quantities), weights, diagnostics)
+
+    def _width(self) -> int:
+        return len(self._kept[0].quantities)
+
+    def _evidence(self, log_weights: Array | None, total: int) -> Estimate:
+        if log_weights is None:
+            return proportion_estimate(total / self._draws, self._draws, f"n={self._draws}")
+        largest = float(log_weights.max())
+        weights = np.zeros(self._draws)
+        weights[: len(log_weights)] = np.exp(log_weights - largest)
+        scaled = mean_estimate(weights, None)
+        scale = float(np.exp(largest))
+        return Estimate(
+            scaled.value * scale, max(0.0, scaled.low) * scale, scaled.high * scale, "density", f"n={self._draws}"
+        )
+
+    def _nothing_accepted(self, excluded: int) -> ImpossibleObservation | ProgramError:
+        if excluded and excluded >= self._draws:
+            return ProgramError("the program failed on every input drawn from the prior")
+        bound = proportion_estimate(0.0, self._draws, "").high
+        reasons = {plan.impossible for plan in self._plans.values() if plan.impossible is not None}
+        hint = f" ({reasons.pop()})" if len(reasons) == 1 else ""
+        return ImpossibleObservation(
+            f"none of {self._draws:,} draws from the prior agrees with the observation ({self._observation}): its "
+            f"probability is below {bound:.2g} if it is possible at all{hint}. Check the value, widen the observation "
+            "(a larger within=), or raise budget="
+        )
+
+    def _too_few(self, diagnostics: Diagnostics) -> TooFewSamples:
+        return TooFewSamples(
+            f"only {diagnostics.effective_samples:.0f} effective samples came out of {diagnostics.draws:,} draws "
+            f"(acceptance rate {diagnostics.acceptance_rate:.2g}), too few to trust; raise budget= (now "
+            f"{diagnostics.budget:,} draws), or widen the observation (a larger within= or sd=)"
+        )
+
+
+def draw(question: Question, observation: Observation | None, **options: Any) -> Run:
+    """Run the sampling engine."""
+    return Sampler(question, observation, **options).run()

@@ -1,0 +1,124 @@
+"""Many values of one quantity, column by column."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.model.categories import encode
+from privug.model.node import Array
+from privug.model.structure import LEAF, Structure, flatten
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The values of one leaf: numbers, codes into `levels`, or Python objects."""
+
+    array: Array
+    levels: tuple[Any, ...] | None = None
+
+    def decoded(self) -> list[Any]:
+        """Return plain Python values, one for each sample."""
+        if self.levels is not None:
+            labels = np.empty(len(self.levels), object)
+            labels[:] = self.levels
+            decoded = labels[self.array]
+            return decoded.tolist() if decoded.ndim == 1 else list(decoded)
+        return self.array.tolist() if self.array.ndim == 1 else list(self.array)
+
+    def take(self, which: Array) -> "Column":
+        """Return the chosen values."""
+        return Column(self.array[which], self.levels)
+
+    def codes(self) -> Array:
+        """Return whole numbers that are equal where the values are equal."""
+        if self.array.ndim > 1:
+            return np.unique(self.array.reshape(len(self.array), -1), axis=0, return_inverse=True)[1].reshape(-1)
+        if self.array.dtype == object:
+            seen: dict[Any, int] = {}
+            return np.fromiter(
+                (seen.setdefault(_hashable(value), len(seen)) for value in self.array), np.int64, len(self.array)
+            )
+        if self.levels is not None:
+            return self.array.astype(np.int64)
+        return np.unique(self.array, return_inverse=True)[1].reshape(-1)
+
+
+def _hashable(value: Any) -> Any:
+    """Return a dictionary key that is equal for equal values, whatever containers they are made of."""
+    structure, leaves = flatten(value)
+    plain = tuple(leaf.tobytes() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)
+    return (structure, plain) if structure is not LEAF else plain[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Many values of one possibly nested quantity."""
+
+    structure: Structure
+    columns: tuple[Column, ...]
+    samples: int
+
+    def __len__(self) -> int:
+        return self.samples
+
+    @staticmethod
+    def of_values(values: Sequence[Any] | Array) -> "Batch":
+        """Make a batch of plain Python values: numbers if they all are, categories if they are all hashable."""
+        if isinstance(values, np.ndarray) and values.dtype.kind in "bif" and values.ndim >= 1:
+            return Batch(LEAF, (Column(values),), len(values))
+        listed = list(values)
+        try:
+            array, levels = encode(listed)
+        except ArgumentError:
+            array, levels = np.empty(len(listed), object), None
+            array[:] = listed
+        return Batch(LEAF, (Column(array, levels),), len(listed))
+
+    def take(self, which: Array) -> "Batch":
+        """Return the chosen samples, by positions or by a mask."""
+        samples = int(which.sum()) if which.dtype == bool else len(which)
+        return Batch(self.structure, tuple(column.take(which) for column in self.columns), samples)
+
+    def values(self) -> list[Any]:
+        """Return the plain Python values."""
+        return self.structure.build_many((column.decoded() for column in self.columns), self.samples)
+
+    def numbers(self) -> Array | None:
+        """Return the values as one array of numbers, or None if they are not single numbers."""
+        if self.structure is not LEAF or self.columns[0].levels is not None:
+            return None
+        array = self.columns[0].array
+        return array if array.ndim == 1 and array.dtype.kind in "bif" else None
+
+    def factorized(self) -> tuple[Array, list[Any]]:
+        """Return a code for each sample and the distinct values the codes stand for, in ascending order if ordered."""
+        codes = np.zeros(self.samples, np.int64)
+        for column in self.columns:
+            inner = column.codes()
+            codes = np.unique(codes * (int(inner.max(initial=0)) + 1) + inner, return_inverse=True)[1].reshape(-1)
+        first = np.unique(codes, return_index=True)[1]
+        return codes, self.take(first).values()
+
+    @staticmethod
+    def concatenate(batches: Sequence["Batch"]) -> "Batch":
+        """Join batches of one quantity end to end."""
+        first = batches[0]
+        if len(batches) == 1:
+            return first
+        if any(not _same_layout(first, other) for other in batches):
+            return Batch.of_values([value for batch in batches for value in batch.values()])
+        columns = tuple(
+            Column(np.concatenate([batch.columns[position].array for batch in batches]), column.levels)
+            for position, column in enumerate(first.columns)
+        )
+        return Batch(first.structure, columns, sum(len(batch) for batch in batches))
+
+
+def _same_layout(left: Batch, right: Batch) -> bool:
+    return left.structure == right.structure and all(
+        a.levels == b.levels and a.array.shape[1:] == b.array.shape[1:] and (a.array.dtype == b.array.dtype)
+        for a, b in zip(left.columns, right.columns, strict=True)
+    )

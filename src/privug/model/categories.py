@@ -1,0 +1,106 @@
+"""Categories: quantities whose values are strings, enums, tuples or anything else hashable.
+
+A batch of a category holds codes into its levels; functions of it are tables over the levels.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node
+from privug.model.operations import Elementwise, constant, elementwise, lookup
+
+PAIR_TABLE_LIMIT = 1_000_000
+
+
+def encode(values: Sequence[Any]) -> tuple[Array, tuple[Any, ...] | None]:
+    """Turn plain values into an array of numbers, or into codes and the levels they stand for."""
+    numbers = _as_numbers(values)
+    if numbers is not None:
+        return numbers, None
+    codes: dict[Any, int] = {}
+    try:
+        array = np.fromiter((codes.setdefault(_key(value), len(codes)) for value in values), CODE_DTYPE, len(values))
+    except TypeError as error:
+        raise ArgumentError(f"values must be numbers, strings, enums or tuples: {error}") from None
+    return array, tuple(value for _, value in codes)
+
+
+def _key(value: Any) -> tuple[type, Any]:
+    """Keep 1, True and 1.0 apart inside a category, where they would otherwise be one dictionary key."""
+    return (type(value), value)
+
+
+def _as_numbers(values: Sequence[Any]) -> Array | None:
+    if not all(isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating) for value in values):
+        return None
+    are_bools = [isinstance(value, bool | np.bool_) for value in values]
+    if any(are_bools) and not all(are_bools):
+        return None
+    array = np.asarray(values)
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind in "iu" and array.dtype.itemsize <= 8 and array.dtype != np.uint64:
+        return array.astype(np.int64)
+    return array.astype(np.float64) if array.dtype.kind == "f" else None
+
+
+def constant_category(value: Any) -> Node:
+    """Make the node of one fixed value that is not a number."""
+    return Node(ConstantValue(np.zeros(1, CODE_DTYPE)), (), (), CODE_DTYPE, (value,), Kind.DISCRETE)
+
+
+def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
+    """Apply a plain function to a category by applying it to each level."""
+    assert node.levels is not None
+    table, levels = encode([function(level) for level in node.levels])
+    return lookup(node, table, levels)
+
+
+def recode(node: Node, levels: tuple[Any, ...]) -> Node:
+    """Express a category in other levels that include its own."""
+    if node.levels == levels:
+        return node
+    positions = {_key(level): code for code, level in enumerate(levels)}
+    table = np.array([positions[_key(level)] for level in node.levels or ()], CODE_DTYPE)
+    return lookup(node, table, levels)
+
+
+def common_levels(nodes: Iterable[Node]) -> tuple[Any, ...]:
+    """Return the union of the levels, in the order in which they appear."""
+    return tuple(value for _, value in dict.fromkeys(_key(level) for node in nodes for level in node.levels or ()))
+
+
+def unify(nodes: Sequence[Node]) -> list[Node]:
+    """Bring nodes that may be chosen between to common levels; leave numbers alone."""
+    if all(node.levels is None for node in nodes):
+        return list(nodes)
+    if any(node.levels is None for node in nodes):
+        nodes = [node if node.levels is not None else _number_as_category(node) for node in nodes]
+    levels = common_levels(nodes)
+    return [recode(node, levels) for node in nodes]
+
+
+def _number_as_category(node: Node) -> Node:
+    if isinstance(node.operation, ConstantValue) and node.shape == ():
+        return constant_category(node.operation.array[0].item())
+    raise ArgumentError("a random number and a random string cannot be alternatives of one quantity")
+
+
+def compare_equal(left: Node, right: Node) -> Node:
+    """Make the node of `left == right` for two categories."""
+    left, right = unify([left, right])
+    return elementwise(Elementwise("equal", np.equal), [left, right])
+
+
+def map_pairs(left: Node, right: Node, function: Callable[[Any, Any], Any]) -> Node:
+    """Apply a plain function of two categories by applying it to each pair of levels."""
+    assert left.levels is not None
+    assert right.levels is not None
+    if len(left.levels) * len(right.levels) > PAIR_TABLE_LIMIT:
+        raise ArgumentError("these two categories have too many pairs of values to tabulate")
+    table, levels = encode([function(a, b) for a in left.levels for b in right.levels])
+    width = elementwise(Elementwise("multiply", np.multiply), [left, constant(len(right.levels))])
+    return lookup(elementwise(Elementwise("add", np.add), [width, right]), table, levels)

@@ -1,0 +1,141 @@
+"""Nodes of the model graph: what a random quantity is computed from, and what its values look like."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+CODE_DTYPE = np.dtype(np.int32)
+
+
+class Kind(Enum):
+    """How probability is spread over a quantity's values."""
+
+    DISCRETE = "discrete"
+    CONTINUOUS = "continuous"
+    MIXED = "mixed"  # both, or not known before the values are seen
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What evaluation hands to an operation: how many samples, and where randomness comes from."""
+
+    samples: int
+    rng: np.random.Generator
+
+
+class Operation(ABC):
+    """How a node's values follow from its parents' values, on a whole batch at once.
+
+    Arrays carry the sample axis first. A length of one there means "the same for every sample".
+    """
+
+    fresh: ClassVar[bool] = True
+    """Whether `evaluate` returns an array of its own, not a view of an argument."""
+
+    random: ClassVar[bool] = False
+    """Whether `evaluate` draws random numbers."""
+
+    opaque: ClassVar[bool] = False
+    """Whether `evaluate` calls plain Python code for each sample."""
+
+    @abstractmethod
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        """Compute this operation on a batch."""
+
+    def kind(self, parents: Sequence["Node"]) -> Kind:
+        """Say how probability is spread over the results: discrete if nothing continuous went in."""
+        return Kind.DISCRETE if all(p.kind is Kind.DISCRETE for p in parents) else Kind.MIXED
+
+
+class Node:
+    """A random quantity: an operation on parent nodes.
+
+    `levels` names the values of a category, whose batches hold codes into it.
+    """
+
+    __slots__ = ("dtype", "kind", "levels", "operation", "parents", "shape")
+
+    def __init__(
+        self,
+        operation: Operation,
+        parents: tuple["Node", ...],
+        shape: Shape,
+        dtype: np.dtype[Any],
+        levels: tuple[Any, ...] | None = None,
+        kind: Kind | None = None,
+    ) -> None:
+        self.operation = operation
+        self.parents = parents
+        self.shape = shape
+        self.dtype = dtype
+        self.levels = levels
+        if kind is None:
+            kind = Kind.DISCRETE if levels is not None or dtype.kind in "bi" else operation.kind(parents)
+        self.kind = kind
+
+    @property
+    def is_random(self) -> bool:
+        """Whether this node itself draws random numbers."""
+        return self.operation.random
+
+    def __repr__(self) -> str:
+        return f"<{type(self.operation).__name__} node, shape {self.shape}, {self.dtype}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantValue(Operation):
+    """A value that is the same in every sample."""
+
+    array: Array
+
+    fresh = False
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return self.array
+
+
+def ancestors(targets: Iterable[Node]) -> list[Node]:
+    """Return the targets and all they depend on, parents before children, each once.
+
+    The order depends only on the graph and the order of the targets: random numbers are drawn in it.
+    """
+    done: set[int] = set()
+    order: list[Node] = []
+    for target in targets:
+        stack: list[tuple[Node, bool]] = [(target, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if id(node) in done:
+                continue
+            if expanded or not node.parents:
+                done.add(id(node))
+                order.append(node)
+                continue
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in reversed(node.parents) if id(parent) not in done)
+    return order
+
+
+def substitute(targets: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
+    """Return the targets with some nodes replaced; what does not depend on those is shared."""
+    images: dict[Node, Node] = dict(replacements)
+    for node in ancestors(targets):
+        if node in images:
+            continue
+        parents = tuple(images.get(parent, parent) for parent in node.parents)
+        if any(new is not old for new, old in zip(parents, node.parents, strict=True)):
+            images[node] = Node(node.operation, parents, node.shape, node.dtype, node.levels, node.kind)
+    return [images.get(target, target) for target in targets]
+
+
+def depends_on(target: Node, source: Node) -> bool:
+    """Say whether `target` is computed from `source`."""
+    return any(node is source for node in ancestors([target]))

@@ -1,0 +1,246 @@
+"""NumPy functions on random variables: `np.mean(x)`, `np.where(c, a, b)`, ... build the graph.
+
+A handler gets `as_node` and `wrap` (from the module that defines random variables) before the
+function's own arguments. Axes are counted within one value; the sample axis is never seen.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, Untraceable
+from privug.model.categories import unify
+from privug.model.node import Array, Context, Kind, Node, Operation
+from privug.model.operations import (
+    ArrayFunction,
+    Elementwise,
+    array_function,
+    constant,
+    elementwise,
+    stack,
+)
+
+AsNode = Callable[[Any], Node]
+Wrap = Callable[[Node], Any]
+
+
+def _axes(node: Node, axis: Any) -> Any:
+    """Turn an axis of one value into an axis of the batch; None means all axes of the value."""
+    rank = len(node.shape)
+    if axis is None:
+        return tuple(range(1, rank + 1))
+    if isinstance(axis, tuple):
+        return tuple(_axes(node, one) for one in axis)
+    return axis % rank + 1 if rank else 1
+
+
+def _need_numbers(name: str, nodes: Sequence[Node]) -> None:
+    if any(node.levels is not None for node in nodes):
+        raise Untraceable(f"np.{name} needs numbers, not strings or other categories")
+
+
+def _reduction(
+    name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None, keepdims: bool = False, **options: Any
+) -> Any:
+    node = as_node(a)
+    _need_numbers(name, [node])
+    if not node.shape:
+        node = stack([node])
+        axis = None
+    if {key: value for key, value in options.items() if value is not None and key not in ("ddof", "q", "method")}:
+        raise Untraceable(f"np.{name} with {', '.join(options)}")
+    chosen = {key: value for key, value in options.items() if value is not None}
+    if keepdims:
+        chosen["keepdims"] = True
+    settings = (("axis", _axes(node, axis)), *sorted(chosen.items()))
+    return wrap(array_function(ArrayFunction(name, getattr(np, name), settings), [node]))
+
+
+def _quantile(name: str, as_node: AsNode, wrap: Wrap, a: Any, q: Any, axis: Any = None, **options: Any) -> Any:
+    if not isinstance(q, int | float):
+        raise Untraceable(f"np.{name} of several probabilities")
+    return _reduction(name, as_node, wrap, a, axis, q=q, **options)
+
+
+def _first_axis_flattened(name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any:
+    """Functions that flatten when no axis is given: cumsum, cumprod, argmin, argmax."""
+    node = as_node(a)
+    _need_numbers(name, [node])
+    if axis is None:
+        node, axis = reshape(node, (-1,)), 0
+    return wrap(array_function(ArrayFunction(name, getattr(np, name), (("axis", _axes(node, axis)),)), [node]))
+
+
+def _sort(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = -1, **options: Any) -> Any:
+    node = as_node(a)
+    _need_numbers("sort", [node])
+    return wrap(array_function(ArrayFunction("sort", np.sort, (("axis", _axes(node, axis)),)), [node]))
+
+
+def _elementwise(name: str, function: Any, as_node: AsNode, wrap: Wrap, *arguments: Any) -> Any:
+    nodes = [as_node(argument) for argument in arguments]
+    _need_numbers(name, nodes)
+    return wrap(elementwise(Elementwise(name, function), nodes))
+
+
+def _clip(as_node: AsNode, wrap: Wrap, a: Any, a_min: Any = None, a_max: Any = None, **options: Any) -> Any:
+    low, high = options.get("min", a_min), options.get("max", a_max)
+    result = a
+    if low is not None:
+        result = _elementwise("maximum", np.maximum, as_node, wrap, result, low)
+    if high is not None:
+        result = _elementwise("minimum", np.minimum, as_node, wrap, result, high)
+    return result
+
+
+def where(condition: Node, yes: Node, no: Node) -> Node:
+    """Make the node of a choice, element by element; the alternatives may be categories."""
+    yes, no = unify([yes, no])
+    node = elementwise(Elementwise("where", np.where), [condition, yes, no])
+    return Node(node.operation, node.parents, node.shape, node.dtype, yes.levels, node.kind)
+
+
+def _where(as_node: AsNode, wrap: Wrap, condition: Any, *choices: Any) -> Any:
+    if len(choices) != 2:
+        raise Untraceable("np.where without alternatives")
+    return wrap(where(as_node(condition), as_node(choices[0]), as_node(choices[1])))
+
+
+def _round(as_node: AsNode, wrap: Wrap, a: Any, decimals: int = 0) -> Any:
+    return _elementwise("round", partial(np.round, decimals=decimals), as_node, wrap, a)
+
+
+def reshape(node: Node, shape: Any) -> Node:
+    """Make the node of the same elements in another shape."""
+    target = (shape,) if isinstance(shape, int) else tuple(shape)
+    target = np.empty(node.shape, np.bool_).reshape(target).shape
+    return Node(ArrayFunction("reshape", partial(_reshaped, target)), (node,), target, node.dtype, node.levels)
+
+
+def _reshaped(shape: tuple[int, ...], array: Array) -> Array:
+    return array.reshape((len(array), *shape)).copy()
+
+
+def _reshape(as_node: AsNode, wrap: Wrap, a: Any, shape: Any) -> Any:
+    return wrap(reshape(as_node(a), shape))
+
+
+def _ravel(as_node: AsNode, wrap: Wrap, a: Any) -> Any:
+    return wrap(reshape(as_node(a), (-1,)))
+
+
+def _transpose(as_node: AsNode, wrap: Wrap, a: Any) -> Any:
+    node = as_node(a)
+    return wrap(array_function(ArrayFunction("transpose", _transposed), [node]))
+
+
+def _transposed(array: Array) -> Array:
+    return array.transpose((0, *range(array.ndim - 1, 0, -1))).copy()
+
+
+def _join(name: str, as_node: AsNode, wrap: Wrap, arrays: Any, axis: int = 0) -> Any:
+    nodes = unify([as_node(a) for a in arrays])
+    operation = ArrayFunction(name, partial(_joined, getattr(np, name), axis))
+    return wrap(array_function(operation, nodes))
+
+
+def _joined(function: Any, axis: int, *arrays: Array) -> Array:
+    samples = max(len(array) for array in arrays)
+    full = [np.broadcast_to(array, (samples, *array.shape[1:])) for array in arrays]
+    result: Array = function(full, axis=axis + 1 if axis >= 0 else axis)
+    return result
+
+
+def _diff(as_node: AsNode, wrap: Wrap, a: Any, n: int = 1, axis: int = -1) -> Any:
+    node = as_node(a)
+    return wrap(array_function(ArrayFunction("diff", np.diff, (("n", n), ("axis", _axes(node, axis)))), [node]))
+
+
+def _batched_dot(a: Array, b: Array) -> Array:
+    left = a[:, np.newaxis, :] if a.ndim == 2 else a
+    right = b[:, :, np.newaxis] if b.ndim == 2 else b
+    result: Array = np.matmul(left, right)
+    if a.ndim == 2:
+        result = result[:, 0]
+    if b.ndim == 2:
+        result = result[..., 0]
+    return result
+
+
+def dot(left: Node, right: Node) -> Node:
+    """Make the node of a matrix product, or of a product with a single number."""
+    if not left.shape or not right.shape:
+        return elementwise(Elementwise("multiply", np.multiply), [left, right])
+    if left.shape[-1] != right.shape[0]:
+        raise ArgumentError(f"shapes {left.shape} and {right.shape} do not fit a dot product")
+    return array_function(ArrayFunction("dot", _batched_dot), [left, right])
+
+
+def _dot(as_node: AsNode, wrap: Wrap, a: Any, b: Any) -> Any:
+    return wrap(dot(as_node(a), as_node(b)))
+
+
+def _average(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None, weights: Any = None) -> Any:
+    if weights is None:
+        return _reduction("mean", as_node, wrap, a, axis)
+    scaled = _elementwise("multiply", np.multiply, as_node, wrap, a, weights)
+    total = _reduction("sum", as_node, wrap, weights, axis)
+    return _elementwise(
+        "true_divide", np.true_divide, as_node, wrap, _reduction("sum", as_node, wrap, scaled, axis), total
+    )
+
+
+def _count_nonzero(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any:
+    nonzero = _elementwise("not_equal", np.not_equal, as_node, wrap, a, wrap(constant(0)))
+    return _reduction("sum", as_node, wrap, nonzero, axis)
+
+
+class Cast(Operation):
+    """The same numbers in another type."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return arguments[0].astype(self.dtype)
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return parents[0].kind
+
+
+def cast(node: Node, dtype: np.dtype[Any]) -> Node:
+    """Make the node of the same numbers in another type; floats are cut off towards zero."""
+    return node if node.dtype == dtype else Node(Cast(dtype), (node,), node.shape, dtype)
+
+
+REDUCING_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: np.sum, np.multiply: np.prod, np.minimum: np.min, np.maximum: np.max,
+    np.logical_and: np.all, np.logical_or: np.any,
+}  # fmt: skip
+
+_REDUCTIONS = ("sum", "mean", "min", "max", "median", "std", "var", "prod", "any", "all", "ptp", "nanmean", "nansum")
+
+HANDLERS: dict[Callable[..., Any], Callable[..., Any]] = {
+    **{getattr(np, name): partial(_reduction, name) for name in _REDUCTIONS},
+    **{getattr(np, name): partial(_first_axis_flattened, name) for name in ("cumsum", "cumprod", "argmin", "argmax")},
+    **{getattr(np, name): partial(_quantile, name) for name in ("quantile", "percentile")},
+    **{getattr(np, name): partial(_join, name) for name in ("concatenate", "stack")},
+    np.amin: partial(_reduction, "min"),
+    np.amax: partial(_reduction, "max"),
+    np.average: _average,
+    np.around: _round,
+    np.clip: _clip,
+    np.count_nonzero: _count_nonzero,
+    np.diff: _diff,
+    np.dot: _dot,
+    np.ravel: _ravel,
+    np.reshape: _reshape,
+    np.round: _round,
+    np.sort: _sort,
+    np.transpose: _transpose,
+    np.where: _where,
+}

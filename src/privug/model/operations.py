@@ -1,0 +1,287 @@
+"""The deterministic operations of the model graph."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, ProgramError
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape
+
+INTEGER_LIMIT = 2**63 - 1
+
+# What each operation does to a continuous argument; whatever is not listed gives MIXED, "not known".
+_DISCRETISING = {"floor", "ceil", "rint", "trunc", "sign", "round", "floor_divide", "argmin", "argmax"}
+_SHIFTING = {"add", "subtract"}
+_SCALING = {"multiply", "divide", "true_divide"}
+_INJECTIVE = {
+    "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "square",
+    "absolute", "sin", "cos", "tan", "arctan", "sinh", "tanh", "reciprocal",
+}  # fmt: skip
+_SELECTING = {"maximum", "minimum", "fmax", "fmin", "where", "sort", "min", "max", "median"}
+_MIXING = {"sum", "mean", "cumsum", "dot", "matmul", "std", "var"}
+
+
+def constant(value: Any) -> Node:
+    """Make a node of a number or an array of numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind == "u" or (array.dtype.kind == "i" and array.dtype.itemsize < 8):
+        array = array.astype(np.int64)
+    elif array.dtype.kind == "f" and array.dtype != np.float64:
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "bif":
+        raise ArgumentError(f"a number or an array of numbers is needed here, not {value!r}")
+    return Node(ConstantValue(array[np.newaxis]), (), array.shape, array.dtype, kind=Kind.DISCRETE)
+
+
+def kind_of_result(name: str, parents: Sequence[Node]) -> Kind:
+    """Say how probability is spread over the result of a named numeric operation."""
+    kinds = {parent.kind for parent in parents}
+    if name in _DISCRETISING or kinds == {Kind.DISCRETE}:
+        return Kind.DISCRETE
+    if Kind.MIXED in kinds:
+        return Kind.MIXED
+    if name in _SHIFTING | _MIXING | _INJECTIVE:
+        return Kind.CONTINUOUS
+    if name in _SCALING:
+        return Kind.CONTINUOUS if all(almost_never_zero(parent) for parent in parents) else Kind.MIXED
+    if name in _SELECTING:
+        chosen = parents[1:] if name == "where" else parents
+        return Kind.CONTINUOUS if all(parent.kind is Kind.CONTINUOUS for parent in chosen) else Kind.MIXED
+    return Kind.MIXED
+
+
+def almost_never_zero(node: Node) -> bool:
+    """Say whether a quantity is zero with probability zero."""
+    if isinstance(node.operation, ConstantValue):
+        return bool(np.all(node.operation.array != 0))
+    return node.kind is Kind.CONTINUOUS
+
+
+def aligned(arrays: Sequence[Array]) -> list[Array]:
+    """Insert axes after the sample axis so that arrays of different rank broadcast as their values would."""
+    rank = max(array.ndim for array in arrays)
+    return [
+        array if array.ndim == rank else array.reshape(array.shape[:1] + (1,) * (rank - array.ndim) + array.shape[1:])
+        for array in arrays
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise(Operation):
+    """A NumPy function applied element by element.
+
+    `python` marks operators on single numbers, which follow Python where NumPy differs: bools
+    are numbers, whole numbers never wrap around, division by zero is an error.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    python: bool = False
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return self.evaluate_into(arguments, None)
+
+    def evaluate_into(self, arguments: Sequence[Array], out: Array | None) -> Array:
+        """Compute, writing into `out` if that is given and the function can."""
+        rank = arguments[0].ndim
+        if any(argument.ndim != rank for argument in arguments):
+            arguments = aligned(arguments)
+        if self.python:
+            arguments = _as_python_numbers(self.name, arguments)
+        if arguments[0].dtype.kind == "i":
+            _refuse_overflow(self.name, arguments)
+        if out is not None:
+            result: Array = self.function(*arguments, out=out)
+        else:
+            result = self.function(*arguments)
+        return result
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return kind_of_result(self.name, parents)
+
+
+def _as_python_numbers(name: str, arguments: Sequence[Array]) -> Sequence[Array]:
+    if any(argument.dtype.kind == "b" for argument in arguments) and not name.startswith(
+        ("bitwise", "logical", "equal", "not_equal", "where")
+    ):
+        arguments = [a.astype(np.int64) if a.dtype.kind == "b" else a for a in arguments]
+    if name in ("true_divide", "floor_divide", "remainder") and not np.all(arguments[1]):
+        zeros = np.flatnonzero(np.asarray(arguments[1]) == 0)
+        raise SampleFailure(int(zeros[0]), ZeroDivisionError("division by zero"))
+    return arguments
+
+
+class SampleFailure(Exception):
+    """One sample of the batch made the program fail; `index` is its position in the batch."""
+
+    def __init__(self, index: int, cause: Exception) -> None:
+        super().__init__(index, cause)
+        self.index = index
+        self.cause = cause
+
+
+def _largest(array: Array) -> int:
+    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
+
+
+def _refuse_overflow(name: str, arguments: Sequence[Array]) -> None:
+    """Python's whole numbers never wrap around: refuse before 64 bits do."""
+    if name not in ("add", "subtract", "multiply", "power", "sum", "prod", "cumsum", "cumprod", "dot"):
+        return
+    if any(argument.dtype.kind != "i" for argument in arguments):
+        return
+    sizes = [_largest(argument) for argument in arguments]
+    length = int(np.prod(arguments[0].shape[1:])) if arguments[0].ndim > 1 else 1
+    match name:
+        case "add" | "subtract":
+            bound: float = sum(sizes)
+        case "multiply":
+            bound = sizes[0] * sizes[1]
+        case "sum" | "cumsum":
+            bound = sizes[0] * length
+        case "dot":
+            bound = sizes[0] * sizes[1] * length
+        case _:
+            base, exponent = (sizes[0], length) if name != "power" else (sizes[0], sizes[1])
+            bound = base**exponent if base <= 1 or exponent * np.log2(base) < 64 else np.inf
+    if bound > INTEGER_LIMIT:
+        raise ProgramError(
+            f"whole numbers in the program may leave the 64-bit range in '{name}'; convert them to float first"
+        )
+
+
+@lru_cache(maxsize=4096)
+def _elementwise_dtype(operation: Elementwise, dtypes: tuple[str, ...]) -> np.dtype[Any]:
+    result: Array = np.asarray(operation.evaluate_into([np.ones(1, dtype=d) for d in dtypes], None))
+    return result.dtype
+
+
+def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
+    """Make the node of an element-by-element operation."""
+    dtype = _elementwise_dtype(operation, tuple(parent.dtype.str for parent in parents))
+    shape = parents[0].shape
+    if any(parent.shape != shape for parent in parents):
+        shape = np.broadcast_shapes(*(parent.shape for parent in parents))
+    return Node(operation, tuple(parents), shape, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFunction(Operation):
+    """A NumPy function of whole arrays, applied to each sample's array: sum, sort, median, ..."""
+
+    name: str
+    function: Callable[..., Any]
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        if arguments[0].dtype.kind == "i":
+            _refuse_overflow(self.name, arguments)
+        result: Array = np.asarray(self.function(*arguments, **dict(self.options)))
+        return result
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return kind_of_result(self.name, parents)
+
+
+def array_function(operation: ArrayFunction, parents: Sequence[Node]) -> Node:
+    """Make the node of a function of whole arrays; the result's shape is read off an example."""
+    example = operation.evaluate([np.ones((1, *p.shape), p.dtype) for p in parents], Context(1, None))  # type: ignore[arg-type]
+    levels = parents[0].levels if operation.name in _REARRANGING else None
+    return Node(operation, tuple(parents), example.shape[1:], example.dtype, levels)
+
+
+_REARRANGING = {"reshape", "transpose", "concatenate", "flip", "roll"}
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Operation):
+    """A constant subscript of each sample's array."""
+
+    key: tuple[Any, ...]
+
+    fresh = False
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        result: Array = arguments[0][(slice(None), *self.key)]
+        return result
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return parents[0].kind
+
+
+def index(parent: Node, key: Any) -> Node:
+    """Make the node of `parent[key]` for a constant key."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if any(k is Ellipsis for k in keys):
+        missing = len(parent.shape) - sum(k is not None and k is not Ellipsis for k in keys)
+        at = keys.index(Ellipsis)
+        keys = keys[:at] + (slice(None),) * missing + keys[at + 1 :]
+    example = np.broadcast_to(np.zeros((), bool), parent.shape)[keys]
+    return Node(Index(keys), (parent,), example.shape, parent.dtype, parent.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Operation):
+    """A random subscript: element `index` of each sample's array, counted as Python counts."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        array, position = arguments
+        length = array.shape[1]
+        outside = (position < -length) | (position >= length)
+        if outside.any():
+            raise SampleFailure(int(np.flatnonzero(outside)[0]), IndexError("list index out of range"))
+        samples = max(len(array), len(position))
+        array = np.broadcast_to(array, (samples, *array.shape[1:]))
+        result: Array = array[np.arange(samples), np.broadcast_to(position, (samples,))]
+        return result
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return parents[0].kind
+
+
+def gather(parent: Node, position: Node) -> Node:
+    """Make the node of `parent[position]` for a random position."""
+    return Node(Gather(), (parent, position), parent.shape[1:], parent.dtype, parent.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack(Operation):
+    """Several quantities side by side as one array."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        samples = max(len(argument) for argument in arguments)
+        shape = (samples, len(arguments), *arguments[0].shape[1:])
+        result = np.empty(shape, np.result_type(*arguments))
+        for position, argument in enumerate(arguments):
+            result[:, position] = argument
+        return result
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        kinds = {parent.kind for parent in parents}
+        return kinds.pop() if len(kinds) == 1 else Kind.MIXED
+
+
+def stack(parents: Sequence[Node]) -> Node:
+    """Make the node of an array whose elements are the given nodes, all of one shape."""
+    dtype = np.result_type(*{parent.dtype for parent in parents})
+    return Node(Stack(), tuple(parents), (len(parents), *parents[0].shape), dtype, parents[0].levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Operation):
+    """A table indexed by codes: how any function of a category is computed."""
+
+    table: Array = field(compare=False)
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        result: Array = self.table[arguments[0]]
+        return result
+
+
+def lookup(codes: Node, table: Array, levels: tuple[Any, ...] | None = None) -> Node:
+    """Make the node of `table[codes]`."""
+    shape: Shape = codes.shape + table.shape[1:]
+    return Node(Lookup(table), (codes,), shape, table.dtype, levels, Kind.DISCRETE)

@@ -1,0 +1,35 @@
+"""Python's `round`, on arrays."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from privug.model.node import Array
+
+
+@lru_cache(maxsize=64)
+def python_round(digits: int | None) -> Callable[[Array], Array]:
+    """Return a function that rounds arrays exactly as `round(x, digits)` rounds numbers.
+
+    NumPy scales by a power of ten before it rounds, which moves values such as 0.15 onto a tie.
+    Only values next to a tie can differ, and those are rounded one by one.
+    """
+
+    def rounded(array: Array) -> Array:
+        if array.dtype.kind in "bi" and (digits is None or digits >= 0):
+            return array.astype(np.int64)
+        result: Array = np.round(array, digits or 0)
+        with np.errstate(all="ignore"):
+            scaled = array * 10.0 ** (digits or 0)
+            near_tie = np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-6)
+        if digits and near_tie.any():
+            result[near_tie] = [_round_one(value, digits) for value in array[near_tie].tolist()]
+        return result.astype(np.int64) if digits is None or array.dtype.kind in "bi" else result
+
+    return rounded
+
+
+def _round_one(value: Any, digits: int) -> Any:
+    return round(value, digits)

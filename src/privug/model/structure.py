@@ -1,0 +1,92 @@
+"""Nested values (tuples, lists, dicts, rows, tables) taken apart into leaves and put together again."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.model.table import Row, Table, row_maker
+from privug.model.variable import RandomVariable
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The shape of a nested value: a container type, its keys, and the structures inside.
+
+    The container of a leaf is None.
+    """
+
+    container: type | None = None
+    keys: tuple[Any, ...] = ()
+    children: tuple["Structure", ...] = ()
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        """Put one value of this structure together from its leaves."""
+        return self.build_many(([leaf] for leaf in leaves), 1)[0]
+
+    def build_many(self, leaves: Iterator[list[Any]], samples: int) -> list[Any]:
+        """Put many values together from the lists of their leaves: leaf by leaf, which is fast for long tables."""
+        if self.container is None:
+            return next(leaves)
+        parts = [child.build_many(leaves, samples) for child in self.children]
+        rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else [()] * samples
+        return list(map(self._joiner(), rows))
+
+    def _joiner(self) -> Callable[[tuple[Any, ...]], Any]:
+        container = self.container
+        if container is np.ndarray:
+            return _object_array
+        if container is Row:
+            return row_maker(self.keys)
+        if container is dict:
+            return lambda parts: dict(zip(self.keys, parts, strict=True))
+        if dataclasses.is_dataclass(container):
+            return lambda parts: container(**dict(zip(self.keys, parts, strict=True)))
+        assert container is not None
+        return container
+
+
+def _object_array(parts: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    array = np.empty(len(parts), object)
+    array[:] = parts
+    return array
+
+
+LEAF = Structure()
+
+
+def flatten(value: Any) -> tuple[Structure, list[Any]]:
+    """Take a nested value apart."""
+    leaves: list[Any] = []
+    return _flatten_into(value, leaves), leaves
+
+
+def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
+    container: type
+    keys: tuple[Any, ...] = ()
+    parts: Sequence[Any]
+    match value:
+        case Row():
+            container, keys, parts = Row, value.keys(), tuple(value)
+        case Table():
+            container, parts = Table, list(value)
+        case dict():
+            container, keys, parts = dict, tuple(value), list(value.values())
+        case list() | tuple() if type(value) in (list, tuple):
+            container, parts = type(value), value
+        case np.ndarray() if value.dtype == object and value.ndim == 1:
+            container, parts = np.ndarray, list(value)
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            keys = tuple(field.name for field in dataclasses.fields(value) if field.init)
+            container, parts = type(value), [getattr(value, key) for key in keys]
+        case _:
+            leaves.append(value)
+            return LEAF
+    return Structure(container, keys, tuple(_flatten_into(part, leaves) for part in parts))
+
+
+def random_leaves(value: Any) -> list[RandomVariable]:
+    """Return the random variables inside a nested value."""
+    return [leaf for leaf in flatten(value)[1] if isinstance(leaf, RandomVariable)]

@@ -1,0 +1,115 @@
+"""Rows and tables as a program sees them. Cells may be plain values or random variables."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from privug.errors import PriorError
+from privug.model.variable import RandomVariable, stack_values
+
+
+class Row(tuple[Any, ...]):
+    """One row of a table: `row.age`, `row["age"]`, `row[1]` and `name, age = row` all work.
+
+    >>> row = Row(name="Alice", age=42)
+    >>> name, age = row
+    >>> row.age == row["age"] == row[1] == age
+    True
+    >>> row
+    Row(name='Alice', age=42)
+    """
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+
+    def __new__(cls, **columns: Any) -> "Row":
+        if not columns:
+            raise PriorError("a row needs at least one column: write Row(name=..., age=...)")
+        return row_maker(tuple(columns))(columns.values())
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self._fields:
+                raise KeyError(key)
+            return tuple.__getitem__(self, self._fields.index(key))
+        return tuple.__getitem__(self, key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_row, (self._fields, tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return self._fields
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the row as a dictionary, as a named tuple does."""
+        return dict(zip(self._fields, self, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def row_maker(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Row]:
+    """Return a fast constructor of rows with these columns from their values."""
+    columns = {name: property(itemgetter(position)) for position, name in enumerate(names)}
+    row_type = type("Row", (Row,), {"__slots__": (), "_fields": names, **columns})
+    return partial(tuple.__new__, row_type)
+
+
+def _rebuild_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
+    return row_maker(names)(values)
+
+
+class Table(list[Row]):
+    """A list of rows whose columns can also be had as arrays: `table.age` or `table["age"]`.
+
+    >>> table = Table([Row(name="Alice", age=42), Row(name="Bob", age=25)])
+    >>> table.age.mean()
+    np.float64(33.5)
+    >>> table[1:]
+    [Row(name='Bob', age=25)]
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not self or name not in self[0]._fields:
+            raise AttributeError(f"this table has no column {name!r}{self._known_columns()}")
+        return self._column(name)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self._column(key)
+        if isinstance(key, slice):
+            return Table(list.__getitem__(self, key))
+        if isinstance(key, RandomVariable):
+            return Row(**{name: self._column(name)[key] for name in self[0]._fields})
+        return list.__getitem__(self, key)
+
+    def __iter__(self) -> Iterator[Row]:
+        return list.__iter__(self)
+
+    def _known_columns(self) -> str:
+        return f"; it has {', '.join(self[0]._fields)}" if self else " because it has no rows"
+
+    def _column(self, name: str) -> Any:
+        if not self:
+            return np.empty(0)
+        if name not in self[0]._fields:
+            raise KeyError(f"{name!r}{self._known_columns()}")
+        cells = [row[name] for row in self]
+        if any(isinstance(cell, RandomVariable) for cell in cells):
+            return RandomVariable(stack_values(cells))
+        return _plain_column(cells)
+
+
+def _plain_column(cells: list[Any]) -> np.ndarray[Any, Any]:
+    if all(isinstance(cell, bool | int | float | str | np.generic) for cell in cells):
+        return np.array(cells)
+    column = np.empty(len(cells), object)
+    column[:] = cells
+    return column

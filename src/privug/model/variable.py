@@ -1,0 +1,434 @@
+"""RandomVariable: the Python surface of a node, with the operators that build the graph."""
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+import numpy as np
+
+from privug.errors import ArgumentError, Untraceable
+from privug.model import numpy_functions
+from privug.model.categories import compare_equal, constant_category, encode, map_levels, map_pairs, unify
+from privug.model.node import ConstantValue, Node
+from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
+from privug.model.rounding import python_round
+
+refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
+"""While a program is traced: what it asked of a random variable that has no single answer."""
+
+
+def refuse(what: str) -> NoReturn:
+    """Refuse to give one plain value; noted for the tracer, in case the program swallows the error."""
+    noted = refusals.get()
+    if noted is not None:
+        noted.append(what)
+    raise Untraceable(
+        f"{what} needs one plain value, but a random variable stands for many; "
+        "write pv.where(condition, a, b) for a choice, & | ~ for and/or/not, or wrap the code with pv.lift"
+    )
+
+
+def as_node(value: Any) -> Node:
+    """Return the node of a random variable, a number, an array, a string or another constant."""
+    match value:
+        case RandomVariable():
+            return value.node
+        case bool() | int() | float() | np.number() | np.bool_():
+            return constant(value)
+        case np.ndarray() if value.dtype.kind in "biuf":
+            return constant(value)
+        case list() | tuple() | np.ndarray() if any(isinstance(part, RandomVariable) for part in value):
+            return stack_values(list(value))
+        case np.ndarray() | list() if len(value):
+            array, levels = encode(list(value))
+            return constant(array) if levels is None else lookup(constant(array), np.arange(len(levels)), levels)
+        case _:
+            return constant_category(value)
+
+
+def stack_values(values: Sequence[Any]) -> Node:
+    """Make one array of several random or plain values."""
+    nodes = unify([as_node(value) for value in values])
+    if len({node.shape for node in nodes}) > 1:
+        raise ArgumentError("the elements of an array must all have the same shape")
+    return stack(nodes)
+
+
+def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVariable":
+    """Apply a Python operator: Python's rules on single numbers, NumPy's on arrays."""
+    nodes = [as_node(value) for value in values]
+    if any(node.levels is not None for node in nodes):
+        return RandomVariable(_apply_to_categories(name, nodes))
+    python = all(node.shape == () for node in nodes)
+    if name == "power" and python and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
+        nodes[1] = _whole_exponent(nodes[1])
+    return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
+
+
+def _whole_exponent(node: Node) -> Node:
+    if not isinstance(node.operation, ConstantValue):
+        refuse("a whole number to a random whole power")
+    if node.operation.array[0] < 0:
+        return constant(float(node.operation.array[0]))
+    return node
+
+
+_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "true_divide": operator.truediv,
+    "remainder": operator.mod, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+
+
+def _apply_to_categories(name: str, nodes: Sequence[Node]) -> Node:
+    if name not in _PYTHON_OPERATORS or len(nodes) != 2:
+        refuse(f"'{name}' on strings or other categories")
+    left, right = nodes
+    function = _PYTHON_OPERATORS[name]
+    if name in ("equal", "not_equal") and left.levels is not None and right.levels is not None:
+        same = compare_equal(left, right)
+        return same if name == "equal" else elementwise(Elementwise("logical_not", np.logical_not), [same])
+    if left.levels is not None and isinstance(right.operation, ConstantValue) and right.shape == ():
+        plain = _plain_constant(right)
+        return map_levels(left, lambda level: function(level, plain))
+    if right.levels is not None and isinstance(left.operation, ConstantValue) and left.shape == ():
+        plain = _plain_constant(left)
+        return map_levels(right, lambda level: function(plain, level))
+    if left.levels is None or right.levels is None:
+        refuse(f"'{name}' between a random string and a random number")
+    return map_pairs(left, right, function)
+
+
+def _plain_constant(node: Node) -> Any:
+    assert isinstance(node.operation, ConstantValue)
+    value = node.operation.array[0]
+    return node.levels[value] if node.levels is not None else value.item()
+
+
+class RandomVariable:
+    """A random quantity. Arithmetic, comparisons and NumPy functions on it give new random quantities.
+
+    Using one object twice means the same quantity twice: `x - x` is zero.
+
+    >>> import privug as pv
+    >>> x = pv.Uniform(0, 1)
+    >>> (x - x < 0.5) | (x > 2)
+    <RandomVariable: discrete bool>
+    """
+
+    __slots__ = ("node",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    # Arithmetic.
+    def __add__(self, other: Any) -> "RandomVariable":
+        return _apply("add", np.add, self, other)
+
+    def __radd__(self, other: Any) -> "RandomVariable":
+        return _apply("add", np.add, other, self)
+
+    def __sub__(self, other: Any) -> "RandomVariable":
+        return _apply("subtract", np.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> "RandomVariable":
+        return _apply("subtract", np.subtract, other, self)
+
+    def __mul__(self, other: Any) -> "RandomVariable":
+        return _apply("multiply", np.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> "RandomVariable":
+        return _apply("multiply", np.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> "RandomVariable":
+        return _apply("true_divide", np.true_divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> "RandomVariable":
+        return _apply("true_divide", np.true_divide, other, self)
+
+    def __floordiv__(self, other: Any) -> "RandomVariable":
+        return _apply("floor_divide", np.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: Any) -> "RandomVariable":
+        return _apply("floor_divide", np.floor_divide, other, self)
+
+    def __mod__(self, other: Any) -> "RandomVariable":
+        return _apply("remainder", np.remainder, self, other)
+
+    def __rmod__(self, other: Any) -> "RandomVariable":
+        return _apply("remainder", np.remainder, other, self)
+
+    def __divmod__(self, other: Any) -> tuple["RandomVariable", "RandomVariable"]:
+        return self // other, self % other
+
+    def __pow__(self, other: Any) -> "RandomVariable":
+        return _apply("power", np.power, self, other)
+
+    def __rpow__(self, other: Any) -> "RandomVariable":
+        return _apply("power", np.power, other, self)
+
+    def __matmul__(self, other: Any) -> "RandomVariable":
+        return RandomVariable(numpy_functions.dot(self.node, as_node(other)))
+
+    def __rmatmul__(self, other: Any) -> "RandomVariable":
+        return RandomVariable(numpy_functions.dot(as_node(other), self.node))
+
+    def __neg__(self) -> "RandomVariable":
+        return _apply("negative", np.negative, self)
+
+    def __pos__(self) -> "RandomVariable":
+        return _apply("positive", np.positive, self)
+
+    def __abs__(self) -> "RandomVariable":
+        return _apply("absolute", np.absolute, self)
+
+    def __round__(self, digits: int | None = None) -> "RandomVariable":
+        return _apply("round", python_round(digits), self)
+
+    def __floor__(self) -> "RandomVariable":
+        return _apply("floor", np.floor, self).astype(int)
+
+    def __ceil__(self) -> "RandomVariable":
+        return _apply("ceil", np.ceil, self).astype(int)
+
+    def __trunc__(self) -> "RandomVariable":
+        return _apply("trunc", np.trunc, self).astype(int)
+
+    # Comparisons and logic.
+    def __eq__(self, other: object) -> "RandomVariable":  # type: ignore[override]
+        return _apply("equal", np.equal, self, other)
+
+    def __ne__(self, other: object) -> "RandomVariable":  # type: ignore[override]
+        return _apply("not_equal", np.not_equal, self, other)
+
+    def __lt__(self, other: Any) -> "RandomVariable":
+        return _apply("less", np.less, self, other)
+
+    def __le__(self, other: Any) -> "RandomVariable":
+        return _apply("less_equal", np.less_equal, self, other)
+
+    def __gt__(self, other: Any) -> "RandomVariable":
+        return _apply("greater", np.greater, self, other)
+
+    def __ge__(self, other: Any) -> "RandomVariable":
+        return _apply("greater_equal", np.greater_equal, self, other)
+
+    def __and__(self, other: Any) -> "RandomVariable":
+        return _apply("bitwise_and", np.bitwise_and, self, other)
+
+    def __rand__(self, other: Any) -> "RandomVariable":
+        return _apply("bitwise_and", np.bitwise_and, other, self)
+
+    def __or__(self, other: Any) -> "RandomVariable":
+        return _apply("bitwise_or", np.bitwise_or, self, other)
+
+    def __ror__(self, other: Any) -> "RandomVariable":
+        return _apply("bitwise_or", np.bitwise_or, other, self)
+
+    def __xor__(self, other: Any) -> "RandomVariable":
+        return _apply("bitwise_xor", np.bitwise_xor, self, other)
+
+    def __rxor__(self, other: Any) -> "RandomVariable":
+        return _apply("bitwise_xor", np.bitwise_xor, other, self)
+
+    def __invert__(self) -> "RandomVariable":
+        return _apply("bitwise_not", np.invert, self)
+
+    # Elements.
+    def __getitem__(self, key: Any) -> "RandomVariable":
+        if self.node.shape == () and self.node.levels is not None:
+            return RandomVariable(map_levels(self.node, lambda level: level[key]))
+        if isinstance(key, RandomVariable):
+            if key.node.shape != () or key.node.dtype.kind not in "bi":
+                refuse("a random subscript that is not one whole number")
+            return RandomVariable(gather(self.node, key.node))
+        return RandomVariable(index(self.node, key))
+
+    def __len__(self) -> int:
+        if self.node.shape:
+            return self.node.shape[0]
+        lengths = {len(level) for level in self.node.levels or () if hasattr(level, "__len__")}
+        if len(lengths) == 1:
+            return lengths.pop()
+        if lengths:
+            refuse("len() of a random string")
+        raise TypeError("a random number has no len()")
+
+    def __iter__(self) -> Iterator["RandomVariable"]:
+        return (self[position] for position in range(len(self)))
+
+    def __getattr__(self, name: str) -> Any:
+        levels = self.node.levels
+        if levels is None or name.startswith("__") or not all(hasattr(level, name) for level in levels):
+            raise AttributeError(f"this random variable has no attribute {name!r}")
+        if not any(callable(getattr(level, name)) for level in levels):
+            return RandomVariable(map_levels(self.node, lambda level: getattr(level, name)))
+        return lambda *arguments: RandomVariable(map_levels(self.node, lambda level: getattr(level, name)(*arguments)))
+
+    # What an array of numbers offers.
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one value."""
+        return self.node.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of one value."""
+        return len(self.node.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of one value."""
+        return int(np.prod(self.node.shape))
+
+    @property
+    def T(self) -> "RandomVariable":
+        """The transpose of one value."""
+        return self._call(np.transpose)
+
+    def _call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> "RandomVariable":
+        result: RandomVariable = function(self, *arguments, **options)
+        return result
+
+    def sum(self, axis: Any = None) -> "RandomVariable":
+        """Return the sum of the elements."""
+        return self._call(np.sum, axis=axis)
+
+    def mean(self, axis: Any = None) -> "RandomVariable":
+        """Return the mean of the elements."""
+        return self._call(np.mean, axis=axis)
+
+    def std(self, axis: Any = None, ddof: int = 0) -> "RandomVariable":
+        """Return the standard deviation of the elements."""
+        return self._call(np.std, axis=axis, ddof=ddof)
+
+    def var(self, axis: Any = None, ddof: int = 0) -> "RandomVariable":
+        """Return the variance of the elements."""
+        return self._call(np.var, axis=axis, ddof=ddof)
+
+    def min(self, axis: Any = None) -> "RandomVariable":
+        """Return the smallest element."""
+        return self._call(np.min, axis=axis)
+
+    def max(self, axis: Any = None) -> "RandomVariable":
+        """Return the largest element."""
+        return self._call(np.max, axis=axis)
+
+    def prod(self, axis: Any = None) -> "RandomVariable":
+        """Return the product of the elements."""
+        return self._call(np.prod, axis=axis)
+
+    def any(self, axis: Any = None) -> "RandomVariable":
+        """Say whether any element is true."""
+        return self._call(np.any, axis=axis)
+
+    def all(self, axis: Any = None) -> "RandomVariable":
+        """Say whether all elements are true."""
+        return self._call(np.all, axis=axis)
+
+    def cumsum(self, axis: Any = None) -> "RandomVariable":
+        """Return the running sums of the elements."""
+        return self._call(np.cumsum, axis=axis)
+
+    def argmin(self) -> "RandomVariable":
+        """Return the position of the smallest element."""
+        return self._call(np.argmin)
+
+    def argmax(self) -> "RandomVariable":
+        """Return the position of the largest element."""
+        return self._call(np.argmax)
+
+    def dot(self, other: Any) -> "RandomVariable":
+        """Return the dot product with another array."""
+        return self.__matmul__(other)
+
+    def clip(self, low: Any = None, high: Any = None) -> "RandomVariable":
+        """Return the value, or the bound it lies beyond."""
+        return self._call(np.clip, low, high)
+
+    def round(self, decimals: int = 0) -> "RandomVariable":
+        """Return the value rounded as NumPy rounds."""
+        return self._call(np.round, decimals)
+
+    def reshape(self, *shape: Any) -> "RandomVariable":
+        """Return the elements in another shape."""
+        return self._call(np.reshape, shape[0] if len(shape) == 1 else shape)
+
+    def ravel(self) -> "RandomVariable":
+        """Return the elements in one row."""
+        return self._call(np.ravel)
+
+    def copy(self) -> "RandomVariable":
+        """Return the same quantity: random variables never change."""
+        return self
+
+    def tolist(self) -> list[Any]:
+        """Return the elements as a list of random variables."""
+        return [element.tolist() if element.ndim else element for element in self]
+
+    def astype(self, dtype: Any) -> "RandomVariable":
+        """Return the numbers as floats, whole numbers or bools."""
+        target = np.dtype(dtype)
+        if self.node.levels is not None or target.kind not in "bif":
+            refuse(f"astype({target})")
+        wide = {"b": np.dtype(bool), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}[target.kind]
+        return RandomVariable(numpy_functions.cast(self.node, wide))
+
+    # NumPy protocols.
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if any(option not in ("axis",) for option in options):
+            refuse(f"np.{ufunc.__name__} with {', '.join(options)}")
+        if method == "reduce":
+            reducer = numpy_functions.REDUCING_UFUNCS.get(ufunc)
+            if reducer is None:
+                refuse(f"np.{ufunc.__name__}.reduce")
+            return self._call(reducer, axis=options.get("axis", 0))
+        if method != "__call__" or ufunc.nout != 1 or options:
+            refuse(f"np.{ufunc.__name__}.{method}")
+        if any(as_node(value).levels is not None for value in inputs):
+            return _apply(ufunc.__name__, ufunc, *inputs)
+        if ufunc is np.matmul:
+            return RandomVariable(numpy_functions.dot(*(as_node(value) for value in inputs)))
+        name = "true_divide" if ufunc is np.true_divide else ufunc.__name__
+        return RandomVariable(elementwise(Elementwise(name, ufunc), [as_node(value) for value in inputs]))
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        handler = numpy_functions.HANDLERS.get(function)
+        if handler is None:
+            refuse(f"np.{getattr(function, '__name__', function)}")
+        return handler(as_node, RandomVariable, *arguments, **options)
+
+    # Questions that have no single answer.
+    def __bool__(self) -> bool:
+        refuse("a condition (if, while, and, or, not, in)")
+
+    def __float__(self) -> float:
+        refuse("float() or a function of the math module")
+
+    def __int__(self) -> int:
+        refuse("int()")
+
+    def __index__(self) -> int:
+        refuse("range() or a list subscript")
+
+    def __complex__(self) -> complex:
+        refuse("complex()")
+
+    def __contains__(self, item: object) -> bool:
+        refuse("a condition (in)")
+
+    def __str__(self) -> str:
+        if refusals.get() is not None:
+            refuse("text formatting")
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __repr__(self) -> str:
+        node = self.node
+        what = "category" if node.levels is not None else node.dtype.name
+        shape = f", shape {node.shape}" if node.shape else ""
+        return f"<RandomVariable: {node.kind.value} {what}{shape}>"

@@ -1,0 +1,1 @@
+"""Step 3: what the attacker sees of the output."""

@@ -1,0 +1,115 @@
+"""What an observation says about a batch of outputs: which samples agree with it, and how well."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ObservationError
+from privug.model.node import Array, Context, Kind, Node, Operation
+from privug.model.operations import SampleFailure
+from privug.model.variable import RandomVariable
+
+# Outputs that differ from an observed float by less than this, relatively, are equal but for rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The probability of the observation given each sample.
+
+    `conditions` hold or not; `log_weights` are logs of densities; `points` are numbers that took
+    an exact value, for an engine to decide whether that value has a probability or a density;
+    `impossible` says why no sample can agree.
+    """
+
+    conditions: tuple[Node, ...] = ()
+    log_weights: tuple[Node, ...] = ()
+    points: tuple[tuple[Node, float], ...] = ()
+    impossible: str | None = None
+
+    def __and__(self, other: "Likelihood") -> "Likelihood":
+        return Likelihood(
+            self.conditions + other.conditions,
+            self.log_weights + other.log_weights,
+            self.points + other.points,
+            self.impossible or other.impossible,
+        )
+
+
+class AsNumbers(Operation):
+    """The outputs of a program called sample by sample, as numbers."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        try:
+            return arguments[0].astype(np.float64)
+        except (TypeError, ValueError):
+            for position, value in enumerate(arguments[0]):
+                if not isinstance(value, int | float):
+                    raise SampleFailure(
+                        position, ObservationError(f"the observation needs a number, but the output is {value!r}")
+                    ) from None
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Component(Operation):
+    """One part of a structured output of a program called sample by sample."""
+
+    key: Any
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        parts = np.empty(len(arguments[0]), object)
+        for position, value in enumerate(arguments[0]):
+            try:
+                parts[position] = value[self.key]
+            except (KeyError, IndexError, TypeError) as error:
+                what = ObservationError(f"the observation asks for part {self.key!r}, which {value!r} does not have")
+                raise SampleFailure(position, what) from error
+        return parts
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEquals(Operation):
+    """Whether the outputs of a program called sample by sample equal a value."""
+
+    value: Any
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return np.fromiter((equal_values(value, self.value) for value in arguments[0]), bool, len(arguments[0]))
+
+
+def equal_values(left: Any, right: Any) -> bool:
+    """Compare two plain values; floats up to rounding, lists and tuples element by element."""
+    if isinstance(left, np.ndarray):
+        left = left.tolist()
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(equal_values, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(equal_values(left[key], right[key]) for key in left)
+    if isinstance(left, float) or isinstance(right, float):
+        if not (isinstance(left, int | float) and isinstance(right, int | float)):
+            return False
+        return left == right or abs(left - right) <= ROUNDING * max(abs(left), abs(right))
+    return bool(left == right)
+
+
+def is_opaque(value: Any) -> bool:
+    """Say whether a value is the output of a program called sample by sample."""
+    return isinstance(value, RandomVariable) and value.node.dtype == np.dtype(object)
+
+
+def component(value: RandomVariable, key: Any) -> RandomVariable:
+    """Return one part of an opaque output."""
+    return RandomVariable(Node(Component(key), (value.node,), (), np.dtype(object)))
+
+
+def numbers(value: Any) -> RandomVariable:
+    """Return an output leaf as random numbers, or refuse."""
+    if is_opaque(value):
+        return RandomVariable(Node(AsNumbers(), (value.node,), (), np.dtype(np.float64), kind=Kind.MIXED))
+    if isinstance(value, RandomVariable) and value.node.levels is None:
+        return value
+    what = "text or another category" if isinstance(value, RandomVariable) else repr(value)
+    raise ObservationError(f"this observation needs a number, but the output is {what}; use pv.equals or pv.such_that")

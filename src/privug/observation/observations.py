@@ -1,0 +1,289 @@
+"""The observations: equals, between, near, such_that, noisy, and structures of them."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ObservationError
+from privug.model.node import Kind, Node
+from privug.model.operations import constant
+from privug.model.table import Row
+from privug.model.variable import RandomVariable
+from privug.observation.likelihood import (
+    ROUNDING,
+    Likelihood,
+    ObjectEquals,
+    component,
+    equal_values,
+    is_opaque,
+    numbers,
+)
+from privug.prior.continuous import NORMAL
+from privug.prior.family import LogDensity
+from privug.program import lifting
+
+
+class Observation(ABC):
+    """What the attacker sees of the output."""
+
+    @abstractmethod
+    def likelihood(self, output: Any) -> Likelihood:
+        """Return the likelihood of this observation, given the lifted program's output."""
+
+
+@dataclass(frozen=True)
+class Equals(Observation):
+    """The output, or this part of it, is exactly this value."""
+
+    value: Any
+
+    def likelihood(self, output: Any) -> Likelihood:
+        return _equals(output, self.value)
+
+    def __str__(self) -> str:
+        return f"the output is {self.value!r}"
+
+
+def _equals(output: Any, value: Any) -> Likelihood:
+    if is_opaque(output):
+        return Likelihood(conditions=(Node(ObjectEquals(value), (output.node,), (), np.dtype(bool)),))
+    if isinstance(output, RandomVariable):
+        return _leaf_equals(output, value)
+    if isinstance(output, list | tuple | np.ndarray):
+        if not isinstance(value, list | tuple | np.ndarray):
+            return Likelihood(impossible=f"the output is a sequence of {len(output)} parts, not {value!r}")
+        if len(output) != len(value):
+            return Likelihood(impossible=f"the output has {len(output)} parts, but the observed value has {len(value)}")
+        return _all(_equals(part, wanted) for part, wanted in zip(output, value, strict=True))
+    if isinstance(output, Mapping):
+        if not isinstance(value, Mapping) or output.keys() != value.keys():
+            return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {value!r}")
+        return _all(_equals(output[key], value[key]) for key in output)
+    if equal_values(output, value):
+        return Likelihood()
+    return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
+
+
+def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
+    node = output.node
+    if node.shape:
+        array = np.asarray(value)
+        if array.shape != node.shape:
+            return Likelihood(impossible=f"the output has shape {node.shape}, the observed value {array.shape}")
+        return _all(_equals(part, wanted) for part, wanted in zip(output, array.tolist(), strict=True))
+    if isinstance(value, np.generic):
+        value = value.item()
+    if node.levels is not None:
+        if value not in node.levels:
+            return Likelihood(impossible=f"the output is one of {_listed(node.levels)}, never {value!r}")
+        return Likelihood(conditions=((output == value).node,))
+    if not isinstance(value, int | float):
+        return Likelihood(impossible=f"the output is a number, never {value!r}")
+    if node.dtype.kind == "f" and node.kind is not Kind.DISCRETE:
+        return Likelihood(points=((node, float(value)),))
+    if node.dtype.kind == "f":
+        return Likelihood(conditions=(close(node, float(value)),))
+    return Likelihood(conditions=((output == value).node,))
+
+
+def close(node: Node, value: float) -> Node:
+    """Make the condition that a float equals a value up to rounding."""
+    distance = abs(RandomVariable(node) - value)
+    return (distance <= ROUNDING * abs(value)).node if value else (distance == 0.0).node
+
+
+def _listed(levels: Sequence[Any]) -> str:
+    shown = ", ".join(repr(level) for level in levels[:8])
+    return shown if len(levels) <= 8 else f"{shown}, ..."
+
+
+def _all(parts: Any) -> Likelihood:
+    total = Likelihood()
+    for part in parts:
+        total = total & part
+    return total
+
+
+@dataclass(frozen=True)
+class Between(Observation):
+    """The output lies between two numbers, both included."""
+
+    low: float
+    high: float
+
+    def likelihood(self, output: Any) -> Likelihood:
+        if isinstance(output, int | float):
+            if self.low <= output <= self.high:
+                return Likelihood()
+            return Likelihood(impossible=f"the output is always {output!r}")
+        value = numbers(output)
+        inside = (value >= self.low) & (value <= self.high)
+        return Likelihood(conditions=((inside.all() if inside.ndim else inside).node,))
+
+    def __str__(self) -> str:
+        return f"the output is between {self.low:g} and {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Near(Observation):
+    """The output lies within a distance of a number."""
+
+    value: float
+    within: float
+
+    def likelihood(self, output: Any) -> Likelihood:
+        return Between(self.value - self.within, self.value + self.within).likelihood(output)
+
+    def __str__(self) -> str:
+        return f"the output is {self.value:g}, give or take {self.within:g}"
+
+
+@dataclass(frozen=True)
+class SuchThat(Observation):
+    """The output satisfies a predicate."""
+
+    predicate: Callable[[Any], Any]
+
+    def likelihood(self, output: Any) -> Likelihood:
+        verdict = lifting.apply(self.predicate, [output]).output
+        if not isinstance(verdict, RandomVariable):
+            return Likelihood() if verdict else Likelihood(impossible="the predicate is false for every output")
+        if is_opaque(verdict):
+            verdict = numbers(verdict)
+        if verdict.shape != () or verdict.node.levels is not None:
+            raise ObservationError("such_that: the predicate must return one truth value")
+        return Likelihood(conditions=((verdict != 0).node,))
+
+    def __str__(self) -> str:
+        name = getattr(self.predicate, "__name__", "a predicate")
+        return "the output satisfies a given predicate" if name == "<lambda>" else f"the output satisfies {name}"
+
+
+@dataclass(frozen=True)
+class Noisy(Observation):
+    """The output was seen through normal noise."""
+
+    value: float
+    sd: float
+
+    def likelihood(self, output: Any) -> Likelihood:
+        if isinstance(output, int | float):
+            return Likelihood(log_weights=(_normal_log_density(constant(float(output)), self),))
+        value = numbers(output)
+        weight = RandomVariable(_normal_log_density(value.node, self))
+        return Likelihood(log_weights=((weight.sum() if weight.ndim else weight).node,))
+
+    def __str__(self) -> str:
+        return f"the output was seen as {self.value:g} through normal noise of sd {self.sd:g}"
+
+
+def _normal_log_density(node: Node, seen: Noisy) -> Node:
+    parents = (constant(seen.value), node, constant(seen.sd))
+    return Node(LogDensity(NORMAL), parents, node.shape, np.dtype(np.float64), kind=Kind.MIXED)
+
+
+@dataclass(frozen=True)
+class Structured(Observation):
+    """Observations of parts of a structured output: by key, or by position. None means not seen."""
+
+    parts: Mapping[Any, Observation | None]
+    length: int | None = None
+
+    def likelihood(self, output: Any) -> Likelihood:
+        if not is_opaque(output) and self.length is not None:
+            size = len(output) if hasattr(output, "__len__") else None
+            if size != self.length:
+                what = "is a single value" if size is None else f"has {size} parts"
+                return Likelihood(impossible=f"the output {what}, but {self.length} parts were observed")
+        return _all(part.likelihood(self._part(output, key)) for key, part in self.parts.items() if part is not None)
+
+    def _part(self, output: Any, key: Any) -> Any:
+        if is_opaque(output):
+            return component(output, key)
+        try:
+            return output[key]
+        except (KeyError, IndexError, TypeError):
+            known = list(output.keys()) if isinstance(output, Mapping | Row) else type(output).__name__
+            raise ObservationError(f"the observation names part {key!r}, but the output has {known}") from None
+
+    def __str__(self) -> str:
+        seen = ((key, part) for key, part in self.parts.items() if part is not None)
+        return "; ".join(f"part {key!r}: {str(part).replace('the output', 'it', 1)}" for key, part in seen)
+
+
+def _finite(name: str, **numbers_given: Any) -> None:
+    for argument, number in numbers_given.items():
+        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+            raise ObservationError(f"{name}: {argument} must be a number, not {number!r}")
+        if math.isnan(number) or (math.isinf(number) and name != "between"):
+            raise ObservationError(f"{name}: {argument} must be a finite number, not {number!r}")
+
+
+def equals(value: Any) -> Observation:
+    """The attacker sees exactly this output: a number, a string, a tuple, a table, ...
+
+    A value that the output takes with positive probability conditions on that event; where the
+    output has a density instead, samples are weighted by it.
+    """
+    if isinstance(value, Observation | RandomVariable):
+        raise ObservationError(f"equals: a plain value is needed, not {value!r}")
+    if isinstance(value, float) and math.isnan(value):
+        raise ObservationError("equals: the value must not be NaN")
+    return Equals(value)
+
+
+def between(low: float, high: float) -> Observation:
+    """The attacker sees that the output lies between `low` and `high`, both included."""
+    _finite("between", low=low, high=high)
+    if low > high:
+        raise ObservationError(f"between: low must not be above high, but {low} > {high}")
+    return Between(float(low), float(high))
+
+
+def near(value: float, *, within: float) -> Observation:
+    """The attacker sees a rounded output: it lies within the given distance of `value`."""
+    _finite("near", value=value, within=within)
+    if within <= 0:
+        raise ObservationError(
+            f"near: within must be positive, not {within}; for an exact value write pv.equals({value})"
+        )
+    return Near(float(value), float(within))
+
+
+def such_that(predicate: Callable[[Any], Any]) -> Observation:
+    """The attacker sees that the output satisfies a predicate."""
+    if not callable(predicate):
+        raise ObservationError(f"such_that: a function of the output is needed, not {predicate!r}")
+    return SuchThat(predicate)
+
+
+def noisy(value: float, *, sd: float) -> Observation:
+    """The attacker sees the output through normal noise of the given standard deviation."""
+    _finite("noisy", value=value, sd=sd)
+    if sd <= 0:
+        raise ObservationError(f"noisy: sd must be positive, not {sd}")
+    return Noisy(float(value), float(sd))
+
+
+def as_observation(observe: Any) -> Observation:
+    """Return an observation from what the user wrote: an observation, or a dict or list of observations."""
+    if isinstance(observe, Observation):
+        return observe
+    if isinstance(observe, Mapping) and observe:
+        return Structured({key: _part(part) for key, part in observe.items()})
+    if isinstance(observe, list | tuple) and observe:
+        return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
+    raise ObservationError(
+        f"observe must be an observation, or a dict or list of them, not {observe!r}; "
+        f"write pv.equals({observe!r}) for an exact value"
+    )
+
+
+def _part(part: Any) -> Observation | None:
+    if part is None or isinstance(part, Observation):
+        return part
+    return as_observation(part) if isinstance(part, Mapping | list | tuple) else equals(part)

@@ -1,0 +1,193 @@
+"""Distributions that depend on another quantity: conditional tables and the monad of distributions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privug.errors import PriorError, Untraceable
+from privug.model.categories import encode, map_levels, unify
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
+from privug.model.operations import aligned, lookup
+from privug.model.plan import Plan
+from privug.model.table import Row
+from privug.model.variable import RandomVariable, as_node
+from privug.prior.choice import ChoiceFamily, Constant, constant_value
+from privug.prior.family import Draw, ScalarFamily, draw_node
+
+ENUMERATION_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Operation):
+    """The position of a number among given keys."""
+
+    keys: Array = field(compare=False)
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        order = np.argsort(self.keys)
+        found = np.minimum(np.searchsorted(self.keys, arguments[0], sorter=order), len(self.keys) - 1)
+        positions: Array = order[found]
+        missing = self.keys[positions] != arguments[0]
+        if missing.any():
+            raise PriorError(f"given: the table has no entry for the value {arguments[0][missing].flat[0]!s}")
+        return positions
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Operation):
+    """One of several quantities, by position."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        position, *choices = aligned(arguments)
+        shape = np.broadcast_shapes(position.shape, *(choice.shape for choice in choices))
+        result = np.empty(shape, np.result_type(*choices))
+        for number, choice in enumerate(choices):
+            np.copyto(result, choice, where=position == number)
+        return result
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        kinds = {parent.kind for parent in parents[1:]}
+        return kinds.pop() if len(kinds) == 1 else Kind.MIXED
+
+
+def given(x: Any, table: Mapping[Any, Any]) -> Any:
+    """Return the quantity whose distribution depends on the value of `x`: a conditional table.
+
+    Entries may be distributions, plain values, or rows of them.
+
+    >>> import privug as pv
+    >>> ill = pv.Bernoulli(0.2)
+    >>> pv.given(ill, {0: pv.Normal(36.8, sd=0.3), 1: pv.Normal(38.5, sd=0.7)})
+    <RandomVariable: continuous float64>
+    """
+    if not isinstance(table, Mapping) or not table:
+        raise PriorError("given: the table must be a dict from values to distributions, and not empty")
+    entries = list(table.values())
+    if all(isinstance(entry, Row) for entry in entries):
+        if len({entry.keys() for entry in entries}) > 1:
+            raise PriorError("given: all rows of the table must have the same columns")
+        columns = {}
+        for name in entries[0]._fields:
+            columns[name] = given(x, {key: entry[name] for key, entry in table.items()})
+        return Row(**columns)
+    position = _position(as_node(x), list(table))
+    nodes = [as_node(entry) for entry in entries]
+    merged = _one_draw_by_parameters(position, nodes)
+    if merged is not None:
+        return RandomVariable(merged)
+    nodes = unify(nodes)
+    if len({node.shape for node in nodes}) > 1:
+        raise PriorError("given: all entries of the table must have the same shape")
+    dtype = np.result_type(*{node.dtype for node in nodes})
+    return RandomVariable(Node(Choose(), (position, *nodes), nodes[0].shape, dtype, nodes[0].levels))
+
+
+def _position(x: Node, keys: list[Any]) -> Node:
+    if x.shape != () or x.kind is not Kind.DISCRETE:
+        raise PriorError("given: x must be one discrete quantity; for a continuous one use pv.bind or a parameter")
+    if x.levels is not None:
+        missing = [level for level in x.levels if level not in keys]
+        if missing:
+            raise PriorError(f"given: the table has no entry for the value {missing[0]!r}")
+        return map_levels(x, keys.index)
+    array, levels = encode(keys)
+    if levels is not None:
+        raise PriorError("given: x is a number, so the table's keys must be numbers")
+    return Node(Match(array), (x,), (), np.dtype(np.int64))
+
+
+def _one_draw_by_parameters(position: Node, nodes: Sequence[Node]) -> Node | None:
+    """If all entries are of one family with fixed parameters, draw once with parameters that depend on x."""
+    first = nodes[0].operation
+    if not isinstance(first, Draw) or any(node.shape for node in nodes):
+        return None
+    tables: list[list[Array]] = [[] for _ in nodes[0].parents]
+    for node in nodes:
+        if not isinstance(node.operation, Draw) or node.operation != first:
+            return None
+        for place, parent in zip(tables, node.parents, strict=True):
+            if not isinstance(parent.operation, ConstantValue):
+                return None
+            place.append(parent.operation.array[0])
+    if not tables:
+        return None
+    return draw_node(first.family, tuple(lookup(position, np.stack(table)) for table in tables), ())
+
+
+@dataclass(frozen=True, slots=True)
+class BindDraw(Operation):
+    """The bind of the monad by plain calls: for each distinct value, the distribution that the function returns."""
+
+    function: Callable[[Any], Any]
+
+    random = True
+    opaque = True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        values, inverse = np.unique(arguments[0], return_inverse=True)
+        if len(arguments[0]) == 1:
+            inverse = np.zeros(context.samples, np.int64)
+        parts = []
+        for position, value in enumerate(values.tolist()):
+            samples = int((inverse == position).sum())
+            parts.append(Plan([as_node(self.function(value))]).run(samples, context.rng)[0])
+        result = np.empty((context.samples, *parts[0].shape[1:]), np.result_type(*parts))
+        for position, part in enumerate(parts):
+            result[inverse == position] = part
+        return result
+
+
+def bind(x: Any, function: Callable[[Any], Any]) -> Any:
+    """Return the quantity drawn from `function(value of x)`: the bind of the monad of distributions.
+
+    The function gets a value and returns a distribution. It is called once on `x` itself where it
+    only computes parameters; on each possible value where those are few; else value by value.
+    """
+    if not callable(function):
+        raise PriorError("bind: the second argument must be a function from a value to a distribution")
+    variable = x if isinstance(x, RandomVariable) else Constant(x)
+    if isinstance(variable.node.operation, ConstantValue):
+        return _lifted(function(constant_value(variable.node)))
+    try:
+        return _lifted(function(variable))
+    except Untraceable:
+        pass
+    support = finite_support(variable.node)
+    if support is not None and len(support) <= ENUMERATION_LIMIT:
+        return given(variable, {value: function(value) for value in support})
+    if variable.node.levels is not None or variable.node.shape != ():
+        raise PriorError("bind: this function cannot be applied to a quantity of so many values")
+    example = as_node(function(Plan([variable.node]).run(1, np.random.default_rng(0))[0][0].item()))
+    if example.levels is not None:
+        raise PriorError("bind: a function that branches on a continuous quantity must return numbers")
+    return RandomVariable(Node(BindDraw(function), (variable.node,), example.shape, example.dtype, kind=example.kind))
+
+
+def _lifted(value: Any) -> Any:
+    return value if isinstance(value, RandomVariable | Row | list | tuple | dict) else Constant(value)
+
+
+def finite_support(node: Node) -> list[Any] | None:
+    """Return the values a quantity can take, if they are finitely many and known from its definition."""
+    if node.levels is not None:
+        return list(node.levels)
+    operation = node.operation
+    if not isinstance(operation, Draw) or node.kind is not Kind.DISCRETE:
+        return None
+    if isinstance(operation.family, ChoiceFamily):
+        return list(dict.fromkeys(operation.family.table.tolist()))
+    if not isinstance(operation.family, ScalarFamily) or node.shape:
+        return None
+    if not all(isinstance(parent.operation, ConstantValue) for parent in node.parents):
+        return None
+    low, high = operation.family.frozen(*(constant_value(parent) for parent in node.parents)).support()
+    if not np.isfinite([low, high]).all() or high - low > 10**7:
+        return None
+    return list(range(int(low), int(high) + 1))
+
+
+def unit(value: Any) -> Any:
+    """Return the distribution that is certain of one value: the unit of the monad."""
+    return _lifted(value)

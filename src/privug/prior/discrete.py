@@ -1,0 +1,89 @@
+"""Discrete distributions of whole numbers."""
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug.model.node import Kind
+from privug.model.variable import RandomVariable
+from privug.prior.family import COUNT, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, WHOLE, ScalarFamily, draw
+
+BERNOULLI = ScalarFamily(
+    "Bernoulli",
+    (("p", PROBABILITY),),
+    lambda rng, size, p: (rng.random(size) < p).astype(np.int64),
+    lambda p: scipy.stats.bernoulli(p),
+    Kind.DISCRETE,
+)
+BINOMIAL = ScalarFamily(
+    "Binomial",
+    (("n", COUNT), ("p", PROBABILITY)),
+    lambda rng, size, n, p: rng.binomial(np.asarray(n, np.int64), p, size),
+    lambda n, p: scipy.stats.binom(n, p),
+    Kind.DISCRETE,
+)
+POISSON = ScalarFamily(
+    "Poisson",
+    (("rate", POSITIVE),),
+    lambda rng, size, rate: rng.poisson(rate, size),
+    lambda rate: scipy.stats.poisson(rate),
+    Kind.DISCRETE,
+)
+GEOMETRIC = ScalarFamily(
+    "Geometric",
+    (("p", POSITIVE_PROBABILITY),),
+    lambda rng, size, p: rng.geometric(p, size),
+    lambda p: scipy.stats.geom(p),
+    Kind.DISCRETE,
+)
+DISCRETE_UNIFORM = ScalarFamily(
+    "DiscreteUniform",
+    (("low", WHOLE), ("high", WHOLE)),
+    lambda rng, size, low, high: rng.integers(
+        np.asarray(low, np.int64), np.asarray(high, np.int64), size, endpoint=True
+    ),
+    lambda low, high: scipy.stats.randint(low, high + 1),
+    Kind.DISCRETE,
+    ordered=("low", "high"),
+)
+DISCRETE_LAPLACE = ScalarFamily(
+    "DiscreteLaplace",
+    (("scale", POSITIVE),),
+    # The difference of two equal geometric variables has this distribution.
+    lambda rng, size, scale: (
+        rng.geometric(-np.expm1(-1.0 / scale), size) - rng.geometric(-np.expm1(-1.0 / scale), size)
+    ),
+    lambda scale: scipy.stats.dlaplace(1.0 / scale),
+    Kind.DISCRETE,
+)
+
+
+def Bernoulli(p: Any) -> RandomVariable:
+    """One with probability `p`, zero otherwise."""
+    return draw(BERNOULLI, (p,))
+
+
+def Binomial(n: Any, p: Any) -> RandomVariable:
+    """The number of successes in `n` independent trials of probability `p`."""
+    return draw(BINOMIAL, (n, p))
+
+
+def Poisson(rate: Any) -> RandomVariable:
+    """The number of independent rare events, `rate` on average."""
+    return draw(POISSON, (rate,))
+
+
+def Geometric(p: Any) -> RandomVariable:
+    """The number of trials up to and including the first success: 1, 2, 3, ..."""
+    return draw(GEOMETRIC, (p,))
+
+
+def DiscreteUniform(low: Any, high: Any) -> RandomVariable:
+    """Every whole number from `low` to `high`, both included, equally likely."""
+    return draw(DISCRETE_UNIFORM, (low, high))
+
+
+def DiscreteLaplace(scale: Any) -> RandomVariable:
+    """Two-sided geometric noise: P(k) is proportional to exp(-|k| / scale)."""
+    return draw(DISCRETE_LAPLACE, (scale,))

@@ -1,0 +1,170 @@
+"""What a distribution is: how to draw it (NumPy), its density and moments (SciPy), what its parameters may be."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privug.errors import PriorError
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape
+from privug.model.operations import aligned
+from privug.model.variable import RandomVariable, as_node
+
+
+class Constraint(NamedTuple):
+    """What a parameter must satisfy, as a test on arrays and in words."""
+
+    holds: Callable[[Array], Any]
+    words: str
+
+
+REAL = Constraint(np.isfinite, "a finite number")
+POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
+PROBABILITY = Constraint(lambda x: (x >= 0) & (x <= 1), "a probability between 0 and 1")
+POSITIVE_PROBABILITY = Constraint(lambda x: (x > 0) & (x <= 1), "a probability above 0 and at most 1")
+COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & np.isfinite(x), "a whole number, zero or more")
+WHOLE = Constraint(lambda x: np.isfinite(x) & (x == np.floor(x)), "a whole number")
+EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
+
+
+class Family(ABC):
+    """A family of distributions, such as the normal ones. Parameters are arrays, one row a sample."""
+
+    name: str
+    kind: Kind
+    dtype: np.dtype[Any]
+    levels: tuple[Any, ...] | None = None
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
+        """Draw a batch: `samples` independent values of the given shape."""
+
+    @abstractmethod
+    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
+        """Return the log of the density, or of the probability of a discrete value, element by element."""
+
+    def check(self, parameters: Sequence[Array]) -> None:  # noqa: B027
+        """Raise PriorError if a parameter is out of its range."""
+
+
+@dataclass(frozen=True)
+class ScalarFamily(Family):
+    """A family of distributions of single numbers that SciPy and NumPy know."""
+
+    name: str
+    parameters: tuple[tuple[str, Constraint], ...]
+    sampler: Callable[..., Array] = field(compare=False)
+    frozen: Callable[..., Any] = field(compare=False)
+    """Returns SciPy's frozen distribution for given parameters."""
+    kind: Kind = Kind.CONTINUOUS
+    ordered: tuple[str, str] | None = None
+    """Two parameters of which the first must lie below the second."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return np.dtype(np.float64 if self.kind is Kind.CONTINUOUS else np.int64)
+
+    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
+        return self.sampler(rng, (samples, *shape), *(p.item() if p.size == 1 else p for p in parameters))
+
+    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
+        distribution = self.frozen(*parameters)
+        log = distribution.logpdf if self.kind is Kind.CONTINUOUS else distribution.logpmf
+        return np.asarray(log(values))
+
+    def check(self, parameters: Sequence[Array]) -> None:
+        for (name, constraint), array in zip(self.parameters, parameters, strict=True):
+            if not np.all(constraint.holds(array)):
+                wrong = np.asarray(array)[~np.asarray(constraint.holds(array), bool)].flat[0]
+                raise PriorError(f"{self.name}: {name} must be {constraint.words}, not {wrong!s}")
+        if self.ordered is not None:
+            names = [name for name, _ in self.parameters]
+            low, high = (parameters[names.index(name)] for name in self.ordered)
+            strict = self.kind is Kind.CONTINUOUS
+            if not np.all(low < high if strict else low <= high):
+                relation = "below" if strict else "at most"
+                raise PriorError(f"{self.name}: {self.ordered[0]} must be {relation} {self.ordered[1]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw(Operation):
+    """A root of the model graph: a fresh random quantity, given its parameters."""
+
+    family: Family
+    shape: Shape
+
+    random = True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        if any(len(argument) > 1 for argument in arguments):
+            self.family.check(arguments)
+        return self.family.draw(context.rng, context.samples, self.shape, _at_rank(arguments, len(self.shape) + 1))
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return self.family.kind
+
+
+def _at_rank(arguments: Sequence[Array], rank: int) -> Sequence[Array]:
+    if any(argument.ndim < rank for argument in arguments):
+        return aligned([np.empty((1,) * rank), *arguments])[1:]
+    return arguments
+
+
+@dataclass(frozen=True, slots=True)
+class LogDensity(Operation):
+    """The log density of a family at given values."""
+
+    family: Family
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        values, *parameters = arguments
+        return self.family.log_density(values, _at_rank(parameters, values.ndim))
+
+
+def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) -> RandomVariable:
+    """Make the random variable of a family with parameters that may be numbers, arrays or random variables."""
+    nodes = tuple(as_node(parameter) for parameter in parameters)
+    for node in nodes:
+        if node.levels is not None:
+            raise PriorError(f"{family.name}: parameters must be numbers, not {_described(node)}")
+    known = [node.operation.array for node in nodes if isinstance(node.operation, ConstantValue)]
+    if len(known) == len(nodes):
+        family.check(known)
+    if shape is None:
+        shape = np.broadcast_shapes(*(node.shape for node in nodes))
+    return RandomVariable(draw_node(family, nodes, shape))
+
+
+def draw_node(family: Family, parameters: tuple[Node, ...], shape: Shape) -> Node:
+    """Make the root node of a family."""
+    return Node(Draw(family, shape), parameters, shape, family.dtype, family.levels, family.kind)
+
+
+def _described(node: Node) -> str:
+    return repr(node.levels[0]) if node.levels and len(node.levels) == 1 else "a category"
+
+
+def is_distribution(value: Any) -> bool:
+    """Say whether a value came straight from a distribution's constructor."""
+    return isinstance(value, RandomVariable) and isinstance(value.node.operation, Draw)
+
+
+def replicate(distribution: RandomVariable, shape: Shape = ()) -> RandomVariable:
+    """Make a new, independent quantity with the same distribution, or an array of them; parameters are shared."""
+    node = distribution.node
+    assert isinstance(node.operation, Draw)
+    return RandomVariable(draw_node(node.operation.family, node.parents, (*shape, *node.shape)))
+
+
+def describe(node: Node) -> str | None:
+    """Return a distribution in words, such as 'Uniform(low=0, high=100)'; None if its parameters are not fixed."""
+    if not isinstance(node.operation, Draw) or not isinstance(node.operation.family, ScalarFamily) or node.shape:
+        return None
+    values = []
+    for (name, _), parent in zip(node.operation.family.parameters, node.parents, strict=True):
+        if not isinstance(parent.operation, ConstantValue):
+            return None
+        values.append(f"{name}={parent.operation.array[0]:g}")
+    return f"{node.operation.family.name}({', '.join(values)})"

@@ -1,0 +1,167 @@
+"""Mixtures of distributions, and the multivariate normal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug.errors import PriorError
+from privug.model.node import Array, Kind, Shape
+from privug.model.operations import aligned
+from privug.model.variable import RandomVariable, as_node
+from privug.prior.choice import Choice, ChoiceFamily
+from privug.prior.family import Draw, Family, draw
+
+
+@dataclass(frozen=True)
+class PointFamily(Family):
+    """A quantity that is already there, as a component of a mixture; its parameter is the quantity."""
+
+    kind: Kind
+    dtype: np.dtype[Any]
+
+    name = "Constant"
+
+    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
+        return np.broadcast_to(parameters[0], (samples, *shape))
+
+    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
+        return np.where(values == parameters[0], 0.0, -np.inf)
+
+
+@dataclass(frozen=True)
+class MixtureFamily(Family):
+    """One of several families, chosen by weights; parameters are the weights and then those of each family."""
+
+    families: tuple[Family, ...]
+    counts: tuple[int, ...]
+
+    name = "Mixture"
+
+    @property
+    def kind(self) -> Kind:  # type: ignore[override]
+        kinds = {family.kind for family in self.families}
+        return kinds.pop() if len(kinds) == 1 else Kind.MIXED
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return np.result_type(*(family.dtype for family in self.families))
+
+    def _parts(self, parameters: Sequence[Array]) -> list[tuple[Family, Sequence[Array]]]:
+        starts = np.cumsum((1, *self.counts))
+        return [
+            (family, parameters[start : start + count])
+            for family, start, count in zip(self.families, starts, self.counts, strict=False)
+        ]
+
+    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
+        chooser = Choice(range(len(self.families))).node.operation
+        assert isinstance(chooser, Draw)
+        assert isinstance(chooser.family, ChoiceFamily)
+        weights = parameters[0].reshape(len(parameters[0]), -1)
+        chosen = chooser.family.draw(rng, samples, shape, [weights])
+        result = np.empty((samples, *shape), self.dtype)
+        for position, (family, own) in enumerate(self._parts(parameters)):
+            np.copyto(result, family.draw(rng, samples, shape, own), where=chosen == position)
+        return result
+
+    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
+        weights = np.moveaxis(parameters[0].reshape(len(parameters[0]), *(1,) * (values.ndim - 1), -1), -1, 0)
+        logs = [family.log_density(values, own) for family, own in self._parts(parameters)]
+        with np.errstate(divide="ignore"):
+            total: Array = scipy.special.logsumexp(np.stack(logs) + np.log(weights), axis=0)
+        return total
+
+    def check(self, parameters: Sequence[Array]) -> None:
+        p = parameters[0]
+        if not (np.all(np.isfinite(p)) and np.all(p >= 0) and np.all(np.abs(p.sum(axis=-1) - 1) < 1e-9)):
+            raise PriorError("Mixture: weights must be probabilities that sum to one")
+        for family, own in self._parts(parameters):
+            family.check(own)
+
+
+def Mixture(components: Sequence[Any], weights: Any = None) -> RandomVariable:
+    """One of several distributions: each component is drawn anew, with the given probability.
+
+    >>> import privug as pv
+    >>> pv.Mixture([pv.Normal(20, sd=2), pv.Normal(60, sd=5)], weights=[0.3, 0.7])
+    <RandomVariable: continuous float64>
+    """
+    if isinstance(components, RandomVariable) or not isinstance(components, Sequence) or not components:
+        raise PriorError("Mixture: components must be a list of distributions")
+    if weights is None:
+        weights = np.full(len(components), 1.0 / len(components))
+    weight_node = as_node(weights if isinstance(weights, RandomVariable) else list(weights))
+    if weight_node.levels is not None or weight_node.shape != (len(components),):
+        raise PriorError(f"Mixture: weights must be a list of {len(components)} probabilities")
+    families: list[Family] = []
+    parameters: list[Any] = [RandomVariable(weight_node)]
+    counts = []
+    for component in components:
+        node = as_node(component)
+        if node.levels is not None:
+            raise PriorError("Mixture: components must be numbers; for strings write pv.Choice or pv.given")
+        if node.shape:
+            raise PriorError("Mixture: components must be single numbers; wrap the mixture itself in pv.Array")
+        is_draw = isinstance(node.operation, Draw)
+        own = node.parents if is_draw else (node,)
+        families.append(
+            node.operation.family if isinstance(node.operation, Draw) else PointFamily(node.kind, node.dtype)
+        )
+        parameters.extend(RandomVariable(parent) for parent in own)
+        counts.append(len(own))
+    return draw(MixtureFamily(tuple(families), tuple(counts)), parameters, ())
+
+
+@dataclass(frozen=True)
+class MvNormalFamily(Family):
+    """Jointly normal numbers with a fixed covariance; the parameter is the mean vector."""
+
+    covariance: Array = field(compare=False)
+    key: bytes
+
+    name = "MvNormal"
+    kind = Kind.CONTINUOUS
+    dtype = np.dtype(np.float64)
+
+    @cached_property
+    def _factor(self) -> Array:
+        """A matrix whose product with its transpose is the covariance, which may be singular."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        factor: Array = vectors * np.sqrt(np.clip(values, 0.0, None))
+        return factor
+
+    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
+        standard = rng.standard_normal((samples, *shape))
+        result: Array = standard @ self._factor.T
+        result += parameters[0]
+        return result
+
+    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
+        mean = aligned([values, parameters[0]])[1]
+        distribution = scipy.stats.multivariate_normal(cov=self.covariance, allow_singular=True)
+        return np.asarray(distribution.logpdf(values - mean))
+
+    def check(self, parameters: Sequence[Array]) -> None:
+        if not np.all(np.isfinite(parameters[0])):
+            raise PriorError("MvNormal: mean must hold finite numbers")
+
+
+def MvNormal(mean: Any, cov: Any) -> RandomVariable:
+    """A vector of jointly normal numbers with the given mean vector and covariance matrix."""
+    covariance = np.asarray(cov, float)
+    center = as_node(mean if isinstance(mean, RandomVariable) else list(np.asarray(mean, object)))
+    if center.levels is not None or len(center.shape) != 1:
+        raise PriorError("MvNormal: mean must be a list of numbers")
+    size = center.shape[0]
+    if covariance.shape != (size, size):
+        raise PriorError(f"MvNormal: cov must be a {size} by {size} matrix, not of shape {covariance.shape}")
+    if not np.all(np.isfinite(covariance)) or not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0):
+        raise PriorError("MvNormal: cov must be symmetric and finite")
+    smallest = float(np.linalg.eigvalsh(covariance).min())
+    if smallest < -1e-10 * float(np.abs(covariance).max()):
+        raise PriorError(f"MvNormal: cov must not have negative eigenvalues, but has {smallest:.3g}")
+    return draw(MvNormalFamily(covariance, covariance.tobytes()), (RandomVariable(center),), (size,))

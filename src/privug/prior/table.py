@@ -1,0 +1,120 @@
+"""Arrays and tables of random quantities."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from privug.errors import PriorError
+from privug.model.node import Kind
+from privug.model.table import Row, Table
+from privug.model.variable import RandomVariable, stack_values
+from privug.prior.family import is_distribution, replicate
+
+
+def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
+    """Independent quantities of one distribution as an array, or `size` quantities from a function of the position.
+
+    >>> import privug as pv
+    >>> pv.Array(pv.Normal(55, sd=1), 200).mean()
+    <RandomVariable: continuous float64>
+    """
+    shape = size if isinstance(size, tuple) else (size,)
+    if not shape or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1 for n in shape):
+        raise PriorError(f"Array: size must be a positive whole number or a tuple of them, not {size!r}")
+    if is_distribution(distribution):
+        return replicate(distribution, shape)
+    if callable(distribution):
+        if len(shape) > 1:
+            raise PriorError("Array: with a function of the position, size must be one whole number")
+        return RandomVariable(stack_values([distribution(position) for position in range(shape[0])]))
+    raise PriorError(
+        "Array: the first argument must be a distribution such as pv.Normal(0, sd=1), "
+        "or a function from the position to a quantity"
+    )
+
+
+class Records:
+    """A table of rows: what the attacker knows about each row, and how many there are.
+
+    `row` is a function from the row's position to a `Row`, or one `Row` of distributions of
+    which every row is an independent copy. `size` may be random: the rows are then the first `size` ones.
+
+    >>> import privug as pv
+    >>> table = pv.Records(3, pv.Row(age=pv.Normal(40, sd=10)))
+    >>> len(table), sum(row.age for row in table) / 3
+    (3, <RandomVariable: continuous float64>)
+    """
+
+    def __init__(self, size: Any, row: Callable[[int], Any] | Row) -> None:
+        if not callable(row) and not isinstance(row, Row):
+            raise PriorError(f"Records: row must be a function from a position to a pv.Row, or a pv.Row, not {row!r}")
+        self.size: int | RandomVariable = _checked_size(size)
+        self._row = row
+        self._rows: list[Row] = []
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the number of rows is known."""
+        return isinstance(self.size, int)
+
+    def table(self, size: int | None = None) -> Table:
+        """Return the rows as a table of random variables; `size` is needed if it is random."""
+        if size is None:
+            if not isinstance(self.size, int):
+                raise PriorError("this table has a random number of rows: give it to pv.Attack or pv.lift")
+            size = self.size
+        while len(self._rows) < size:
+            self._rows.append(self._checked_row(len(self._rows)))
+        return Table(self._rows[:size])
+
+    def _checked_row(self, position: int) -> Row:
+        if isinstance(self._row, Row):
+            return Row(**{name: _copy(cell) for name, cell in self._row._asdict().items()})
+        row = self._row(position)
+        if isinstance(row, dict):
+            row = Row(**row)
+        if not isinstance(row, Row):
+            raise PriorError(f"Records: row({position}) must return a pv.Row or a dict, not {row!r}")
+        if self._rows and row.keys() != self._rows[0].keys():
+            raise PriorError(
+                f"Records: row({position}) has columns {row.keys()}, but row(0) has {self._rows[0].keys()}"
+            )
+        return row
+
+    def __len__(self) -> int:
+        return len(self.table())
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.table())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.table()[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.table(), name)
+
+    def __repr__(self) -> str:
+        return f"Records({self.size} rows)"
+
+
+def _copy(cell: Any) -> Any:
+    if is_distribution(cell):
+        return replicate(cell)
+    if isinstance(cell, RandomVariable):
+        raise PriorError(
+            "Records: a column computed from others needs a function of the position: Records(size, lambda i: ...)"
+        )
+    return cell
+
+
+def _checked_size(size: Any) -> int | RandomVariable:
+    if isinstance(size, RandomVariable):
+        if size.node.shape != () or size.node.kind is not Kind.DISCRETE or size.node.dtype.kind not in "bi":
+            raise PriorError("Records: a random size must be one whole number, such as pv.Binomial(300, 1/3)")
+        return size
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+        raise PriorError(f"Records: size must be a whole number, zero or more, or a distribution of one, not {size!r}")
+    return int(size)

@@ -1,0 +1,1 @@
+"""Step 2: the program, lifted to work on distributions."""

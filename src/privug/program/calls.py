@@ -1,0 +1,114 @@
+"""The python tier: the program called sample by sample, as it is."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.model.batch import Column
+from privug.model.node import Array, Context, Kind, Node, Operation
+from privug.model.operations import SampleFailure
+from privug.model.structure import Structure
+from privug.model.variable import RandomVariable
+from privug.program.drawing import ambient_rng
+
+
+class Failed:
+    """Stands for the output of a program that raised, where such inputs are to be excluded."""
+
+    def __repr__(self) -> str:
+        return "<the program raised>"
+
+
+FAILED = Failed()
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Positional and keyword arguments of a call, taken apart into leaves, some of them random."""
+
+    structure: Structure
+    leaves: tuple[Any, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes of the random leaves."""
+        return tuple(leaf.node for leaf in self.leaves if isinstance(leaf, RandomVariable))
+
+    def plain(self, arrays: Sequence[Array], samples: int) -> list[Any]:
+        """Return the plain arguments of each call, given the values of the random leaves."""
+        return self.structure.build_many(self._columns(iter(arrays), samples), samples)
+
+    def _columns(self, arrays: Iterator[Array], samples: int) -> Iterator[list[Any]]:
+        for leaf in self.leaves:
+            if isinstance(leaf, RandomVariable):
+                array = next(arrays)
+                if len(array) != samples:
+                    array = np.repeat(array, samples, axis=0)
+                # Programs may write into the arrays they get: they must not share ours.
+                yield Column(array.copy() if array.ndim > 1 else array, leaf.node.levels).decoded()
+            elif isinstance(leaf, np.ndarray):
+                yield [leaf.copy() for _ in range(samples)]
+            else:
+                yield [leaf] * samples
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Operation):
+    """A plain call of the program for each sample; the results are Python objects."""
+
+    program: Callable[..., Any]
+    arguments: Arguments
+    exclude_errors: bool = False
+
+    random = True
+    opaque = True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        results = np.empty(context.samples, object)
+        with _seeded(context.rng):
+            for position, (positional, named) in enumerate(self.arguments.plain(arguments, context.samples)):
+                try:
+                    results[position] = settled(self.program(*positional, **named))
+                except Exception as error:
+                    if not self.exclude_errors:
+                        raise SampleFailure(position, error) from error
+                    results[position] = FAILED
+        return results
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return Kind.MIXED
+
+
+@contextmanager
+def _seeded(rng: np.random.Generator) -> Iterator[None]:
+    """Let the program's own randomness follow from the engine's seed, and leave the global generators as they were."""
+    before, numpy_before = random.getstate(), np.random.get_state()
+    seed = int(rng.integers(2**32))
+    random.seed(seed)
+    np.random.seed(seed)
+    token = ambient_rng.set(rng)
+    try:
+        yield
+    finally:
+        ambient_rng.reset(token)
+        random.setstate(before)
+        np.random.set_state(numpy_before)
+
+
+def settled(value: Any) -> Any:
+    """Return the output of a program as a value that can be looked at more than once."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, set):
+        return frozenset(value)
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def call(program: Callable[..., Any], arguments: Arguments, exclude_errors: bool) -> RandomVariable:
+    """Make the random variable of a program called sample by sample."""
+    operation = Call(program, arguments, exclude_errors)
+    return RandomVariable(Node(operation, arguments.nodes, (), np.dtype(object)))

@@ -1,0 +1,54 @@
+"""`pv.sample`: a draw inside a program, a node of the graph while lifted and a plain value otherwise."""
+
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from privug.errors import PriorError
+from privug.model.batch import Column
+from privug.model.plan import Plan
+from privug.model.table import Row
+from privug.model.variable import RandomVariable
+from privug.prior.family import is_distribution, replicate
+
+recorded: ContextVar[list[RandomVariable] | None] = ContextVar("recorded", default=None)
+"""While a program is traced: the draws it made, in order."""
+
+replayed: ContextVar[list[Any] | None] = ContextVar("replayed", default=None)
+"""While a plain call is compared with the traced program: the values its draws must take, last one first."""
+
+ambient_rng: ContextVar[np.random.Generator | None] = ContextVar("ambient_rng", default=None)
+"""Where plain calls draw from while an engine makes them."""
+
+
+def sample(distribution: Any) -> Any:
+    """Draw from a distribution inside a program: every call is a draw of its own.
+
+    >>> import privug as pv
+    >>> def noisy_total(ages):
+    ...     return sum(ages) + pv.sample(pv.Laplace(0, 100 / 0.5))
+    >>> isinstance(noisy_total([30, 40]), float)
+    True
+    """
+    if isinstance(distribution, Row):
+        return Row(**{name: sample(cell) for name, cell in distribution._asdict().items()})
+    if not isinstance(distribution, RandomVariable):
+        return distribution
+    if not is_distribution(distribution):
+        raise PriorError(
+            "sample: write pv.sample(pv.Laplace(0, 1)) with a distribution, not something computed from one"
+        )
+    noted = recorded.get()
+    if noted is not None:
+        drawn = replicate(distribution)
+        noted.append(drawn)
+        return drawn
+    values = replayed.get()
+    if values is not None:
+        if not values:
+            raise PriorError("the program made more draws in a plain call than while it was traced")
+        return values.pop()
+    node = distribution.node
+    array = Plan([node]).run(1, ambient_rng.get() or np.random.default_rng())[0]
+    return Column(array, node.levels).decoded()[0]

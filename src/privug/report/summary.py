@@ -1,0 +1,55 @@
+"""Summary: what a report says, apart from how it looks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from privug.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One line of the table: a quantity before and after the observation."""
+
+    label: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was asked, what came out, and how sure it is."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    comparisons: Sequence[Comparison]
+    sentences: Sequence[str] = field(default=())
+
+
+def percent(probability: float) -> str:
+    """Return a probability as a percentage with as many digits as a reader needs.
+
+    >>> percent(0.18), percent(0.0044), percent(0.0), percent(1.0)
+    ('18 %', '0.44 %', '0 %', '100 %')
+    """
+    shown = 100 * probability
+    if shown in (0, 100):
+        return f"{shown:.0f} %"
+    return f"{shown:.2g} %" if shown < 99 else f"{shown:.4g} %"
+
+
+def change_sentence(claim: str, before: Estimate, after: Estimate) -> str:
+    """Say in plain words how the belief in a claim changed.
+
+    >>> change_sentence("Alice is under 18", Estimate(0.18, 0.17, 0.19), Estimate(0.0044, 0.003, 0.006))
+    "An attacker's belief that Alice is under 18 falls from 18 % to 0.44 %."
+    """
+    start = f"An attacker's belief that {claim}"
+    if before.low <= after.high and after.low <= before.high:
+        return f"{start} does not change measurably: {percent(before.value)} before, {percent(after.value)} after."
+    direction = "falls" if after.value < before.value else "rises"
+    end = percent(after.value)
+    if after.value == 0 and not after.exact:
+        end = f"less than {percent(after.high)}"
+    elif after.value == 1 and not after.exact:
+        end = f"more than {percent(after.low)}"
+    return f"{start} {direction} from {percent(before.value)} to {end}."

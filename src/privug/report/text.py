@@ -1,0 +1,99 @@
+"""Summaries as plain text and as HTML."""
+
+import io
+from collections.abc import Sequence
+from html import escape
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from privug.report.summary import Summary
+
+WIDTH = 110
+
+
+def as_text(summary: Summary, width: int = WIDTH) -> str:
+    """Return a summary as text for a terminal or a file."""
+    buffer = io.StringIO()
+    console = _console(buffer, width)
+    console.print(summary.title)
+    console.print(_facts_grid(summary))
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    table.add_column("")
+    table.add_column("before", justify="right")
+    table.add_column("after", justify="right")
+    for line in summary.comparisons:
+        table.add_row(line.label, line.before, line.after)
+    console.print(table)
+    for sentence in summary.sentences:
+        console.print(f"  {sentence}")
+    return _lines(buffer)
+
+
+def _console(buffer: io.StringIO, width: int) -> Console:
+    return Console(file=buffer, width=width, color_system=None, highlight=False, markup=False, emoji=False)
+
+
+def _facts_grid(summary: Summary) -> TextTable:
+    facts = TextTable.grid(padding=(0, 2))
+    for label, text in summary.facts:
+        facts.add_row(f"  {label}", text)
+    return facts
+
+
+def _lines(buffer: io.StringIO) -> str:
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}"
+    "table{border-collapse:collapse;margin:1rem 0}"
+    "td,th{padding:.25rem .9rem .25rem 0;text-align:left;vertical-align:top}"
+    "th{border-bottom:1px solid #999}td.number,th.number{text-align:right}dt{float:left;width:9rem;color:#666}"
+    "dd{margin-left:9rem}"
+)
+
+
+def as_html_fragment(summary: Summary) -> str:
+    """Return a summary as HTML to stand inside a page or a notebook."""
+    facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in summary.facts)
+    lines = "".join(
+        f'<tr><td>{escape(line.label)}</td><td class="number">{escape(line.before)}</td>'
+        f'<td class="number">{escape(line.after)}</td></tr>'
+        for line in summary.comparisons
+    )
+    head = '<tr><th></th><th class="number">before</th><th class="number">after</th></tr>'
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in summary.sentences)
+    return f"<h2>{escape(summary.title)}</h2><dl>{facts}</dl><table>{head}{lines}</table>{sentences}"
+
+
+def as_html_page(summary: Summary) -> str:
+    """Return a summary as a page of its own."""
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width, initial-scale=1"><title>{escape(summary.title)}</title>'
+        f"<style>{_STYLE}</style></head><body>{as_html_fragment(summary)}</body></html>\n"
+    )
+
+
+def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -> str:
+    """Return several summaries of the same quantities next to each other."""
+    buffer = io.StringIO()
+    console = _console(buffer, width)
+    console.print(title)
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    table.add_column("")
+    for summary in summaries:
+        table.add_column(f"{summary.title}\nbefore", justify="right")
+        table.add_column("\nafter", justify="right")
+    for lines in zip(*(summary.comparisons for summary in summaries), strict=True):
+        table.add_row(lines[0].label, *(cell for line in lines for cell in (line.before, line.after)))
+    console.print(table)
+    for summary in summaries:
+        console.print(summary.title)
+        console.print(_facts_grid(summary))
+        for sentence in summary.sentences:
+            console.print(f"  {sentence}")
+        console.print()
+    return _lines(buffer)
