@@ -66,7 +66,7 @@ class CasePlan:
         likelihood = observation.likelihood(case.output) if observation is not None else Likelihood()
         self.impossible = likelihood.impossible
         targets = [node for quantity in self.quantities for node in quantity.nodes]
-        likelihood, targets = solve(likelihood, targets, self.quantities[0].nodes)
+        likelihood, targets = solve(likelihood, targets)
         self._conditions = len(likelihood.conditions)
         self._weights = len(likelihood.log_weights)
         self._exclude = exclude

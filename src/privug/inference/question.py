@@ -11,6 +11,7 @@ from privug.model.variable import RandomVariable
 from privug.prior.table import Records
 from privug.program import lifting
 from privug.program.lifting import Lifting
+from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS
 
 Sizes = tuple[int, ...]
 
@@ -62,7 +63,9 @@ class Question:
             name: value.table(by_name.get(name)) if isinstance(value, Records) else value
             for name, value in self.prior.items()
         }
-        lifted = lifting.apply(self.program, *self._arranged(inputs), exclude_errors=self.exclude_errors)
+        # The first size is checked in full; the program is the same for the others.
+        checks = FEWEST_CHECKS if self._cases else MOST_CHECKS
+        lifted = lifting.apply(self.program, *self._arranged(inputs), exclude_errors=self.exclude_errors, checks=checks)
         secret = self._function_of_inputs(self.secret, inputs, "secret")
         return Case(inputs, secret, lifted.output, lifted.lifting)
 
@@ -76,7 +79,8 @@ class Question:
         if not callable(function):
             return tuple(inputs[name] for name in function)
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
-        return lifting.apply(function, arguments, exclude_errors=self.exclude_errors).output
+        checks = FEWEST_CHECKS if self._cases else MOST_CHECKS
+        return lifting.apply(function, arguments, exclude_errors=self.exclude_errors, checks=checks).output
 
     def _arranged(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arrange the inputs as the program's positional and named arguments."""

@@ -6,12 +6,12 @@ block sizes depend on the model alone: the same seed gives the same samples on a
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from privug.errors import ImpossibleObservation, ProgramError, TooFewSamples
+from privug.errors import ImpossibleObservation, PriorError, ProgramError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.case_plan import CasePlan, Kept, settled
 from privug.inference.diagnostics import Diagnostics, effective_sample_size
@@ -30,6 +30,7 @@ FEWEST_SAMPLES = 100
 LARGEST_ROUND = 1 << 22
 LARGEST_BUDGET = 200_000_000
 LARGEST_OPAQUE_BUDGET = 1_000_000
+LARGEST_WEIGHTED_BUDGET = 4_000_000  # weighted draws are all kept
 DEFAULT_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
 
 
@@ -124,6 +125,8 @@ class Sampler:
             return self._budget
         plan = max((p.plan for p in self._plans.values()), key=lambda p: p.random_numbers)
         largest = LARGEST_OPAQUE_BUDGET if plan.is_opaque else LARGEST_BUDGET
+        if any(p.is_weighted for p in self._plans.values()):
+            largest = min(largest, LARGEST_WEIGHTED_BUDGET)
         return max(self._samples, min(largest, DEFAULT_RANDOM_NUMBERS // max(1, plan.random_numbers)))
 
     def _worth(self) -> float:
@@ -177,13 +180,12 @@ class Sampler:
             yield (), np.arange(samples), {}
             return
         arrays = Plan([*sizes, *self._size_roots]).run(samples, generator(self._seed, number, 0))
-        drawn = np.stack(arrays[: len(sizes)], axis=1)
-        distinct, inverse = np.unique(drawn, axis=0, return_inverse=True)
-        order = np.argsort(inverse.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(inverse.reshape(-1)))
-        for values, members in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
-            known = zip(self._size_roots, arrays[len(sizes) :], strict=True)
-            yield tuple(values), members, {node: array[members] for node, array in known}
+        roots = dict(zip(self._size_roots, arrays[len(sizes) :], strict=True))
+        for members in _equal_groups(arrays[: len(sizes)]):
+            values = tuple(int(array[members[0]]) for array in arrays[: len(sizes)])
+            if min(values) < 0:
+                raise PriorError(f"the size of a table must not be negative, but {min(values)} was drawn")
+            yield values, members, {node: array[members] for node, array in roots.items()}
 
     def _explained(self, number: int, task: _Task, failure: SampleFailure) -> ProgramError:
         """Say on which input the program failed, by drawing the block again with the inputs kept."""
@@ -226,8 +228,10 @@ class Sampler:
         if worth < FEWEST_SAMPLES and worth < self._samples:
             raise self._too_few(diagnostics)
         if worth < self._samples:
-            remark = f"the budget of {diagnostics.budget:,} draws gave {worth:,.0f} of the {self._samples:,} samples asked for"
-            diagnostics = _with_remark(diagnostics, remark)
+            remark = (
+                f"the budget of {diagnostics.budget:,} draws gave {worth:,.0f} of {self._samples:,} samples asked for"
+            )
+            diagnostics = replace(diagnostics, remarks=(*diagnostics.remarks, remark))
         return Run(tuple(quantities), weights, diagnostics)
 
     def _width(self) -> int:
@@ -263,6 +267,20 @@ class Sampler:
             f"(acceptance rate {diagnostics.acceptance_rate:.2g}), too few to trust; raise budget= (now "
             f"{diagnostics.budget:,} draws), or widen the observation (a larger within= or sd=)"
         )
+
+
+def _equal_groups(columns: list[Array]) -> list[Array]:
+    """Return the positions of each distinct combination of whole numbers, in ascending order of the combination."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        low = int(column.min())
+        codes = codes * (int(column.max()) - low + 1) + (column - low)
+        if int(codes.max()) >= 1 << 16:
+            codes = np.unique(codes, return_inverse=True)[1]
+    # NumPy sorts 16-bit numbers by counting, which is several times faster than comparing.
+    order = np.argsort(codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes, kind="stable")
+    counts = np.bincount(codes)
+    return np.split(order, np.cumsum(counts[counts > 0])[:-1])
 
 
 def draw(question: Question, observation: Observation | None, **options: Any) -> Run:

@@ -49,7 +49,7 @@ class Column:
 def _hashable(value: Any) -> Any:
     """Return a dictionary key that is equal for equal values, whatever containers they are made of."""
     structure, leaves = flatten(value)
-    plain = tuple(leaf.tobytes() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)
+    plain = tuple((leaf.shape, leaf.tobytes()) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)
     return (structure, plain) if structure is not LEAF else plain[0]
 
 

@@ -4,7 +4,6 @@ Results come back in the order of the tasks, so they never depend on the number 
 """
 
 import multiprocessing
-import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,6 @@ from typing import Any, TypeVar
 
 from privug import settings
 from privug.errors import ArgumentError, ProgramError
-from privug.model.operations import SampleFailure
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -22,7 +20,7 @@ Result = TypeVar("Result")
 # Forking two workers costs some 20 ms; below this much work it does not pay.
 SECONDS_WORTH_A_FORK = 0.5
 
-_inherited: Callable[[Any], Any] | None = None
+_inherited: tuple[Callable[[Any], Any], Sequence[Any]] | None = None
 
 
 def run_tasks(
@@ -75,16 +73,16 @@ def _in_order(pool: Executor, work: Callable[[Task], Result], tasks: Sequence[Ta
 
 
 def _in_processes(tasks: Sequence[Task], work: Callable[[Task], Result], workers: int) -> Iterator[Result]:
-    """Run in forked workers, which inherit the program: it need not be picklable, only its results."""
+    """Run in forked workers, which inherit program and tasks: only results are sent, so lambdas are welcome."""
     global _inherited
     finished = attempts = 0
-    _inherited = work
+    _inherited = work, tasks
     try:
         while finished < len(tasks):
             attempts += 1
             try:
                 with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
-                    for result in _in_order(pool, _run_inherited, tasks[finished:], workers):
+                    for result in _in_order(pool, _run_inherited, range(finished, len(tasks)), workers):
                         finished += 1
                         yield result
             except BrokenProcessPool:
@@ -97,14 +95,7 @@ def _in_processes(tasks: Sequence[Task], work: Callable[[Task], Result], workers
         _inherited = None
 
 
-def _run_inherited(task: Any) -> Any:
+def _run_inherited(position: int) -> Any:
     assert _inherited is not None
-    try:
-        return _inherited(task)
-    except SampleFailure as failure:
-        try:
-            pickle.loads(pickle.dumps(failure))
-        except Exception:
-            described = f"{type(failure.cause).__name__}: {failure.cause}"
-            raise SampleFailure(failure.index, RuntimeError(described)) from None
-        raise
+    work, tasks = _inherited
+    return work(tasks[position])

@@ -20,6 +20,7 @@ from privug.model.operations import (
     constant,
     elementwise,
     stack,
+    whole_numbers,
 )
 
 AsNode = Callable[[Any], Node]
@@ -33,7 +34,14 @@ def _axes(node: Node, axis: Any) -> Any:
         return tuple(range(1, rank + 1))
     if isinstance(axis, tuple):
         return tuple(_axes(node, one) for one in axis)
-    return axis % rank + 1 if rank else 1
+    return _axis_within(axis, rank) + 1
+
+
+def _axis_within(axis: Any, rank: int) -> int:
+    """Count an axis from the front; one that is not there is an error, as in NumPy, and never the sample axis."""
+    if not -rank <= axis < rank:
+        raise np.exceptions.AxisError(axis, rank)
+    return int(axis % rank)
 
 
 def _need_numbers(name: str, nodes: Sequence[Node]) -> None:
@@ -42,13 +50,13 @@ def _need_numbers(name: str, nodes: Sequence[Node]) -> None:
 
 
 def _reduction(
-    name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None, keepdims: bool = False, **options: Any
+    name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None, *, keepdims: bool = False, **options: Any
 ) -> Any:
     node = as_node(a)
     _need_numbers(name, [node])
     if not node.shape:
         node = stack([node])
-        axis = None
+        axis, keepdims = None, False
     if {key: value for key, value in options.items() if value is not None and key not in ("ddof", "q", "method")}:
         raise Untraceable(f"np.{name} with {', '.join(options)}")
     chosen = {key: value for key, value in options.items() if value is not None}
@@ -76,6 +84,8 @@ def _first_axis_flattened(name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: 
 def _sort(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = -1, **options: Any) -> Any:
     node = as_node(a)
     _need_numbers("sort", [node])
+    if axis is None:
+        node, axis = reshape(node, (-1,)), 0
     return wrap(array_function(ArrayFunction("sort", np.sort, (("axis", _axes(node, axis)),)), [node]))
 
 
@@ -86,7 +96,9 @@ def _elementwise(name: str, function: Any, as_node: AsNode, wrap: Wrap, *argumen
 
 
 def _clip(as_node: AsNode, wrap: Wrap, a: Any, a_min: Any = None, a_max: Any = None, **options: Any) -> Any:
-    low, high = options.get("min", a_min), options.get("max", a_max)
+    low, high = options.pop("min", a_min), options.pop("max", a_max)
+    if any(value is not None for value in options.values()):
+        raise Untraceable(f"np.clip with {', '.join(options)}")
     result = a
     if low is not None:
         result = _elementwise("maximum", np.maximum, as_node, wrap, result, low)
@@ -97,6 +109,7 @@ def _clip(as_node: AsNode, wrap: Wrap, a: Any, a_min: Any = None, a_max: Any = N
 
 def where(condition: Node, yes: Node, no: Node) -> Node:
     """Make the node of a choice, element by element; the alternatives may be categories."""
+    _need_numbers("where", [condition])
     yes, no = unify([yes, no])
     node = elementwise(Elementwise("where", np.where), [condition, yes, no])
     return Node(node.operation, node.parents, node.shape, node.dtype, yes.levels, node.kind)
@@ -142,6 +155,7 @@ def _transposed(array: Array) -> Array:
 
 def _join(name: str, as_node: AsNode, wrap: Wrap, arrays: Any, axis: int = 0) -> Any:
     nodes = unify([as_node(a) for a in arrays])
+    axis = _axis_within(axis, len(nodes[0].shape) + (name == "stack"))
     operation = ArrayFunction(name, partial(_joined, getattr(np, name), axis))
     return wrap(array_function(operation, nodes))
 
@@ -149,12 +163,15 @@ def _join(name: str, as_node: AsNode, wrap: Wrap, arrays: Any, axis: int = 0) ->
 def _joined(function: Any, axis: int, *arrays: Array) -> Array:
     samples = max(len(array) for array in arrays)
     full = [np.broadcast_to(array, (samples, *array.shape[1:])) for array in arrays]
-    result: Array = function(full, axis=axis + 1 if axis >= 0 else axis)
+    result: Array = function(full, axis=axis + 1)
     return result
 
 
 def _diff(as_node: AsNode, wrap: Wrap, a: Any, n: int = 1, axis: int = -1) -> Any:
     node = as_node(a)
+    _need_numbers("diff", [node])
+    if n == 0:
+        return wrap(node)
     return wrap(array_function(ArrayFunction("diff", np.diff, (("n", n), ("axis", _axes(node, axis)))), [node]))
 
 
@@ -171,6 +188,9 @@ def _batched_dot(a: Array, b: Array) -> Array:
 
 def dot(left: Node, right: Node) -> Node:
     """Make the node of a matrix product, or of a product with a single number."""
+    _need_numbers("dot", [left, right])
+    if max(len(left.shape), len(right.shape)) > 2:
+        raise Untraceable("a dot product of arrays with more than two axes")
     if not left.shape or not right.shape:
         return elementwise(Elementwise("multiply", np.multiply), [left, right])
     if left.shape[-1] != right.shape[0]:
@@ -185,11 +205,22 @@ def _dot(as_node: AsNode, wrap: Wrap, a: Any, b: Any) -> Any:
 def _average(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return _reduction("mean", as_node, wrap, a, axis)
+    weights = wrap(_weights_like(as_node(a), as_node(weights), axis))
     scaled = _elementwise("multiply", np.multiply, as_node, wrap, a, weights)
-    total = _reduction("sum", as_node, wrap, weights, axis)
+    total = _reduction("sum", as_node, wrap, weights, axis if weights.shape == as_node(a).shape else None)
     return _elementwise(
         "true_divide", np.true_divide, as_node, wrap, _reduction("sum", as_node, wrap, scaled, axis), total
     )
+
+
+def _weights_like(node: Node, weights: Node, axis: Any) -> Node:
+    """Lay out one weight for each position along an axis so that they multiply the right elements."""
+    if weights.shape == node.shape:
+        return weights
+    if not isinstance(axis, int) or weights.shape != (node.shape[_axis_within(axis, len(node.shape))],):
+        raise Untraceable("np.average with weights of another shape")
+    place = _axis_within(axis, len(node.shape))
+    return reshape(weights, (-1,) + (1,) * (len(node.shape) - place - 1))
 
 
 def _count_nonzero(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any:
@@ -206,7 +237,7 @@ class Cast(Operation):
         self.dtype = dtype
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        return arguments[0].astype(self.dtype)
+        return whole_numbers(arguments[0]) if self.dtype.kind == "i" else arguments[0].astype(self.dtype)
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return parents[0].kind

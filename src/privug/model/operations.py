@@ -27,6 +27,8 @@ _MIXING = {"sum", "mean", "cumsum", "dot", "matmul", "std", "var"}
 def constant(value: Any) -> Node:
     """Make a node of a number or an array of numbers."""
     array = np.asarray(value)
+    if array.dtype == np.uint64 and array.size and array.max() > INTEGER_LIMIT:
+        raise ArgumentError(f"whole numbers must fit into 64 bits, which {array.max()} does not; write a float")
     if array.dtype.kind == "u" or (array.dtype.kind == "i" and array.dtype.itemsize < 8):
         array = array.astype(np.int64)
     elif array.dtype.kind == "f" and array.dtype != np.float64:
@@ -111,7 +113,34 @@ def _as_python_numbers(name: str, arguments: Sequence[Array]) -> Sequence[Array]
     if name in ("true_divide", "floor_divide", "remainder") and not np.all(arguments[1]):
         zeros = np.flatnonzero(np.asarray(arguments[1]) == 0)
         raise SampleFailure(int(zeros[0]), ZeroDivisionError("division by zero"))
+    if name == "power":
+        _refuse_impossible_powers(*arguments)
     return arguments
+
+
+def _refuse_impossible_powers(base: Array, exponent: Array) -> None:
+    """Fail where Python would fail, or would leave the real numbers."""
+    whole = exponent == np.floor(exponent)
+    if not np.all(whole & (exponent >= 0)):
+        _fail_where((base == 0) & (exponent < 0), ZeroDivisionError("zero cannot be raised to a negative power"))
+        _fail_where(
+            np.isfinite(base) & (base < 0) & ~whole, ValueError("a negative number to a fractional power is complex")
+        )
+
+
+def _fail_where(failing: Array, cause: Exception) -> None:
+    if failing.any():
+        raise SampleFailure(int(np.argwhere(failing)[0][0]), cause)
+
+
+def whole_numbers(array: Array) -> Array:
+    """Return numbers as whole ones, cut off towards zero; what has no 64-bit whole number is refused."""
+    if array.dtype.kind == "f":
+        outside = ~(np.abs(array) < 2.0**63)
+        if outside.any():
+            _fail_where(outside & ~np.isfinite(array), ValueError("cannot convert infinity or NaN to a whole number"))
+            raise ProgramError("whole numbers in the program leave the 64-bit range; keep these numbers as floats")
+    return array.astype(np.int64)
 
 
 class SampleFailure(Exception):
@@ -127,9 +156,15 @@ def _largest(array: Array) -> int:
     return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
 
 
-def _refuse_overflow(name: str, arguments: Sequence[Array]) -> None:
+_GROWING = {
+    "add", "subtract", "multiply", "power", "sum", "prod", "cumsum", "cumprod", "dot",
+    "square", "left_shift", "diff", "ptp", "absolute", "negative", "nansum",
+}  # fmt: skip
+
+
+def _refuse_overflow(name: str, arguments: Sequence[Array], options: tuple[tuple[str, Any], ...] = ()) -> None:
     """Python's whole numbers never wrap around: refuse before 64 bits do."""
-    if name not in ("add", "subtract", "multiply", "power", "sum", "prod", "cumsum", "cumprod", "dot"):
+    if name not in _GROWING:
         return
     if any(argument.dtype.kind != "i" for argument in arguments):
         return
@@ -138,9 +173,17 @@ def _refuse_overflow(name: str, arguments: Sequence[Array]) -> None:
     match name:
         case "add" | "subtract":
             bound: float = sum(sizes)
+        case "absolute" | "negative":
+            bound = sizes[0]
+        case "diff" | "ptp":
+            bound = 2 ** dict(options).get("n", 1) * sizes[0]
+        case "square":
+            bound = sizes[0] ** 2
+        case "left_shift":
+            bound = sizes[0] << min(sizes[1], 64)
         case "multiply":
             bound = sizes[0] * sizes[1]
-        case "sum" | "cumsum":
+        case "sum" | "cumsum" | "nansum":
             bound = sizes[0] * length
         case "dot":
             bound = sizes[0] * sizes[1] * length
@@ -178,7 +221,7 @@ class ArrayFunction(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         if arguments[0].dtype.kind == "i":
-            _refuse_overflow(self.name, arguments)
+            _refuse_overflow(self.name, arguments, self.options)
         result: Array = np.asarray(self.function(*arguments, **dict(self.options)))
         return result
 
@@ -193,7 +236,7 @@ def array_function(operation: ArrayFunction, parents: Sequence[Node]) -> Node:
     return Node(operation, tuple(parents), example.shape[1:], example.dtype, levels)
 
 
-_REARRANGING = {"reshape", "transpose", "concatenate", "flip", "roll"}
+_REARRANGING = {"reshape", "transpose", "concatenate", "stack", "flip", "roll"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Evaluation of a model graph on a batch: every needed node once, freed after its last use."""
 
-from collections import Counter
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,7 @@ class Plan:
         self._slots = {id(node): slot for slot, node in enumerate(order)}
         self._steps, peak = _schedule(order, self._slots, self._targets, hidden)
         self.bytes_per_sample = max(peak, 1)
-        self.random_numbers = sum(int(np.prod(node.shape)) for node in order if node.is_random)
+        self.random_numbers = sum(math.prod(node.shape) for node in order if node.is_random)
         self.is_opaque = any(node.operation.opaque for node in order)
 
     @property
@@ -119,15 +119,15 @@ def _schedule(
     viewed = {slots[id(parent)] for node in computed if not node.operation.fresh for parent in node.parents}
     steps: list[_Step] = []
     alive = peak = 0
-    sizes = [node.dtype.itemsize * int(np.prod(node.shape)) for node in order]
+    sizes = [node.dtype.itemsize * math.prod(node.shape) for node in order]
     for node in computed:
         slot = slots[id(node)]
         arguments = tuple(slots[id(parent)] for parent in node.parents)
-        counts = Counter(arguments)
-        dying = tuple(s for s in counts if last_use[s] == slot and s not in kept)
+        dying = tuple(s for s in dict.fromkeys(arguments) if last_use[s] == slot and s not in kept)
         reusable = None
-        if isinstance(node.operation, Elementwise) and isinstance(node.operation.function, np.ufunc):
-            reusable = next((s for s in dying if _may_overwrite(order[s], node, s, counts, viewed, hidden)), None)
+        if dying and isinstance(node.operation, Elementwise) and isinstance(node.operation.function, np.ufunc):
+            owned = (s for s in dying if s not in viewed and arguments.count(s) == 1 and id(order[s]) not in hidden)
+            reusable = next((s for s in owned if _fits(order[s], node)), None)
         alive += sizes[slot]
         peak = max(peak, alive)
         freed = dying + ((slot,) if slot not in last_use and slot not in kept else ())
@@ -136,14 +136,6 @@ def _schedule(
     return steps, peak
 
 
-def _may_overwrite(
-    spare: Node, node: Node, slot: int, counts: Mapping[int, int], viewed: set[int], hidden: set[int]
-) -> bool:
-    return (
-        spare.operation.fresh
-        and slot not in viewed
-        and counts[slot] == 1
-        and id(spare) not in hidden
-        and spare.dtype == node.dtype
-        and spare.shape == node.shape
-    )
+def _fits(spare: Node, node: Node) -> bool:
+    """Say whether a node's result may be written over an array that nobody needs any more."""
+    return spare.operation.fresh and spare.dtype == node.dtype and spare.shape == node.shape

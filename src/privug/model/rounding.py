@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from privug.model.node import Array
+from privug.model.operations import whole_numbers
+
+EXACT_DIGITS = 22  # powers of ten up to here are exact as floats
 
 
 @lru_cache(maxsize=64)
@@ -20,13 +23,15 @@ def python_round(digits: int | None) -> Callable[[Array], Array]:
     def rounded(array: Array) -> Array:
         if array.dtype.kind in "bi" and (digits is None or digits >= 0):
             return array.astype(np.int64)
+        if digits is not None and abs(digits) > EXACT_DIGITS:
+            return np.array([round(value, digits) for value in array.ravel().tolist()]).reshape(array.shape)
         result: Array = np.round(array, digits or 0)
         with np.errstate(all="ignore"):
             scaled = array * 10.0 ** (digits or 0)
             near_tie = np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-6)
         if digits and near_tie.any():
             result[near_tie] = [_round_one(value, digits) for value in array[near_tie].tolist()]
-        return result.astype(np.int64) if digits is None or array.dtype.kind in "bi" else result
+        return whole_numbers(result) if digits is None or array.dtype.kind in "bi" else result
 
     return rounded
 

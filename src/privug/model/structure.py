@@ -1,4 +1,4 @@
-"""Nested values (tuples, lists, dicts, rows, tables) taken apart into leaves and put together again."""
+"""Nested values (tuples, named tuples, lists, dicts, rows, tables) taken apart into leaves and put together again."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,7 +45,8 @@ class Structure:
         if dataclasses.is_dataclass(container):
             return lambda parts: container(**dict(zip(self.keys, parts, strict=True)))
         assert container is not None
-        return container
+        make: Callable[[tuple[Any, ...]], Any] = getattr(container, "_make", container)  # named tuples
+        return make
 
 
 def _object_array(parts: tuple[Any, ...]) -> np.ndarray[Any, Any]:
@@ -74,6 +75,8 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
             container, parts = Table, list(value)
         case dict():
             container, keys, parts = dict, tuple(value), list(value.values())
+        case tuple() if hasattr(value, "_fields") and hasattr(value, "_make"):
+            container, parts = type(value), value
         case list() | tuple() if type(value) in (list, tuple):
             container, parts = type(value), value
         case np.ndarray() if value.dtype == object and value.ndim == 1:

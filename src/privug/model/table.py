@@ -25,7 +25,7 @@ class Row(tuple[Any, ...]):
     __slots__ = ()
     _fields: tuple[str, ...] = ()
 
-    def __new__(cls, **columns: Any) -> "Row":
+    def __new__(cls, /, **columns: Any) -> "Row":
         if not columns:
             raise PriorError("a row needs at least one column: write Row(name=..., age=...)")
         return row_maker(tuple(columns))(columns.values())
@@ -55,7 +55,7 @@ class Row(tuple[Any, ...]):
 @lru_cache(maxsize=1024)
 def row_maker(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Row]:
     """Return a fast constructor of rows with these columns from their values."""
-    columns = {name: property(itemgetter(position)) for position, name in enumerate(names)}
+    columns = {name: property(itemgetter(position)) for position, name in enumerate(names) if name not in vars(Row)}
     row_type = type("Row", (Row,), {"__slots__": (), "_fields": names, **columns})
     return partial(tuple.__new__, row_type)
 

@@ -86,9 +86,6 @@ def _apply_to_categories(name: str, nodes: Sequence[Node]) -> Node:
         refuse(f"'{name}' on strings or other categories")
     left, right = nodes
     function = _PYTHON_OPERATORS[name]
-    if name in ("equal", "not_equal") and left.levels is not None and right.levels is not None:
-        same = compare_equal(left, right)
-        return same if name == "equal" else elementwise(Elementwise("logical_not", np.logical_not), [same])
     if left.levels is not None and isinstance(right.operation, ConstantValue) and right.shape == ():
         plain = _plain_constant(right)
         return map_levels(left, lambda level: function(level, plain))
@@ -97,6 +94,9 @@ def _apply_to_categories(name: str, nodes: Sequence[Node]) -> Node:
         return map_levels(right, lambda level: function(plain, level))
     if left.levels is None or right.levels is None:
         refuse(f"'{name}' between a random string and a random number")
+    if name in ("equal", "not_equal") and len({type(level) for level in (*left.levels, *right.levels)}) == 1:
+        same = compare_equal(left, right)
+        return same if name == "equal" else elementwise(Elementwise("logical_not", np.logical_not), [same])
     return map_pairs(left, right, function)
 
 
@@ -162,6 +162,9 @@ class RandomVariable:
 
     def __divmod__(self, other: Any) -> tuple["RandomVariable", "RandomVariable"]:
         return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple["RandomVariable", "RandomVariable"]:
+        return other // self, other % self
 
     def __pow__(self, other: Any) -> "RandomVariable":
         return _apply("power", np.power, self, other)

@@ -1,6 +1,7 @@
 """Distributions over listed values: Constant, Choice and Empirical."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from privug.model.operations import lookup
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.discrete import DiscreteUniform
-from privug.prior.family import Family, draw
+from privug.prior.family import Family, draw, parameter_node
 
 SUM_TOLERANCE = 1e-9
 
@@ -58,7 +59,8 @@ class ChoiceFamily(Family):
         weights = parameters[0] if parameters else np.full((1, len(self.table)), 1.0 / len(self.table))
         weights = weights.reshape(len(weights), *(1,) * (values.ndim - 1), -1)
         with np.errstate(divide="ignore"):
-            return np.log((matches * weights).sum(axis=-1))
+            logs: Array = np.log((matches * weights).sum(axis=-1))
+        return logs
 
     def check(self, parameters: Sequence[Array]) -> None:
         if not parameters:
@@ -76,7 +78,9 @@ class ChoiceFamily(Family):
 def _family(values: Sequence[Any]) -> ChoiceFamily:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray | set | frozenset | range):
         raise PriorError(f"Choice: values must be a list, not {values!r}")
-    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if isinstance(values, set | frozenset):
+        values = sorted(values, key=repr)  # a set of strings has another order in every process
+    listed = [_plain(value) for value in values]
     if not listed:
         raise PriorError("Choice: values must not be empty")
     if any(isinstance(value, RandomVariable) for value in listed):
@@ -100,24 +104,32 @@ def Choice(values: Sequence[Any], p: Any = None) -> RandomVariable:
     family = _family(values)
     if p is None:
         return draw(family, (), ())
-    if isinstance(p, Mapping):
-        raise PriorError("Choice: p must be a list of probabilities in the order of the values")
-    try:
-        weights = as_node(p if isinstance(p, RandomVariable) else list(p))
-    except TypeError:
-        raise PriorError(f"Choice: p must be a list of probabilities, not {p!r}") from None
-    if weights.levels is not None or len(weights.shape) != 1:
-        raise PriorError("Choice: p must be a list of probabilities")
+    if isinstance(p, Mapping) or isinstance(values, set | frozenset):
+        raise PriorError("Choice: p must be a list of probabilities in the order of the values, which must be a list")
+    weights = probabilities("Choice", "p", p)
+    if weights.shape != (len(family.table),):
+        raise PriorError(f"Choice: p must be a list of {len(family.table)} probabilities, not {p!r}")
     return draw(family, (RandomVariable(weights),), ())
+
+
+def probabilities(distribution: str, name: str, value: Any) -> Node:
+    """Return the node of a list of probabilities, which may be random; its shape is still to be checked."""
+    try:
+        return parameter_node(distribution, name, value if isinstance(value, RandomVariable) else list(value))
+    except (TypeError, PriorError):
+        raise PriorError(f"{distribution}: {name} must be a list of probabilities, not {value!r}") from None
 
 
 def Constant(value: Any) -> RandomVariable:
     """A value that the attacker knows."""
     if isinstance(value, RandomVariable):
         return value
-    if isinstance(value, float) and value != value:
+    if isinstance(value, float | np.ndarray) and np.any(np.asarray(value) != value):
         raise PriorError("Constant: the value must not be NaN")
-    return RandomVariable(as_node(value))
+    try:
+        return RandomVariable(as_node(value))
+    except (TypeError, ValueError) as error:
+        raise PriorError(f"Constant: {value!r} cannot be a value: {error}") from None
 
 
 def is_constant(value: Any) -> bool:
@@ -142,22 +154,43 @@ def Empirical(data: Any) -> Any:
     """
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         data = [Row(**dict(zip(map(str, data.columns), row, strict=True))) for row in data.itertuples(index=False)]
-    values = data.tolist() if hasattr(data, "tolist") else list(data)
+    values = data.tolist() if hasattr(data, "tolist") else data
+    if isinstance(values, str | bytes | Mapping | Row) or not isinstance(values, Iterable):
+        raise PriorError(f"Empirical: data must be a list, an array or a data frame, not {data!r}")
+    values = list(values)
     if not values:
         raise PriorError("Empirical: the data must not be empty")
+    if any(_is_nan(value) for value in values):
+        raise PriorError("Empirical: the data must not hold NaN; leave out or fill what is missing")
     if all(isinstance(value, Row | dict) for value in values):
         return _empirical_rows([value if isinstance(value, Row) else Row(**value) for value in values])
     if all(isinstance(value, list) for value in values):
-        table = np.asarray(data, float)
-        if np.isnan(table).any():
-            raise PriorError("Empirical: the data must not hold NaN")
-        return RandomVariable(lookup(DiscreteUniform(0, len(values) - 1).node, table))
-    distinct: dict[Any, int] = {}
-    for value in values:
-        distinct[value] = distinct.get(value, 0) + 1
+        return RandomVariable(lookup(DiscreteUniform(0, len(values) - 1).node, _matrix(values)))
+    try:
+        # The type keeps 1 and True apart.
+        distinct = Counter((type(value), value) for value in values)
+    except TypeError as error:
+        raise PriorError(f"Empirical: data must hold numbers, strings, tuples or rows ({error})") from None
+    listed = [value for _, value in distinct]
     if len(distinct) == len(values):
-        return Choice(list(distinct))
-    return Choice(list(distinct), np.array(list(distinct.values())) / len(values))
+        return Choice(listed)
+    return Choice(listed, np.array(list(distinct.values())) / len(values))
+
+
+def _matrix(rows: list[Any]) -> Array:
+    try:
+        table = np.asarray(rows)
+    except ValueError:
+        raise PriorError("Empirical: the rows of data must all have the same length") from None
+    if table.dtype.kind not in "bif":
+        raise PriorError("Empirical: rows of data must hold numbers; write pv.Row or a data frame for other columns")
+    if np.isnan(table).any():
+        raise PriorError("Empirical: the data must not hold NaN; leave out or fill what is missing")
+    return table
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def _empirical_rows(rows: Sequence[Row]) -> Row:
@@ -167,7 +200,13 @@ def _empirical_rows(rows: Sequence[Row]) -> Row:
     position = DiscreteUniform(0, len(rows) - 1).node
     columns = {}
     for name in names:
-        table, levels = encode([_plain(row[name]) for row in rows])
+        cells = [_plain(row[name]) for row in rows]
+        if any(_is_nan(cell) for cell in cells):
+            raise PriorError(f"Empirical: column {name!r} must not hold NaN; leave out or fill what is missing")
+        try:
+            table, levels = encode(cells)
+        except ArgumentError as error:
+            raise PriorError(f"Empirical: column {name!r}: {error}") from None
         columns[name] = RandomVariable(lookup(position, table, levels))
     return Row(**columns)
 

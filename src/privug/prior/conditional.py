@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import PriorError, Untraceable
+from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
 from privug.model.operations import aligned, lookup
 from privug.model.plan import Plan
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, as_node
+from privug.model.structure import random_leaves
+from privug.model.variable import RandomVariable, as_node, refusals
 from privug.prior.choice import ChoiceFamily, Constant, constant_value
 from privug.prior.family import Draw, ScalarFamily, draw_node
 
@@ -64,20 +65,28 @@ def given(x: Any, table: Mapping[Any, Any]) -> Any:
     """
     if not isinstance(table, Mapping) or not table:
         raise PriorError("given: the table must be a dict from values to distributions, and not empty")
+    return _chosen(x, table, merge=True)
+
+
+def _chosen(x: Any, table: Mapping[Any, Any], *, merge: bool) -> Any:
+    """Choose the entry for `x`; `merge` allows to draw anew, once, if all entries are of one family."""
     entries = list(table.values())
     if all(isinstance(entry, Row) for entry in entries):
         if len({entry.keys() for entry in entries}) > 1:
             raise PriorError("given: all rows of the table must have the same columns")
         columns = {}
         for name in entries[0]._fields:
-            columns[name] = given(x, {key: entry[name] for key, entry in table.items()})
+            columns[name] = _chosen(x, {key: entry[name] for key, entry in table.items()}, merge=merge)
         return Row(**columns)
     position = _position(as_node(x), list(table))
-    nodes = [as_node(entry) for entry in entries]
-    merged = _one_draw_by_parameters(position, nodes)
-    if merged is not None:
-        return RandomVariable(merged)
-    nodes = unify(nodes)
+    try:
+        nodes = [as_node(entry) for entry in entries]
+        merged = _one_draw_by_parameters(position, nodes) if merge else None
+        if merged is not None:
+            return RandomVariable(merged)
+        nodes = unify(nodes)
+    except ArgumentError as error:
+        raise PriorError(f"given: the entries of the table do not fit together: {error}") from None
     if len({node.shape for node in nodes}) > 1:
         raise PriorError("given: all entries of the table must have the same shape")
     dtype = np.result_type(*{node.dtype for node in nodes})
@@ -150,19 +159,34 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
     variable = x if isinstance(x, RandomVariable) else Constant(x)
     if isinstance(variable.node.operation, ConstantValue):
         return _lifted(function(constant_value(variable.node)))
+    noted: list[str] = []
+    token = refusals.set(noted)
     try:
-        return _lifted(function(variable))
-    except Untraceable:
-        pass
+        distribution = function(variable)
+    except Exception:  # what is really wrong shows again below, on a plain value
+        noted.append("it failed")
+    finally:
+        refusals.reset(token)
+    if not noted:
+        return _lifted(distribution)
     support = finite_support(variable.node)
     if support is not None and len(support) <= ENUMERATION_LIMIT:
-        return given(variable, {value: function(value) for value in support})
+        table = {value: function(value) for value in support}
+        # What comes back the same from a second call was there before: it must stay the same quantity.
+        if any(_shares_nodes(table[value], function(value)) for value in support):
+            return _chosen(variable, table, merge=False)
+        return given(variable, table)
     if variable.node.levels is not None or variable.node.shape != ():
         raise PriorError("bind: this function cannot be applied to a quantity of so many values")
     example = as_node(function(Plan([variable.node]).run(1, np.random.default_rng(0))[0][0].item()))
     if example.levels is not None:
         raise PriorError("bind: a function that branches on a continuous quantity must return numbers")
     return RandomVariable(Node(BindDraw(function), (variable.node,), example.shape, example.dtype, kind=example.kind))
+
+
+def _shares_nodes(first: Any, second: Any) -> bool:
+    nodes = {variable.node for variable in random_leaves(first)}
+    return any(variable.node in nodes for variable in random_leaves(second))
 
 
 def _lifted(value: Any) -> Any:

@@ -6,9 +6,9 @@ import numpy as np
 import scipy
 
 from privug.errors import PriorError
-from privug.model.node import Array
+from privug.model.node import Array, ConstantValue
 from privug.model.variable import RandomVariable
-from privug.prior.family import EXTENDED, POSITIVE, REAL, ScalarFamily, draw
+from privug.prior.family import EXTENDED, POSITIVE, REAL, ScalarFamily, draw, parameter_node
 
 
 def _scaled(array: Array, loc: Any, scale: Any) -> Array:
@@ -91,9 +91,10 @@ def _one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert:
         raise PriorError(f"{name} needs exactly one of {first[0]}= and {second[0]}=, given by name")
     if first[1] is not None:
         return first[1]
-    if isinstance(second[1], int | float) and not second[1] > 0:
-        raise PriorError(f"{name}: {second[0]} must be a positive number, not {second[1]}")
-    return convert(second[1])
+    node = parameter_node(name, second[0], second[1])
+    if isinstance(node.operation, ConstantValue) and not np.all(POSITIVE.holds(node.operation.array)):
+        raise PriorError(f"{name}: {second[0]} must be {POSITIVE.words}, not {second[1]}")
+    return convert(RandomVariable(node) if isinstance(second[1], RandomVariable | list | tuple) else second[1])
 
 
 def _deviation(name: str, sd: Any, var: Any) -> Any:

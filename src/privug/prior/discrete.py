@@ -7,7 +7,7 @@ import scipy
 
 from privug.model.node import Kind
 from privug.model.variable import RandomVariable
-from privug.prior.family import COUNT, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, WHOLE, ScalarFamily, draw
+from privug.prior.family import COUNT, MODERATE, POSITIVE_PROBABILITY, PROBABILITY, WHOLE, ScalarFamily, draw
 
 BERNOULLI = ScalarFamily(
     "Bernoulli",
@@ -25,7 +25,7 @@ BINOMIAL = ScalarFamily(
 )
 POISSON = ScalarFamily(
     "Poisson",
-    (("rate", POSITIVE),),
+    (("rate", MODERATE),),
     lambda rng, size, rate: rng.poisson(rate, size),
     lambda rate: scipy.stats.poisson(rate),
     Kind.DISCRETE,
@@ -49,7 +49,7 @@ DISCRETE_UNIFORM = ScalarFamily(
 )
 DISCRETE_LAPLACE = ScalarFamily(
     "DiscreteLaplace",
-    (("scale", POSITIVE),),
+    (("scale", MODERATE),),
     # The difference of two equal geometric variables has this distribution.
     lambda rng, size, scale: (
         rng.geometric(-np.expm1(-1.0 / scale), size) - rng.geometric(-np.expm1(-1.0 / scale), size)

@@ -20,12 +20,16 @@ class Constraint(NamedTuple):
     words: str
 
 
+LARGEST = 2.0**62
+
 REAL = Constraint(np.isfinite, "a finite number")
 POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
 PROBABILITY = Constraint(lambda x: (x >= 0) & (x <= 1), "a probability between 0 and 1")
-POSITIVE_PROBABILITY = Constraint(lambda x: (x > 0) & (x <= 1), "a probability above 0 and at most 1")
-COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & np.isfinite(x), "a whole number, zero or more")
-WHOLE = Constraint(lambda x: np.isfinite(x) & (x == np.floor(x)), "a whole number")
+# Draws of a scale up to here stay within 64 bits but for a chance of exp(-400).
+POSITIVE_PROBABILITY = Constraint(lambda x: (x >= 1e-16) & (x <= 1), "a probability of 1e-16 or more, at most 1")
+MODERATE = Constraint(lambda x: (x > 0) & (x <= 1e16), "a positive number up to 1e16")
+COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x <= LARGEST), "a whole number from 0 to 2**62")
+WHOLE = Constraint(lambda x: (np.abs(x) <= LARGEST) & (x == np.floor(x)), "a whole number between -2**62 and 2**62")
 EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
 
 
@@ -74,16 +78,16 @@ class ScalarFamily(Family):
         log = distribution.logpdf if self.kind is Kind.CONTINUOUS else distribution.logpmf
         return np.asarray(log(values))
 
-    def check(self, parameters: Sequence[Array]) -> None:
+    def check(self, parameters: Sequence[Array | None]) -> None:
         for (name, constraint), array in zip(self.parameters, parameters, strict=True):
-            if not np.all(constraint.holds(array)):
+            if array is not None and not np.all(constraint.holds(array)):
                 wrong = np.asarray(array)[~np.asarray(constraint.holds(array), bool)].flat[0]
                 raise PriorError(f"{self.name}: {name} must be {constraint.words}, not {wrong!s}")
         if self.ordered is not None:
             names = [name for name, _ in self.parameters]
             low, high = (parameters[names.index(name)] for name in self.ordered)
             strict = self.kind is Kind.CONTINUOUS
-            if not np.all(low < high if strict else low <= high):
+            if low is not None and high is not None and not np.all(low < high if strict else low <= high):
                 relation = "below" if strict else "at most"
                 raise PriorError(f"{self.name}: {self.ordered[0]} must be {relation} {self.ordered[1]}")
 
@@ -98,18 +102,21 @@ class Draw(Operation):
     random = True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        if any(len(argument) > 1 for argument in arguments):
-            self.family.check(arguments)
-        return self.family.draw(context.rng, context.samples, self.shape, _at_rank(arguments, len(self.shape) + 1))
+        parameters = _at_rank(arguments, len(self.shape) + 1)
+        # Fixed parameters were checked when the distribution was made; a lone sample of a random one looks like them.
+        if context.samples == 1 or any(len(argument) > 1 for argument in arguments):
+            self.family.check(parameters)
+        return self.family.draw(context.rng, context.samples, self.shape, parameters)
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return self.family.kind
 
 
-def _at_rank(arguments: Sequence[Array], rank: int) -> Sequence[Array]:
-    if any(argument.ndim < rank for argument in arguments):
-        return aligned([np.empty((1,) * rank), *arguments])[1:]
-    return arguments
+def _at_rank(arguments: Sequence[Any], rank: int) -> Sequence[Any]:
+    if all(argument is None or argument.ndim >= rank for argument in arguments):
+        return arguments
+    frame = np.empty((1,) * rank)
+    return [None if argument is None else aligned([frame, argument])[1] for argument in arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +132,31 @@ class LogDensity(Operation):
 
 def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) -> RandomVariable:
     """Make the random variable of a family with parameters that may be numbers, arrays or random variables."""
-    nodes = tuple(as_node(parameter) for parameter in parameters)
-    for node in nodes:
-        if node.levels is not None:
-            raise PriorError(f"{family.name}: parameters must be numbers, not {_described(node)}")
-    known = [node.operation.array for node in nodes if isinstance(node.operation, ConstantValue)]
-    if len(known) == len(nodes):
-        family.check(known)
+    names = [name for name, _ in family.parameters] if isinstance(family, ScalarFamily) else ["p"] * len(parameters)
+    nodes = tuple(parameter_node(family.name, *named) for named in zip(names, parameters, strict=True))
     if shape is None:
-        shape = np.broadcast_shapes(*(node.shape for node in nodes))
+        try:
+            shape = np.broadcast_shapes(*(node.shape for node in nodes))
+        except ValueError:
+            shapes = ", ".join(f"{name} {node.shape}" for name, node in zip(names, nodes, strict=True))
+            raise PriorError(f"{family.name}: the shapes of the parameters do not fit together: {shapes}") from None
+    known = [node.operation.array if isinstance(node.operation, ConstantValue) else None for node in nodes]
+    if isinstance(family, ScalarFamily):
+        family.check(_at_rank(known, len(shape) + 1))
+    elif all(array is not None for array in known):
+        family.check([array for array in known if array is not None])
     return RandomVariable(draw_node(family, nodes, shape))
+
+
+def parameter_node(distribution: str, name: str, value: Any) -> Node:
+    """Return the node of a parameter, which must be a number, an array of numbers or a random variable."""
+    try:
+        node = as_node(value)
+    except (TypeError, ValueError) as error:
+        raise PriorError(f"{distribution}: {name} must be a number or numbers, not {value!r} ({error})") from None
+    if node.levels is not None:
+        raise PriorError(f"{distribution}: {name} must be a number, not {_described(node)}")
+    return node
 
 
 def draw_node(family: Family, parameters: tuple[Node, ...], shape: Shape) -> Node:

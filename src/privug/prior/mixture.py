@@ -11,9 +11,9 @@ import scipy
 from privug.errors import PriorError
 from privug.model.node import Array, Kind, Shape
 from privug.model.operations import aligned
-from privug.model.variable import RandomVariable, as_node
-from privug.prior.choice import Choice, ChoiceFamily
-from privug.prior.family import Draw, Family, draw
+from privug.model.variable import RandomVariable
+from privug.prior.choice import Choice, ChoiceFamily, probabilities
+from privug.prior.family import Draw, Family, draw, parameter_node
 
 
 @dataclass(frozen=True)
@@ -94,16 +94,17 @@ def Mixture(components: Sequence[Any], weights: Any = None) -> RandomVariable:
         raise PriorError("Mixture: components must be a list of distributions")
     if weights is None:
         weights = np.full(len(components), 1.0 / len(components))
-    weight_node = as_node(weights if isinstance(weights, RandomVariable) else list(weights))
-    if weight_node.levels is not None or weight_node.shape != (len(components),):
-        raise PriorError(f"Mixture: weights must be a list of {len(components)} probabilities")
+    weight_node = probabilities("Mixture", "weights", weights)
+    if weight_node.shape != (len(components),):
+        raise PriorError(f"Mixture: weights must be a list of {len(components)} probabilities, not {weights!r}")
     families: list[Family] = []
     parameters: list[Any] = [RandomVariable(weight_node)]
     counts = []
     for component in components:
-        node = as_node(component)
-        if node.levels is not None:
-            raise PriorError("Mixture: components must be numbers; for strings write pv.Choice or pv.given")
+        try:
+            node = parameter_node("Mixture", "components", component)
+        except PriorError as error:
+            raise PriorError(f"{error}; for strings write pv.Choice or pv.given") from None
         if node.shape:
             raise PriorError("Mixture: components must be single numbers; wrap the mixture itself in pv.Array")
         is_draw = isinstance(node.operation, Draw)
@@ -143,7 +144,7 @@ class MvNormalFamily(Family):
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
         mean = aligned([values, parameters[0]])[1]
         distribution = scipy.stats.multivariate_normal(cov=self.covariance, allow_singular=True)
-        return np.asarray(distribution.logpdf(values - mean))
+        return np.asarray(distribution.logpdf(values - mean)).reshape(values.shape[:-1])
 
     def check(self, parameters: Sequence[Array]) -> None:
         if not np.all(np.isfinite(parameters[0])):
@@ -152,10 +153,15 @@ class MvNormalFamily(Family):
 
 def MvNormal(mean: Any, cov: Any) -> RandomVariable:
     """A vector of jointly normal numbers with the given mean vector and covariance matrix."""
-    covariance = np.asarray(cov, float)
-    center = as_node(mean if isinstance(mean, RandomVariable) else list(np.asarray(mean, object)))
-    if center.levels is not None or len(center.shape) != 1:
-        raise PriorError("MvNormal: mean must be a list of numbers")
+    try:
+        covariance = np.asarray(cov, float)
+    except (TypeError, ValueError):
+        raise PriorError(f"MvNormal: cov must be a matrix of numbers, not {cov!r}") from None
+    if not isinstance(mean, RandomVariable | list | tuple | np.ndarray):
+        raise PriorError(f"MvNormal: mean must be a list of numbers, not {mean!r}")
+    center = parameter_node("MvNormal", "mean", list(mean) if isinstance(mean, tuple) else mean)
+    if len(center.shape) != 1:
+        raise PriorError(f"MvNormal: mean must be a list of numbers, not {mean!r}")
     size = center.shape[0]
     if covariance.shape != (size, size):
         raise PriorError(f"MvNormal: cov must be a {size} by {size} matrix, not of shape {covariance.shape}")

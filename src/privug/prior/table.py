@@ -1,15 +1,16 @@
 """Arrays and tables of random quantities."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from privug.errors import PriorError
-from privug.model.node import Kind
-from privug.model.table import Row, Table
+from privug.errors import ArgumentError, PriorError
+from privug.model.node import Kind, Node, ancestors, substitute
+from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
-from privug.prior.family import is_distribution, replicate
+from privug.prior.choice import is_constant
+from privug.prior.family import Draw, draw_node, is_distribution, replicate
 
 
 def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
@@ -27,9 +28,12 @@ def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
     if callable(distribution):
         if len(shape) > 1:
             raise PriorError("Array: with a function of the position, size must be one whole number")
-        return RandomVariable(stack_values([distribution(position) for position in range(shape[0])]))
+        try:
+            return RandomVariable(stack_values([distribution(position) for position in range(shape[0])]))
+        except ArgumentError as error:
+            raise PriorError(f"Array: the function of the position: {error}") from None
     raise PriorError(
-        "Array: the first argument must be a distribution such as pv.Normal(0, sd=1), "
+        "Array: distribution must be a distribution such as pv.Normal(0, sd=1), "
         "or a function from the position to a quantity"
     )
 
@@ -64,16 +68,18 @@ class Records:
             if not isinstance(self.size, int):
                 raise PriorError("this table has a random number of rows: give it to pv.Attack or pv.lift")
             size = self.size
+        if size < 0:
+            raise PriorError(f"Records: size must not be negative, but is {size}")
         while len(self._rows) < size:
             self._rows.append(self._checked_row(len(self._rows)))
         return Table(self._rows[:size])
 
     def _checked_row(self, position: int) -> Row:
         if isinstance(self._row, Row):
-            return Row(**{name: _copy(cell) for name, cell in self._row._asdict().items()})
+            return _copied(self._row)
         row = self._row(position)
         if isinstance(row, dict):
-            row = Row(**row)
+            row = Row(**row) if all(isinstance(name, str) for name in row) else None
         if not isinstance(row, Row):
             raise PriorError(f"Records: row({position}) must return a pv.Row or a dict, not {row!r}")
         if self._rows and row.keys() != self._rows[0].keys():
@@ -100,19 +106,29 @@ class Records:
         return f"Records({self.size} rows)"
 
 
-def _copy(cell: Any) -> Any:
-    if is_distribution(cell):
-        return replicate(cell)
-    if isinstance(cell, RandomVariable):
+def _copied(row: Row) -> Row:
+    """Draw every cell anew. Cells that are parameters of other cells are the new row's own; other parameters are shared."""
+    random = [cell for cell in row if isinstance(cell, RandomVariable) and not is_constant(cell)]
+    if not all(is_distribution(cell) for cell in random):
         raise PriorError(
             "Records: a column computed from others needs a function of the position: Records(size, lambda i: ...)"
         )
-    return cell
+    cells = {cell.node for cell in random}
+    copies: dict[Node, Node] = {}
+    for node in ancestors([cell.node for cell in random]):
+        if node in cells:
+            assert isinstance(node.operation, Draw)
+            copies[node] = draw_node(node.operation.family, tuple(substitute(node.parents, copies)), node.shape)
+    return row_maker(row.keys())(_copy(cell, copies) for cell in row)
+
+
+def _copy(cell: Any, copies: Mapping[Node, Node]) -> Any:
+    return RandomVariable(copies.get(cell.node, cell.node)) if isinstance(cell, RandomVariable) else cell
 
 
 def _checked_size(size: Any) -> int | RandomVariable:
     if isinstance(size, RandomVariable):
-        if size.node.shape != () or size.node.kind is not Kind.DISCRETE or size.node.dtype.kind not in "bi":
+        if size.node.shape != () or size.node.kind is not Kind.DISCRETE or size.node.dtype.kind not in "bi" or size.node.levels:
             raise PriorError("Records: a random size must be one whole number, such as pv.Binomial(300, 1/3)")
         return size
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:

@@ -16,7 +16,7 @@ from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given
 from privug.prior.table import Records
 from privug.program.calls import Arguments, call
-from privug.program.tracing import difference_from_plain_calls, trace
+from privug.program.tracing import MOST_CHECKS, difference_from_plain_calls, trace
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,19 @@ def apply(
     named: Mapping[str, Any] | None = None,
     *,
     exclude_errors: bool = False,
+    checks: int = MOST_CHECKS,
 ) -> Lifted:
-    """Apply a program to arguments that hold random variables, by the best tier that serves."""
+    """Apply a program to arguments that hold random variables, by the best tier that serves.
+
+    What tracing gave is compared with `checks` plain calls, fewer where the inputs are huge.
+    """
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
     obstacle = _obstacle_to_tracing(arguments, exclude_errors)
     if obstacle is None:
         traced = trace(program, *_rebuilt(arguments))
         obstacle = traced.obstacle
         if obstacle is None:
-            difference = difference_from_plain_calls(program, arguments, traced)
+            difference = difference_from_plain_calls(program, arguments, traced, checks)
             if difference is None:
                 return Lifted(traced.output, Lifting("traced"))
             obstacle = difference

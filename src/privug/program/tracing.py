@@ -20,6 +20,7 @@ from privug.program.calls import Arguments, settled
 from privug.program.drawing import recorded, replayed
 
 MOST_CHECKS = 32
+FEWEST_CHECKS = 3
 CHECKED_CELLS = 20_000  # checks times cells of an input, so that checking a huge table stays quick
 TOLERANCE = 1e-9
 
@@ -63,9 +64,11 @@ def _place(program: Callable[..., Any], error: Exception) -> str:
     return f" at line {lines[-1]}" if lines else ""
 
 
-def difference_from_plain_calls(program: Callable[..., Any], arguments: Arguments, traced: Trace) -> str | None:
+def difference_from_plain_calls(
+    program: Callable[..., Any], arguments: Arguments, traced: Trace, checks: int = MOST_CHECKS
+) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
-    checks = max(3, min(MOST_CHECKS, CHECKED_CELLS // max(1, len(arguments.leaves))))
+    checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, len(arguments.leaves))))
     structure, leaves = flatten(traced.output)
     outputs = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]
     draws = [draw.node for draw in traced.draws]

@@ -1,0 +1,89 @@
+"""The python tier: programs that cannot be traced, against a plain loop over the same inputs."""
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from measuring import Bar, Outcome, compare
+
+import privug as pv
+from privug import settings
+
+ROWS = 100
+SAMPLES = 3_000
+TIER_BAR = Bar(1.3)
+
+
+def nested_loops(arr, c):  # type: ignore[no-untyped-def]
+    """The paper's f(arr, c) of RQ3, with a decision on each value."""
+    total = 0
+    for _ in range(c):
+        for value in arr:
+            if value % 2:
+                total += value
+    return total
+
+
+def group_by(records):  # type: ignore[no-untyped-def]
+    """The largest mean age of a postcode."""
+    groups = {}
+    for row in records:
+        groups.setdefault(row.postcode, []).append(row.age)
+    return max(sum(ages) / len(ages) for ages in groups.values())
+
+
+def one_branch(x):  # type: ignore[no-untyped-def]
+    return "high" if x > 1 else "low"
+
+
+def person() -> pv.Row:
+    return pv.Row(postcode=pv.Choice(["2300", "2400", "2500", "2600"]), age=pv.Normal(55, sd=3.5))
+
+
+def overhead(
+    program: Callable[..., Any],
+    prior: dict[str, Any],
+    secret: Any,
+    inputs: Callable[..., tuple[Any, ...]],
+    samples: int = SAMPLES,
+    bar: Bar | None = TIER_BAR,
+) -> Outcome:
+    """Time a run against plain calls; `inputs` is the query that gives the arguments of each call."""
+    attack = pv.Attack(program, prior, secret)
+    run = partial(attack.run, engine="sample", samples=samples, seed=1)
+    with settings.limited(workers=1):
+        result = run()
+        # Quantities asked for later do not change the draws: these are the very inputs of the run.
+        calls = result.belief(inputs).batch.values()
+        agrees = [program(*arguments) for arguments in calls] == result.prediction.batch.values()
+        gc.freeze()  # or the run would pay for collecting garbage among the inputs of the plain calls
+        try:
+            timing = compare(run, lambda: [program(*arguments) for arguments in calls], rounds=9)
+        finally:
+            gc.unfreeze()
+    each = f"{timing.left / samples * 1e6:.3g} us a call against {timing.right / samples * 1e6:.3g} us"
+    checked = "" if agrees else "; OUTPUTS DIFFER from plain calls"
+    detail = f"tier {attack.lifting.tier}, {samples:,} calls, one worker; {each}; {timing}{checked}"
+    return Outcome(f"python-{program.__name__.replace('_', '-')}", timing.ratio, bar, detail)
+
+
+def nested_loops_overhead() -> Outcome:
+    prior = {"arr": pv.Array(pv.DiscreteUniform(0, 9), ROWS), "c": 10}
+    return overhead(nested_loops, prior, lambda arr: arr[0], lambda arr, c: (arr, c))
+
+
+def group_by_overhead() -> Outcome:
+    prior = {"records": pv.Records(ROWS, person())}
+    return overhead(group_by, prior, lambda records: records[0].age, lambda records: (records,))
+
+
+def one_branch_overhead() -> Outcome:
+    return overhead(one_branch, {"x": pv.Normal(0, sd=1)}, "x", lambda x: (x,), 50 * SAMPLES, None)
+
+
+BENCHMARKS = {
+    "python-nested-loops": nested_loops_overhead,
+    "python-group-by": group_by_overhead,
+    "python-one-branch": one_branch_overhead,
+}

@@ -1,0 +1,51 @@
+"""Run the benchmarks and print a table. A bar that is missed is reported; only a crash is an error."""
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable
+
+import drawing
+import python_tier
+import rejection
+from measuring import Outcome
+
+import privug as pv
+
+BENCHMARKS: dict[str, Callable[[], Outcome]] = {
+    **drawing.BENCHMARKS,
+    **python_tier.BENCHMARKS,
+    **rejection.BENCHMARKS,
+}
+
+
+def verdict(outcome: Outcome) -> str:
+    if outcome.bar is None:
+        return "-"
+    return "ok" if outcome.bar.holds(outcome.ratio) else "MISSED"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", choices=BENCHMARKS, help="; ".join(BENCHMARKS))
+    parser.add_argument("--no-pymc", action="store_true", help="leave out the comparison with PyMC")
+    options = parser.parse_args()
+    names = options.only or [n for n in BENCHMARKS if not (options.no_pymc and n in rejection.BENCHMARKS)]
+    pv.configure(progress=False)
+    crashed = False
+    print(f"{'benchmark':<22}{'ratio':>9}  {'bar':<8}{'':<8}detail")
+    for name in names:
+        try:
+            outcome = BENCHMARKS[name]()
+        except Exception:
+            crashed = True
+            print(f"{name:<22}{'':>9}  {'':<8}CRASHED", flush=True)
+            traceback.print_exc()
+        else:
+            bar = str(outcome.bar or "none")
+            print(f"{name:<22}{outcome.ratio:>9.3g}  {bar:<8}{verdict(outcome):<8}{outcome.detail}", flush=True)
+    return 1 if crashed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
