@@ -124,6 +124,8 @@ class CasePlan:
         for array in arrays:
             if array.dtype.kind == "f":
                 bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
+            elif array.dtype == object:
+                bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
         if bad.any() and not self._exclude:
             raise SampleFailure(int(np.flatnonzero(bad)[0]), ProgramError("the result is NaN, not a number"))
         return bad

@@ -31,7 +31,8 @@ def weighted_share(hits: Array, weights: Array | None) -> tuple[float, float]:
     if not 0 < share < 1:
         return share, effective
     variance = float((weights[hits] ** 2).sum()) * (1 - share) ** 2 + float((weights[~hits] ** 2).sum()) * share**2
-    return share, share * (1 - share) / variance
+    # A few hits of small weight can make the share look better known than it is: never trust more than the whole.
+    return share, min(effective, share * (1 - share) / variance)
 
 
 def mean_estimate(values: Array, weights: Array | None, method: str = "", confidence: float = CONFIDENCE) -> Estimate:

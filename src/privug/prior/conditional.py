@@ -65,10 +65,10 @@ def given(x: Any, table: Mapping[Any, Any]) -> Any:
     """
     if not isinstance(table, Mapping) or not table:
         raise PriorError("given: the table must be a dict from values to distributions, and not empty")
-    return _chosen(x, table, merge=True)
+    return chosen(x, table, merge=True)
 
 
-def _chosen(x: Any, table: Mapping[Any, Any], *, merge: bool) -> Any:
+def chosen(x: Any, table: Mapping[Any, Any], *, merge: bool) -> Any:
     """Choose the entry for `x`; `merge` allows to draw anew, once, if all entries are of one family."""
     entries = list(table.values())
     if all(isinstance(entry, Row) for entry in entries):
@@ -76,7 +76,7 @@ def _chosen(x: Any, table: Mapping[Any, Any], *, merge: bool) -> Any:
             raise PriorError("given: all rows of the table must have the same columns")
         columns = {}
         for name in entries[0]._fields:
-            columns[name] = _chosen(x, {key: entry[name] for key, entry in table.items()}, merge=merge)
+            columns[name] = chosen(x, {key: entry[name] for key, entry in table.items()}, merge=merge)
         return Row(**columns)
     position = _position(as_node(x), list(table))
     try:
@@ -174,7 +174,7 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
         table = {value: function(value) for value in support}
         # What comes back the same from a second call was there before: it must stay the same quantity.
         if any(_shares_nodes(table[value], function(value)) for value in support):
-            return _chosen(variable, table, merge=False)
+            return chosen(variable, table, merge=False)
         return given(variable, table)
     if variable.node.levels is not None or variable.node.shape != ():
         raise PriorError("bind: this function cannot be applied to a quantity of so many values")

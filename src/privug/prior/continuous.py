@@ -1,5 +1,6 @@
 """Continuous distributions. The second parameter of a normal is given by name: `sd=` or `var=`."""
 
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,8 @@ def _scale(name: str, scale: Any, rate: Any) -> Any:
 
 def Uniform(low: Any, high: Any) -> RandomVariable:
     """Every number between `low` and `high` equally likely."""
+    if isinstance(low, int | float) and isinstance(high, int | float) and isinf(high - low) and not isinf(low):
+        raise PriorError(f"Uniform: high must be a finite number at a finite distance from low, not {high}")
     return draw(UNIFORM, (low, high))
 
 

@@ -84,19 +84,28 @@ class Call(Operation):
 
 
 @contextmanager
-def _seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Let the program's own randomness follow from the engine's seed, and leave the global generators as they were."""
+def undisturbed_randomness() -> Iterator[None]:
+    """Leave Python's and NumPy's global generators as they were, whatever the program does with them."""
     before, numpy_before = random.getstate(), np.random.get_state()
-    seed = int(rng.integers(2**32))
-    random.seed(seed)
-    np.random.seed(seed)
-    token = ambient_rng.set(rng)
     try:
         yield
     finally:
-        ambient_rng.reset(token)
         random.setstate(before)
         np.random.set_state(numpy_before)
+
+
+@contextmanager
+def _seeded(rng: np.random.Generator) -> Iterator[None]:
+    """Let the program's own randomness follow from the engine's seed."""
+    seed = int(rng.integers(2**32))
+    token = ambient_rng.set(rng)
+    try:
+        with undisturbed_randomness(), np.errstate(all="ignore"):
+            random.seed(seed)
+            np.random.seed(seed)
+            yield
+    finally:
+        ambient_rng.reset(token)
 
 
 def settled(value: Any) -> Any:

@@ -10,6 +10,7 @@ from privug.model.batch import Column
 from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
+from privug.prior.choice import constant_value, is_constant
 from privug.prior.family import is_distribution, replicate
 
 recorded: ContextVar[list[RandomVariable] | None] = ContextVar("recorded", default=None)
@@ -35,6 +36,8 @@ def sample(distribution: Any) -> Any:
         return Row(**{name: sample(cell) for name, cell in distribution._asdict().items()})
     if not isinstance(distribution, RandomVariable):
         return distribution
+    if is_constant(distribution):
+        return constant_value(distribution.node)
     if not is_distribution(distribution):
         raise PriorError(
             "sample: write pv.sample(pv.Laplace(0, 1)) with a distribution, not something computed from one"

@@ -15,7 +15,7 @@ from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given
 from privug.prior.table import Records
-from privug.program.calls import Arguments, call
+from privug.program.calls import Arguments, call, undisturbed_randomness
 from privug.program.tracing import MOST_CHECKS, difference_from_plain_calls, trace
 
 
@@ -53,20 +53,21 @@ def apply(
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
     obstacle = _obstacle_to_tracing(arguments, exclude_errors)
     if obstacle is None:
-        traced = trace(program, *_rebuilt(arguments))
-        obstacle = traced.obstacle
+        with undisturbed_randomness():
+            traced = trace(program, *_rebuilt(arguments))
+            if traced.obstacle is not None:
+                obstacle = traced.obstacle
+            else:
+                obstacle = difference_from_plain_calls(program, arguments, traced, checks)
         if obstacle is None:
-            difference = difference_from_plain_calls(program, arguments, traced, checks)
-            if difference is None:
-                return Lifted(traced.output, Lifting("traced"))
-            obstacle = difference
-            if not difference.startswith("it fails"):
-                name = getattr(program, "__name__", repr(program))
-                warnings.warn(
-                    f"{name} is called sample by sample, because tracing it gave wrong values: {difference}",
-                    LiftingWarning,
-                    stacklevel=2,
-                )
+            return Lifted(traced.output, Lifting("traced"))
+        if traced.obstacle is None and not obstacle.startswith("it fails"):
+            name = getattr(program, "__name__", repr(program))
+            warnings.warn(
+                f"{name} is called sample by sample, because tracing it gave wrong values: {obstacle}",
+                LiftingWarning,
+                stacklevel=2,
+            )
     return Lifted(call(program, arguments, exclude_errors), Lifting("python", obstacle))
 
 

@@ -1,0 +1,133 @@
+"""Observations: what each keeps, on every kind of output, and what it refuses."""
+
+import math
+
+import pytest
+from scipy import stats
+
+import privug as pv
+
+X = {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}
+
+
+def support(program, observe, tier=None, samples=300):
+    attack = pv.Attack(program, prior=X, secret=["x", "y"])
+    result = attack.run(observe=observe, samples=samples, seed=1)
+    assert tier is None or attack.lifting.tier == tier
+    return set(map(tuple, result.posterior.distribution()))
+
+
+def pairs(predicate):
+    return {(x, y) for x in range(10) for y in range(10) if predicate(x, y)}
+
+
+def branch(x, y):
+    return (x + y, "even" if x % 2 == 0 else "odd")
+
+
+CASES = [
+    (lambda x, y: x + y, pv.equals(17), lambda x, y: x + y == 17),
+    (lambda x, y: (x + y) / 10, pv.equals(0.3), lambda x, y: x + y == 3),
+    (lambda x, y: x * y > 60, pv.equals(True), lambda x, y: x * y > 60),
+    (lambda x, y: x + y, pv.between(16, 17), lambda x, y: 16 <= x + y <= 17),
+    (lambda x, y: x + y, pv.near(17, within=1), lambda x, y: abs(x + y - 17) <= 1),
+    (lambda x, y: x - y, pv.such_that(lambda d: (d > 7) | (d < -7)), lambda x, y: abs(x - y) > 7),
+    (lambda x, y: x - y, pv.such_that(lambda d: d > 7 or d < -7), lambda x, y: abs(x - y) > 7),
+    (lambda x, y: (x, y), pv.equals((3, 4)), lambda x, y: (x, y) == (3, 4)),
+    (lambda x, y: [x, y], pv.equals((3, 4)), lambda x, y: (x, y) == (3, 4)),
+    (lambda x, y: (x, y), [pv.between(8, 9), None], lambda x, y: x >= 8),
+    (lambda x, y: (x, y), [8, pv.between(8, 9)], lambda x, y: x == 8 and y >= 8),
+    (lambda x, y: {"sum": x + y, "x": x}, {"sum": pv.equals(17)}, lambda x, y: x + y == 17),
+    (lambda x, y: {"sum": x + y, "x": x}, pv.equals({"sum": 17, "x": 9}), lambda x, y: (x, y) == (9, 8)),
+    (lambda x, y: pv.Row(low=x, high=y), {"low": 9}, lambda x, y: x == 9),
+    (lambda x, y: [pv.Row(v=x), pv.Row(v=y)], [{"v": 9}, None], lambda x, y: x == 9),
+    (branch, pv.equals((17, "odd")), lambda x, y: (x, y) == (9, 8)),
+    (branch, [pv.between(17, 18), "even"], lambda x, y: (x, y) == (8, 9)),
+    (branch, pv.such_that(lambda output: output[0] > 16), lambda x, y: x + y > 16),
+]
+
+
+@pytest.mark.parametrize(("program", "observe", "agrees"), CASES)
+def test_exactly_the_agreeing_inputs_remain(program, observe, agrees):
+    assert support(program, observe) == pairs(agrees)
+
+
+def test_program_with_a_branch_was_called_sample_by_sample():
+    assert support(branch, pv.equals((17, "odd")), tier="python") == {(9, 8)}
+
+
+def test_noisy_weights_by_the_normal_density():
+    result = pv.Attack(lambda x: 3 * x, prior={"x": pv.Bernoulli(0.5)}, secret="x").run(
+        observe=pv.noisy(2.0, sd=1.5), samples=20_000, seed=1
+    )
+    one, zero = stats.norm.pdf(2, 3, 1.5), stats.norm.pdf(2, 0, 1.5)
+    assert one / (one + zero) in result.posterior.probability(lambda x: x == 1).widened(2)
+
+
+def test_noisy_on_an_array_and_on_plain_calls():
+    prior = {"x": pv.Array(pv.Normal(0, sd=1), 2)}
+    seen = pv.noisy(1.0, sd=1.0)
+    traced = pv.Attack(lambda x: x, prior, secret=lambda x: x[0]).run(observe=seen, samples=20_000, seed=1)
+    called = pv.Attack(lambda x: float(x[0]), prior, secret=lambda x: x[0]).run(observe=seen, samples=5000, seed=1)
+    for result in (traced, called):
+        assert 0.5 in result.posterior.mean().widened(2)
+        assert math.sqrt(0.5) in result.posterior.std().widened(2)
+
+
+def test_huge_and_tiny_scales():
+    for scale in (1e-12, 1e12):
+        attack = pv.Attack(lambda x: 2 * x, {"x": pv.Uniform(0, scale)}, "x")
+        result = attack.run(observe=pv.near(scale, within=scale / 50), samples=2000, seed=1)
+        assert scale / 2 in result.posterior.mean().widened(2)
+        exact = attack.run(observe=pv.equals(scale), samples=200, seed=1)
+        assert float(exact.posterior.mean()) == pytest.approx(scale / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pv.near(1, within=0), "within must be positive"),
+        (lambda: pv.near(float("nan"), within=1), "finite"),
+        (lambda: pv.near("1", within=1), "value must be a number"),
+        (lambda: pv.between(2, 1), "low must not be above high"),
+        (lambda: pv.between(None, 1), "low must be a number"),
+        (lambda: pv.noisy(1, sd=0), "sd must be positive"),
+        (lambda: pv.noisy(1, sd=float("inf")), "finite"),
+        (lambda: pv.such_that(3), "function"),
+        (lambda: pv.equals(float("nan")), "NaN"),
+        (lambda: pv.equals(pv.Uniform(0, 1)), "plain value"),
+        (lambda: support(lambda x, y: x, 3), r"pv\.equals\(3\)"),
+        (lambda: support(lambda x, y: x, []), "observe must be"),
+        (lambda: support(lambda x, y: {"a": x}, {"b": 1}), "'b'"),
+        (lambda: support(lambda x, y: pv.where(x > 3, "a", "b"), pv.between(0, 1)), "needs a number"),
+    ],
+)
+def test_wrong_observations(make, message):
+    with pytest.raises(pv.ObservationError, match=message):
+        make()
+
+
+def test_a_number_counts_as_a_truth_value_as_in_python():
+    seen = pv.such_that(lambda output: output[0])
+    assert support(lambda x, y: (x, y), seen, samples=3000) == pairs(lambda x, y: x != 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "observe"),
+    [
+        (lambda x, y: (x, y), pv.equals((1, 2, 3))),
+        (lambda x, y: (x, y), [pv.equals(1)]),
+        (lambda x, y: pv.where(x > 3, "a", "b"), pv.equals("c")),
+        (lambda x, y: {"a": x}, pv.equals({"b": 1})),
+        (lambda x, y: 7, pv.equals(8)),
+        (lambda x, y: x, pv.equals([1])),
+    ],
+)
+def test_observations_that_no_output_can_satisfy(program, observe):
+    with pytest.raises(pv.ImpossibleObservation, match="impossible"):
+        support(program, observe)
+
+
+def test_structured_part_missing_from_a_plain_output_shows_the_input():
+    with pytest.raises(pv.ProgramError, match="part 5"):
+        support(branch, {5: pv.equals(1)})

@@ -1,0 +1,132 @@
+"""Attack and Result: the contract, the report, and errors that say what to write instead."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import privug as pv
+
+PAIR = {"x": pv.DiscreteUniform(0, 4), "y": pv.DiscreteUniform(0, 4)}
+
+
+def add(x, y):
+    return x + y
+
+
+def test_the_contract():
+    attack = pv.Attack(add, prior=PAIR, secret="x")
+    result = attack.run(observe=pv.equals(8), engine="sample", samples=500, seed=1)
+    assert result.engine == "sample"
+    assert float(result.posterior.mean()) == 4.0
+    assert float(result.posterior.quantile(0.9)) == 4.0
+    assert 2.0 in result.prior.mean().widened(2)
+    assert 4.0 in result.prediction.mean().widened(2)
+    assert result.diagnostics.acceptance_rate == pytest.approx(500 / result.diagnostics.draws)
+    assert float(result.belief(lambda x, y: x * y).mean()) == 16.0
+    assert float(result.belief(lambda x, output: output - x).mean()) == 4.0
+
+
+def test_the_prior_is_independent_of_the_observation():
+    attack = pv.Attack(add, prior=PAIR, secret="x")
+    seen, unseen = attack.run(observe=pv.equals(8), samples=200, seed=1), attack.run(samples=10_000, seed=2)
+    for result in (seen, unseen):
+        assert 2.0 in result.prior.mean().widened(2)
+
+
+def test_report_says_who_what_before_after_how_and_how_sure():
+    attack = pv.Attack(
+        add, prior=PAIR, secret="x", observe=pv.equals(7), name="curious", questions={"x is large": lambda x: x >= 3}
+    )
+    text = str(attack.run(samples=2000, seed=1))
+    for part in ("curious", "the output is 7", "traced", "engine 'sample'", "2,000 samples kept", "before", "after"):
+        assert part in text
+    assert "An attacker's belief that x is large rises from" in text
+    assert "to more than" in text
+
+
+def test_report_of_text_secrets_lists_values():
+    attack = pv.Attack(lambda d: d == "ill", prior={"d": pv.Choice(["ill", "well"])}, secret="d")
+    text = str(attack.run(observe=pv.equals(True), samples=300, seed=1))
+    assert "P('ill')" in text
+    assert "P('well')" in text
+
+
+def test_report_as_html_is_escaped(tmp_path):
+    attack = pv.Attack(add, prior=PAIR, secret="x", observe=pv.equals(7), name="<script>")
+    result = attack.run(samples=200, seed=1)
+    page = result.save(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "<table>" in result._repr_html_()
+    assert "before" in result.save(tmp_path / "report.txt").read_text(encoding="utf-8")
+
+
+def test_secret_may_be_a_name_several_names_or_a_function():
+    for secret in ("x", ["x", "y"], lambda y: y, lambda x, y: (x, y), lambda x, y: {"sum": x + y}):
+        assert len(pv.Attack(add, prior=PAIR, secret=secret).run(samples=50).posterior.batch) == 50
+
+
+def test_programs_of_every_signature():
+    def keyword_only(x, *, y):
+        return x - y
+
+    def with_default(x, y, scale=2):
+        return (x + y) * scale
+
+    def many(first, *rest, **named):
+        return first + sum(rest) + named["extra"]
+
+    prior = {"x": 1, "y": pv.Constant(2)}
+    for program, expected in ((keyword_only, -1), (with_default, 6), (functools.partial(add), 3)):
+        assert pv.Attack(program, prior, "x").run(samples=10).prediction.batch.values() == [expected] * 10
+    prior = {"first": 1, "rest": pv.Array(pv.Uniform(1, 1.0001), 2), "named": {"extra": 10}}
+    outputs = pv.Attack(many, prior, "first").run(samples=10).prediction.batch.numbers()
+    assert np.allclose(outputs, 13, rtol=1e-4)
+
+
+def test_plain_inputs_stay_plain():
+    def power(x, k):
+        return sum(x for _ in range(k))
+
+    assert pv.Attack(power, {"x": pv.Uniform(0, 1), "k": 3}, "x").lifting.tier == "traced"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pv.Attack(3, PAIR, "x"), "program must be a function"),
+        (lambda: pv.Attack(add, [1, 2], "x"), "prior must be a dict"),
+        (lambda: pv.Attack(add, {"x": 1, "z": 2}, "x"), "'z'.*not a parameter.*'x', 'y'"),
+        (lambda: pv.Attack(add, {"x": 1}, "x"), "says nothing about.*'y'"),
+        (lambda: pv.Attack(add, PAIR, "z"), "secret names 'z'"),
+        (lambda: pv.Attack(add, PAIR, lambda z: z), "secret asks for 'z'"),
+        (lambda: pv.Attack(add, PAIR, 3), "secret must be"),
+        (lambda: pv.Attack(add, PAIR, []), "secret must be"),
+        (lambda: pv.Attack(add, PAIR, "x", questions={"a": 3}), "questions"),
+        (lambda: pv.Attack(add, PAIR, "x", on_error="ignore"), "on_error"),
+        (lambda: pv.Attack(add, PAIR, "x", observe=3), r"pv\.equals\(3\)"),
+        (lambda: pv.Attack(add, PAIR, "x").run(samples=0), "samples"),
+        (lambda: pv.Attack(add, PAIR, "x").run(samples=1e4), "samples"),
+        (lambda: pv.Attack(add, PAIR, "x").run(seed=-1), "seed"),
+        (lambda: pv.Attack(add, PAIR, "x").run(budget=0), "budget"),
+        (lambda: pv.Attack(add, PAIR, "x").run(engine="magic"), "engine must be one of"),
+        (lambda: pv.Attack(add, PAIR, "x").run().belief(3), "function"),
+        (lambda: pv.Attack(add, PAIR, "x").run().belief(lambda q: q), "query asks for 'q'"),
+    ],
+)
+def test_wrong_questions(make, message):
+    with pytest.raises(pv.ArgumentError, match=message):
+        make()
+
+
+def test_engines_not_in_this_version_name_the_one_that_is():
+    with pytest.raises(pv.UnsuitableEngine, match="engine='sample'"):
+        pv.Attack(add, PAIR, "x").run(engine="exact")
+
+
+def test_settings_refuse_nonsense():
+    for wrong in ({"workers": 0}, {"memory_budget": -1}, {"workers": True}, {"workers": 1.5}):
+        with pytest.raises(pv.ArgumentError):
+            pv.configure(**wrong)
