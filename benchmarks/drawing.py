@@ -43,9 +43,7 @@ FORMS = {"array": run_array, "records": run_records}
 def drawing_time(form: str, variables: int, bar: Bar | None) -> Outcome:
     workers = settings.current().workers
     rounds = 5 if bar else 3
-    timing = compare(
-        partial(FORMS[form], variables), partial(fill_normals, SAMPLES * (variables + 1), workers), rounds
-    )
+    timing = compare(partial(FORMS[form], variables), partial(fill_normals, SAMPLES * (variables + 1), workers), rounds)
     detail = f"{variables:,} variables x {SAMPLES:,} samples on {workers} threads, against NumPy's standard_normal"
     return Outcome(f"drawing-{form}", timing.ratio, bar, f"{detail}; {timing}")
 

@@ -1,9 +1,9 @@
 """The paper's examples, from the programs as a user would write them, against exact values."""
 
 import pytest
-from oracles import paper
 
 import privug as pv
+from oracles import paper
 
 # With some twenty comparisons, twice a 95 % interval keeps the chance of a false alarm below 1 in 500.
 FACTOR = 2

@@ -1,9 +1,9 @@
 """Every published case whose measure is a probability or a moment, through the sampling engine."""
 
 import pytest
-from oracles import cases
 
 import privug as pv
+from oracles import cases
 
 MEASURES = {
     "posterior_probability",

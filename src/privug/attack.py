@@ -241,7 +241,9 @@ def _normalised(log_weights: Array | None) -> Array | None:
 
 
 def _comparisons(before: Belief, after: Belief) -> list[Comparison]:
-    if before.batch.numbers() is not None and after.batch.numbers() is not None:
+    lines: list[Comparison] = []
+    numeric = before.batch.numbers() is not None and after.batch.numbers() is not None
+    if numeric and len(_distinct(before.batch)) > 2:
         lines = [
             Comparison("mean", before.mean().number(), after.mean().number()),
             Comparison("standard deviation", before.std().number(), after.std().number()),
@@ -249,11 +251,7 @@ def _comparisons(before: Belief, after: Belief) -> list[Comparison]:
         ranges = [belief.interval(0.9) for belief in (before, after)]
         texts = [f"{float(low):.4g} to {float(high):.4g}" for low, high in ranges]
         lines.append(Comparison("90 % of belief lies in", *texts))
-        if before.kind is not Kind.DISCRETE:
-            return lines
-    else:
-        lines = []
-    return lines + _value_comparisons(before, after)
+    return lines if before.kind is Kind.CONTINUOUS else lines + _value_comparisons(before, after)
 
 
 def _value_comparisons(before: Belief, after: Belief) -> list[Comparison]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.program.lifting import apply
 from privug.inference.question import Question
 from privug.inference.sampling import draw
+from privug.program.lifting import apply
 
 FACTOR = 1.5
 
@@ -21,7 +21,10 @@ def helper(age):
 
 def table(rows=5):
     return pv.Records(
-        rows, lambda i: pv.Row(name=pv.Choice(["Ann", "Bob"]), age=pv.DiscreteUniform(0, 99), zip=pv.Choice(["2300", "2450"]))
+        rows,
+        lambda i: pv.Row(
+            name=pv.Choice(["Ann", "Bob"]), age=pv.DiscreteUniform(0, 99), zip=pv.Choice(["2300", "2450"])
+        ),
     )
 
 

@@ -40,6 +40,8 @@ def _as_numbers(values: Sequence[Any]) -> Array | None:
     if any(are_bools) and not all(are_bools):
         return None
     array = np.asarray(values)
+    if array.dtype.kind == "f" and all(isinstance(value, int | np.integer) for value in values):
+        return None  # whole numbers beyond 64 bits, which NumPy would round
     if array.dtype.kind == "b":
         return array
     if array.dtype.kind in "iu" and array.dtype.itemsize <= 8 and array.dtype != np.uint64:

@@ -87,7 +87,7 @@ class Table(list[Row]):
         if isinstance(key, slice):
             return Table(list.__getitem__(self, key))
         if isinstance(key, RandomVariable):
-            return Row(**{name: self._column(name)[key] for name in self[0]._fields})
+            return Row(**{name: RandomVariable(stack_values(self._cells(name)))[key] for name in self[0]._fields})
         return list.__getitem__(self, key)
 
     def __iter__(self) -> Iterator[Row]:
@@ -96,12 +96,15 @@ class Table(list[Row]):
     def _known_columns(self) -> str:
         return f"; it has {', '.join(self[0]._fields)}" if self else " because it has no rows"
 
+    def _cells(self, name: str) -> list[Any]:
+        return [row[name] for row in self]
+
     def _column(self, name: str) -> Any:
         if not self:
             return np.empty(0)
         if name not in self[0]._fields:
             raise KeyError(f"{name!r}{self._known_columns()}")
-        cells = [row[name] for row in self]
+        cells = self._cells(name)
         if any(isinstance(cell, RandomVariable) for cell in cells):
             return RandomVariable(stack_values(cells))
         return _plain_column(cells)

@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.errors import ArgumentError, Untraceable
 from privug.model import numpy_functions
+from privug.model.array_methods import ArrayMethods
 from privug.model.categories import compare_equal, constant_category, encode, map_levels, map_pairs, unify
 from privug.model.node import ConstantValue, Node
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
@@ -106,7 +107,7 @@ def _plain_constant(node: Node) -> Any:
     return node.levels[value] if node.levels is not None else value.item()
 
 
-class RandomVariable:
+class RandomVariable(ArrayMethods):
     """A random quantity. Arithmetic, comparisons and NumPy functions on it give new random quantities.
 
     Using one object twice means the same quantity twice: `x - x` is zero.
@@ -262,6 +263,10 @@ class RandomVariable:
     def __iter__(self) -> Iterator["RandomVariable"]:
         return (self[position] for position in range(len(self)))
 
+    def tolist(self) -> list[Any]:
+        """Return the elements as a list of random variables."""
+        return [element.tolist() if element.ndim else element for element in self]
+
     def __getattr__(self, name: str) -> Any:
         levels = self.node.levels
         if levels is None or name.startswith("__") or not all(hasattr(level, name) for level in levels):
@@ -270,7 +275,6 @@ class RandomVariable:
             return RandomVariable(map_levels(self.node, lambda level: getattr(level, name)))
         return lambda *arguments: RandomVariable(map_levels(self.node, lambda level: getattr(level, name)(*arguments)))
 
-    # What an array of numbers offers.
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one value."""
@@ -285,91 +289,6 @@ class RandomVariable:
     def size(self) -> int:
         """The number of elements of one value."""
         return int(np.prod(self.node.shape))
-
-    @property
-    def T(self) -> "RandomVariable":
-        """The transpose of one value."""
-        return self._call(np.transpose)
-
-    def _call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> "RandomVariable":
-        result: RandomVariable = function(self, *arguments, **options)
-        return result
-
-    def sum(self, axis: Any = None) -> "RandomVariable":
-        """Return the sum of the elements."""
-        return self._call(np.sum, axis=axis)
-
-    def mean(self, axis: Any = None) -> "RandomVariable":
-        """Return the mean of the elements."""
-        return self._call(np.mean, axis=axis)
-
-    def std(self, axis: Any = None, ddof: int = 0) -> "RandomVariable":
-        """Return the standard deviation of the elements."""
-        return self._call(np.std, axis=axis, ddof=ddof)
-
-    def var(self, axis: Any = None, ddof: int = 0) -> "RandomVariable":
-        """Return the variance of the elements."""
-        return self._call(np.var, axis=axis, ddof=ddof)
-
-    def min(self, axis: Any = None) -> "RandomVariable":
-        """Return the smallest element."""
-        return self._call(np.min, axis=axis)
-
-    def max(self, axis: Any = None) -> "RandomVariable":
-        """Return the largest element."""
-        return self._call(np.max, axis=axis)
-
-    def prod(self, axis: Any = None) -> "RandomVariable":
-        """Return the product of the elements."""
-        return self._call(np.prod, axis=axis)
-
-    def any(self, axis: Any = None) -> "RandomVariable":
-        """Say whether any element is true."""
-        return self._call(np.any, axis=axis)
-
-    def all(self, axis: Any = None) -> "RandomVariable":
-        """Say whether all elements are true."""
-        return self._call(np.all, axis=axis)
-
-    def cumsum(self, axis: Any = None) -> "RandomVariable":
-        """Return the running sums of the elements."""
-        return self._call(np.cumsum, axis=axis)
-
-    def argmin(self) -> "RandomVariable":
-        """Return the position of the smallest element."""
-        return self._call(np.argmin)
-
-    def argmax(self) -> "RandomVariable":
-        """Return the position of the largest element."""
-        return self._call(np.argmax)
-
-    def dot(self, other: Any) -> "RandomVariable":
-        """Return the dot product with another array."""
-        return self.__matmul__(other)
-
-    def clip(self, low: Any = None, high: Any = None) -> "RandomVariable":
-        """Return the value, or the bound it lies beyond."""
-        return self._call(np.clip, low, high)
-
-    def round(self, decimals: int = 0) -> "RandomVariable":
-        """Return the value rounded as NumPy rounds."""
-        return self._call(np.round, decimals)
-
-    def reshape(self, *shape: Any) -> "RandomVariable":
-        """Return the elements in another shape."""
-        return self._call(np.reshape, shape[0] if len(shape) == 1 else shape)
-
-    def ravel(self) -> "RandomVariable":
-        """Return the elements in one row."""
-        return self._call(np.ravel)
-
-    def copy(self) -> "RandomVariable":
-        """Return the same quantity: random variables never change."""
-        return self
-
-    def tolist(self) -> list[Any]:
-        """Return the elements as a list of random variables."""
-        return [element.tolist() if element.ndim else element for element in self]
 
     def astype(self, dtype: Any) -> "RandomVariable":
         """Return the numbers as floats, whole numbers or bools."""

@@ -11,8 +11,8 @@ from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
 from privug.model.operations import aligned, lookup
 from privug.model.plan import Plan
-from privug.model.table import Row
 from privug.model.structure import random_leaves
+from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refusals
 from privug.prior.choice import ChoiceFamily, Constant, constant_value
 from privug.prior.family import Draw, ScalarFamily, draw_node
@@ -114,7 +114,7 @@ def _one_draw_by_parameters(position: Node, nodes: Sequence[Node]) -> Node | Non
         return None
     tables: list[list[Array]] = [[] for _ in nodes[0].parents]
     for node in nodes:
-        if not isinstance(node.operation, Draw) or node.operation != first:
+        if node.operation != first or len(node.parents) != len(tables):  # a Choice may come with p or without
             return None
         for place, parent in zip(tables, node.parents, strict=True):
             if not isinstance(parent.operation, ConstantValue):

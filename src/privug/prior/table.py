@@ -107,7 +107,7 @@ class Records:
 
 
 def _copied(row: Row) -> Row:
-    """Draw every cell anew. Cells that are parameters of other cells are the new row's own; other parameters are shared."""
+    """Draw every cell anew; cells that are parameters of others are the new row's own, other parameters are shared."""
     random = [cell for cell in row if isinstance(cell, RandomVariable) and not is_constant(cell)]
     if not all(is_distribution(cell) for cell in random):
         raise PriorError(
@@ -128,7 +128,12 @@ def _copy(cell: Any, copies: Mapping[Node, Node]) -> Any:
 
 def _checked_size(size: Any) -> int | RandomVariable:
     if isinstance(size, RandomVariable):
-        if size.node.shape != () or size.node.kind is not Kind.DISCRETE or size.node.dtype.kind not in "bi" or size.node.levels:
+        if (
+            size.node.shape != ()
+            or size.node.kind is not Kind.DISCRETE
+            or size.node.dtype.kind not in "bi"
+            or size.node.levels
+        ):
             raise PriorError("Records: a random size must be one whole number, such as pv.Binomial(300, 1/3)")
         return size
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:

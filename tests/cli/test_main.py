@@ -1,0 +1,97 @@
+"""The command line: what it prints, and how it refuses."""
+
+import textwrap
+
+import pytest
+from click.testing import CliRunner
+
+from privug.cli.main import main
+
+
+@pytest.fixture
+def run():
+    def invoke(*arguments):
+        return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(source):
+        path = tmp_path / "analysis.py"
+        path.write_text(textwrap.dedent(source), encoding="utf-8")
+        return path
+
+    return write
+
+
+GOOD = """
+    import privug as pv
+    from helper import TOP
+
+    def add(x, y):
+        return x + y
+
+    prior = {"x": pv.DiscreteUniform(0, TOP), "y": pv.DiscreteUniform(0, TOP)}
+    curious = pv.Attack(add, prior, secret="x", observe=pv.equals(8))
+    idle = pv.Attack(add, prior, secret="x")
+"""
+
+
+def test_demo_shows_both_attackers_side_by_side(run):
+    outcome = run("demo", "--samples", 500, "--seed", 1)
+    assert outcome.exit_code == 0, outcome.output
+    assert "knows a lot" in outcome.output
+    assert "knows a bit" in outcome.output
+    assert "55.60" in outcome.output
+    assert "belief that Alice is under 18 falls from 18 %" in outcome.output
+
+
+def test_demo_code_is_a_file_that_analyze_takes(run, script):
+    source = run("demo", "--code").output
+    outcome = run("analyze", script(source), "--samples", 200)
+    assert outcome.exit_code == 0, outcome.output
+    assert outcome.output.count("attacker sees") == 2
+
+
+def test_analyze_runs_every_attack_of_a_file(run, script, tmp_path):
+    (tmp_path / "helper.py").write_text("TOP = 4\n", encoding="utf-8")
+    outcome = run("analyze", script(GOOD), "--samples", 300, "--save", tmp_path / "report.html")
+    assert outcome.exit_code == 0, outcome.output
+    assert "[curious]" in outcome.output
+    assert "[idle]" in outcome.output
+    assert "the output is 8" in outcome.output
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1", "has no pv.Attack"),
+        ("x = 1 / 0", "line 1: ZeroDivisionError"),
+        ("def f(:", "SyntaxError"),
+        ("import privug as pv\npv.Normal(0, sd=-1)", "sd must be a positive number"),
+        (
+            "import privug as pv\na = pv.Attack(lambda x: x, {'x': pv.Bernoulli(0.5)}, 'x', observe=pv.equals(7))",
+            "none of",
+        ),
+        ("import privug as pv\na = pv.Attack(lambda x: 1 / x, {'x': pv.Bernoulli(0.5)}, 'x')", "x = 0"),
+    ],
+)
+def test_errors_are_messages_with_exit_code_2(run, script, source, message):
+    outcome = run("analyze", script(source), "--budget", 50_000)
+    assert outcome.exit_code == 2
+    assert message in outcome.output
+    assert "Traceback" not in outcome.output
+
+
+def test_missing_file_and_wrong_engine(run, script, tmp_path):
+    assert run("analyze", tmp_path / "nothing.py").exit_code == 2
+    outcome = run("demo", "--engine", "magic")
+    assert outcome.exit_code == 2
+    assert "engine must be one of" in outcome.output
+
+
+def test_version(run):
+    assert "0.1.0" in run("--version").output

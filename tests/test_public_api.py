@@ -1,0 +1,86 @@
+"""The public names: as promised, sorted, documented, and quick to import."""
+
+import inspect
+import subprocess
+import sys
+
+import privug as pv
+
+CONTRACT = [
+    "Attack",
+    "Array",
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "Cauchy",
+    "Choice",
+    "Constant",
+    "DiscreteLaplace",
+    "DiscreteUniform",
+    "Empirical",
+    "Exponential",
+    "Gamma",
+    "Geometric",
+    "Joint",
+    "Laplace",
+    "LogNormal",
+    "Mixture",
+    "MvNormal",
+    "Normal",
+    "Poisson",
+    "Records",
+    "Row",
+    "StudentT",
+    "TruncatedNormal",
+    "Uniform",
+    "between",
+    "bind",
+    "count",
+    "equals",
+    "exists",
+    "forall",
+    "given",
+    "lift",
+    "near",
+    "noisy",
+    "sample",
+    "such_that",
+    "unit",
+    "where",
+]
+
+
+def test_all_is_sorted_and_real():
+    assert pv.__all__ == sorted(pv.__all__, key=lambda name: (name[0].islower(), name))
+    assert all(hasattr(pv, name) for name in pv.__all__)
+
+
+def test_all_matches_what_is_imported():
+    public = {name for name, value in vars(pv).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    assert public == set(pv.__all__)
+
+
+def test_contract_is_kept():
+    assert set(CONTRACT) <= set(pv.__all__)
+
+
+def test_everything_public_is_documented():
+    undocumented = []
+    for name in pv.__all__:
+        value = getattr(pv, name)
+        if not inspect.getdoc(value):
+            undocumented.append(name)
+        if inspect.isclass(value):
+            members = inspect.getmembers(value, inspect.isfunction)
+            undocumented += [
+                f"{name}.{member}" for member, function in members
+                if not member.startswith("_") and function.__module__.startswith("privug") and not inspect.getdoc(function)
+            ]  # fmt: skip
+    assert undocumented == []
+
+
+def test_import_leaves_heavy_libraries_alone():
+    heavy = ["scipy.stats", "numba", "pymc", "jax", "matplotlib", "pandas", "dask", "opendp"]
+    code = f"import sys, privug; print([name for name in {heavy} if name in sys.modules])"
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "[]"
