@@ -1,0 +1,261 @@
+"""Wrong arguments raise PriorError with a message that names the argument."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privug as pv
+from privug.model.plan import Plan
+
+NAN, INF = math.nan, math.inf
+
+
+def run(variable: pv.RandomVariable) -> None:
+    Plan([variable.node]).run(50, np.random.default_rng(1))
+
+
+NORMAL = pv.Normal(0, sd=1)
+EYE = [[1.0, 0.0], [0.0, 1.0]]
+
+SCALARS = {
+    "Uniform low NaN": (lambda: pv.Uniform(NAN, 1), "Uniform: low"),
+    "Uniform high inf": (lambda: pv.Uniform(0, INF), "Uniform: high"),
+    "Uniform reversed": (lambda: pv.Uniform(2, 1), "Uniform: low must be below high"),
+    "Uniform empty": (lambda: pv.Uniform(1, 1), "Uniform: low must be below high"),
+    "Uniform text": (lambda: pv.Uniform("a", 1), "Uniform: low must be a number, not 'a'"),
+    "Uniform too wide": (lambda: pv.Uniform(-1.7e308, 1.7e308), "Uniform: high"),
+    "Uniform in an array": (lambda: pv.Uniform([0, 3], [1, 2]), "Uniform: low must be below high"),
+    "Normal positional sd": (lambda: pv.Normal(0), "Normal needs exactly one of sd= and var="),
+    "Normal sd and var": (lambda: pv.Normal(0, sd=1, var=1), "Normal needs exactly one of sd= and var="),
+    "Normal mean NaN": (lambda: pv.Normal(NAN, sd=1), "Normal: mean"),
+    "Normal mean inf": (lambda: pv.Normal(-INF, sd=1), "Normal: mean"),
+    "Normal mean None": (lambda: pv.Normal(None, sd=1), "Normal: mean"),
+    "Normal mean complex": (lambda: pv.Normal(1j, sd=1), "Normal: mean"),
+    "Normal mean np.complex": (lambda: pv.Normal(np.complex128(1j), sd=1), "Normal: mean"),
+    "Normal mean dict": (lambda: pv.Normal({}, sd=1), "Normal: mean"),
+    "Normal mean empty": (lambda: pv.Normal([], sd=1), "Normal: mean"),
+    "Normal mean ragged": (lambda: pv.Normal([[1, 2], [3]], sd=1), "Normal: mean"),
+    "Normal mean huge": (lambda: pv.Normal(10**30, sd=1), "Normal: mean"),
+    "Normal mean category": (lambda: pv.Normal(pv.Choice(["a", "b"]), sd=1), "Normal: mean"),
+    "Normal sd zero": (lambda: pv.Normal(0, sd=0), "Normal: sd must be a positive number, not 0"),
+    "Normal sd negative": (lambda: pv.Normal(0, sd=-1.5), "Normal: sd must be a positive number, not -1.5"),
+    "Normal sd NaN": (lambda: pv.Normal(0, sd=NAN), "Normal: sd"),
+    "Normal sd inf": (lambda: pv.Normal(0, sd=INF), "Normal: sd"),
+    "Normal sd text": (lambda: pv.Normal(0, sd="1"), "Normal: sd"),
+    "Normal sd in an array": (lambda: pv.Normal(0, sd=[1.0, -1.0]), "Normal: sd"),
+    "Normal sd below a random mean": (lambda: pv.Normal(NORMAL, sd=-1), "Normal: sd"),
+    "Normal var zero": (lambda: pv.Normal(0, var=0), "Normal: var"),
+    "Normal var negative": (lambda: pv.Normal(0, var=-1), "Normal: var"),
+    "Normal var np negative": (lambda: pv.Normal(0, var=np.int64(-1)), "Normal: var"),
+    "Normal var NaN": (lambda: pv.Normal(0, var=NAN), "Normal: var"),
+    "Normal var inf": (lambda: pv.Normal(0, var=INF), "Normal: var"),
+    "Normal var text": (lambda: pv.Normal(0, var="1"), "Normal: var"),
+    "Normal var list": (lambda: pv.Normal(0, var=[1, -1]), "Normal: var"),
+    "Normal shapes": (lambda: pv.Normal([1, 2], sd=[1, 2, 3]), r"Normal: the shapes .* mean \(2,\), sd \(3,\)"),
+    "TruncatedNormal bounds": (lambda: pv.TruncatedNormal(0, sd=1, low=1, high=1), "TruncatedNormal: low"),
+    "TruncatedNormal low inf": (lambda: pv.TruncatedNormal(0, sd=1, low=INF), "TruncatedNormal: low"),
+    "TruncatedNormal low NaN": (lambda: pv.TruncatedNormal(0, sd=1, low=NAN), "TruncatedNormal: low"),
+    "TruncatedNormal high": (lambda: pv.TruncatedNormal(0, sd=1, high="x"), "TruncatedNormal: high"),
+    "TruncatedNormal sd": (lambda: pv.TruncatedNormal(0, low=0), "TruncatedNormal needs exactly one of sd= and var="),
+    "LogNormal sd": (lambda: pv.LogNormal(0, sd=-1), "LogNormal: sd"),
+    "LogNormal neither": (lambda: pv.LogNormal(0), "LogNormal needs exactly one of sd= and var="),
+    "StudentT df": (lambda: pv.StudentT(0), "StudentT: df"),
+    "StudentT scale": (lambda: pv.StudentT(1, 0, -1), "StudentT: scale"),
+    "StudentT loc": (lambda: pv.StudentT(1, INF), "StudentT: loc"),
+    "Cauchy scale": (lambda: pv.Cauchy(0, 0), "Cauchy: scale"),
+    "Cauchy loc": (lambda: pv.Cauchy(NAN), "Cauchy: loc"),
+    "Laplace scale": (lambda: pv.Laplace(0, -1), "Laplace: scale"),
+    "Laplace loc": (lambda: pv.Laplace("zero", 1), "Laplace: loc"),
+    "Exponential neither": (lambda: pv.Exponential(), "Exponential needs exactly one of scale= and rate="),
+    "Exponential both": (lambda: pv.Exponential(scale=1, rate=1), "Exponential needs exactly one of scale= and rate="),
+    "Exponential scale": (lambda: pv.Exponential(scale=0), "Exponential: scale"),
+    "Exponential rate zero": (lambda: pv.Exponential(rate=0), "Exponential: rate"),
+    "Exponential rate inf": (lambda: pv.Exponential(rate=INF), "Exponential: rate"),
+    "Exponential rate text": (lambda: pv.Exponential(rate="1"), "Exponential: rate"),
+    "Gamma shape": (lambda: pv.Gamma(-1, scale=1), "Gamma: shape"),
+    "Gamma scale": (lambda: pv.Gamma(1, scale=NAN), "Gamma: scale"),
+    "Gamma rate": (lambda: pv.Gamma(1, rate=-2), "Gamma: rate"),
+    "Gamma neither": (lambda: pv.Gamma(1), "Gamma needs exactly one of scale= and rate="),
+    "Beta a": (lambda: pv.Beta(0, 1), "Beta: a"),
+    "Beta b": (lambda: pv.Beta(1, INF), "Beta: b"),
+    "Bernoulli above": (lambda: pv.Bernoulli(1.01), "Bernoulli: p"),
+    "Bernoulli below": (lambda: pv.Bernoulli(-0.01), "Bernoulli: p"),
+    "Bernoulli NaN": (lambda: pv.Bernoulli(NAN), "Bernoulli: p"),
+    "Bernoulli text": (lambda: pv.Bernoulli("half"), "Bernoulli: p"),
+    "Binomial n negative": (lambda: pv.Binomial(-1, 0.5), "Binomial: n"),
+    "Binomial n fraction": (lambda: pv.Binomial(2.5, 0.5), "Binomial: n"),
+    "Binomial n huge": (lambda: pv.Binomial(1e30, 0.5), "Binomial: n"),
+    "Binomial n NaN": (lambda: pv.Binomial(NAN, 0.5), "Binomial: n"),
+    "Binomial p": (lambda: pv.Binomial(3, 2), "Binomial: p"),
+    "Poisson zero": (lambda: pv.Poisson(0), "Poisson: rate"),
+    "Poisson negative": (lambda: pv.Poisson(-3), "Poisson: rate"),
+    "Poisson huge": (lambda: pv.Poisson(1e19), "Poisson: rate"),
+    "Poisson inf": (lambda: pv.Poisson(INF), "Poisson: rate"),
+    "Geometric zero": (lambda: pv.Geometric(0), "Geometric: p"),
+    "Geometric beyond 64 bits": (lambda: pv.Geometric(1e-30), "Geometric: p"),
+    "Geometric above": (lambda: pv.Geometric(1.5), "Geometric: p"),
+    "DiscreteUniform reversed": (lambda: pv.DiscreteUniform(2, 1), "DiscreteUniform: low must be at most high"),
+    "DiscreteUniform fraction": (lambda: pv.DiscreteUniform(0.5, 2), "DiscreteUniform: low"),
+    "DiscreteUniform inf": (lambda: pv.DiscreteUniform(0, INF), "DiscreteUniform: high"),
+    "DiscreteUniform 2**63": (lambda: pv.DiscreteUniform(0, 2**63), "DiscreteUniform: high"),
+    "DiscreteLaplace zero": (lambda: pv.DiscreteLaplace(0), "DiscreteLaplace: scale"),
+    "DiscreteLaplace huge": (lambda: pv.DiscreteLaplace(1e30), "DiscreteLaplace: scale"),
+}
+
+LISTED = {
+    "Choice text": (lambda: pv.Choice("ab"), "Choice: values"),
+    "Choice number": (lambda: pv.Choice(3), "Choice: values"),
+    "Choice empty": (lambda: pv.Choice([]), "Choice: values must not be empty"),
+    "Choice NaN": (lambda: pv.Choice([1.0, NAN]), "Choice: values must not be NaN"),
+    "Choice lists": (lambda: pv.Choice([[1], [2]]), "Choice: values"),
+    "Choice distributions": (lambda: pv.Choice([NORMAL, NORMAL]), "Choice: values must be plain.*pv.Mixture"),
+    "Choice p number": (lambda: pv.Choice([1, 2], p=0.5), "Choice: p"),
+    "Choice p text": (lambda: pv.Choice([1, 2], p="ab"), "Choice: p"),
+    "Choice p dict": (lambda: pv.Choice([1, 2], p={1: 0.5, 2: 0.5}), "Choice: p"),
+    "Choice p of a set": (lambda: pv.Choice({1, 2}, p=[0.5, 0.5]), "Choice: p"),
+    "Choice p nested": (lambda: pv.Choice([1, 2], p=[[0.5, 0.5]]), "Choice: p"),
+    "Choice p matrix": (lambda: pv.Choice([1, 2], p=np.ones((2, 2)) / 2), "Choice: p"),
+    "Choice p empty": (lambda: pv.Choice([1, 2], p=[]), "Choice: p"),
+    "Choice p too few": (lambda: pv.Choice([1, 2], p=[1.0]), "Choice: p must be a list of 2 probabilities"),
+    "Choice p random too many": (
+        lambda: pv.Choice([1, 2], p=[pv.Beta(1, 1), 0, 0]),
+        "Choice: p must be a list of 2 probabilities",
+    ),
+    "Choice p sum": (lambda: pv.Choice([1, 2], p=[0.5, 0.6]), "Choice: the probabilities must sum to one"),
+    "Choice p negative": (lambda: pv.Choice([1, 2], p=[1.5, -0.5]), "Choice: p"),
+    "Choice p NaN": (lambda: pv.Choice([1, 2], p=[NAN, 0.5]), "Choice: p"),
+    "Constant NaN": (lambda: pv.Constant(NAN), "Constant: the value must not be NaN"),
+    "Constant NaN array": (lambda: pv.Constant(np.array([1.0, NAN])), "Constant: the value must not be NaN"),
+    "Constant ragged": (lambda: pv.Constant([[1], [2, 3]]), "Constant: "),
+    "Empirical empty": (lambda: pv.Empirical([]), "Empirical: the data must not be empty"),
+    "Empirical number": (lambda: pv.Empirical(3), "Empirical: data"),
+    "Empirical np number": (lambda: pv.Empirical(np.float64(3)), "Empirical: data"),
+    "Empirical text": (lambda: pv.Empirical("abc"), "Empirical: data"),
+    "Empirical dict": (lambda: pv.Empirical({"a": 1}), "Empirical: data"),
+    "Empirical NaN": (lambda: pv.Empirical([1.0, NAN]), "Empirical: the data must not hold NaN"),
+    "Empirical NaN matrix": (lambda: pv.Empirical([[1.0, NAN]]), "Empirical: the data must not hold NaN"),
+    "Empirical ragged": (lambda: pv.Empirical([[1.0], [1.0, 2.0]]), "Empirical: the rows of data"),
+    "Empirical text matrix": (lambda: pv.Empirical([["a"], ["b"]]), "Empirical: rows of data must hold numbers"),
+    "Empirical lists and numbers": (lambda: pv.Empirical([1, [2]]), "Empirical: data"),
+    "Empirical columns": (lambda: pv.Empirical([{"a": 1}, {"b": 1}]), "Empirical: all rows must have the same columns"),
+    "Empirical NaN cell": (lambda: pv.Empirical(pd.DataFrame({"a": [1.0, NAN]})), "Empirical: column 'a'"),
+    "Empirical missing text": (lambda: pv.Empirical([{"a": "x"}, {"a": NAN}]), "Empirical: column 'a'"),
+    "Empirical list cell": (lambda: pv.Empirical([{"a": [1]}]), "Empirical: column 'a'"),
+    "Mixture one": (lambda: pv.Mixture(NORMAL), "Mixture: components"),
+    "Mixture empty": (lambda: pv.Mixture([]), "Mixture: components"),
+    "Mixture of texts": (lambda: pv.Mixture(["a", "b"]), "Mixture: components.*pv.Choice"),
+    "Mixture of arrays": (lambda: pv.Mixture([pv.Array(NORMAL, 2)]), "Mixture: components.*pv.Array"),
+    "Mixture weights sum": (lambda: pv.Mixture([1, 2], weights=[0.5, 0.6]), "Mixture: weights"),
+    "Mixture weights negative": (lambda: pv.Mixture([1, 2], weights=[1.5, -0.5]), "Mixture: weights"),
+    "Mixture weights NaN": (lambda: pv.Mixture([1, 2], weights=[NAN, 0.5]), "Mixture: weights"),
+    "Mixture weights number": (lambda: pv.Mixture([1, 2], weights=1), "Mixture: weights"),
+    "Mixture weights text": (lambda: pv.Mixture([1, 2], weights="ab"), "Mixture: weights"),
+    "Mixture weights too few": (lambda: pv.Mixture([1, 2], weights=[1.0]), "Mixture: weights must be a list of 2"),
+    "MvNormal mean number": (lambda: pv.MvNormal(0, [[1]]), "MvNormal: mean"),
+    "MvNormal mean text": (lambda: pv.MvNormal("ab", EYE), "MvNormal: mean"),
+    "MvNormal mean texts": (lambda: pv.MvNormal(["a", "b"], EYE), "MvNormal: mean"),
+    "MvNormal mean empty": (lambda: pv.MvNormal([], EYE), "MvNormal: mean"),
+    "MvNormal mean matrix": (lambda: pv.MvNormal(np.eye(2), EYE), "MvNormal: mean"),
+    "MvNormal mean NaN": (lambda: pv.MvNormal([0, NAN], EYE), "MvNormal: mean"),
+    "MvNormal cov shape": (lambda: pv.MvNormal([0, 0], [[1.0, 0.0]]), "MvNormal: cov must be a 2 by 2 matrix"),
+    "MvNormal cov size": (lambda: pv.MvNormal([0, 0, 0], EYE), "MvNormal: cov must be a 3 by 3 matrix"),
+    "MvNormal cov number": (lambda: pv.MvNormal([0, 0], 1.0), "MvNormal: cov"),
+    "MvNormal cov text": (lambda: pv.MvNormal([0, 0], "eye"), "MvNormal: cov"),
+    "MvNormal cov ragged": (lambda: pv.MvNormal([0, 0], [[1.0], [1.0, 2.0]]), "MvNormal: cov"),
+    "MvNormal cov random": (lambda: pv.MvNormal([0, 0], pv.Array(NORMAL, (2, 2))), "MvNormal: cov"),
+    "MvNormal cov asymmetric": (lambda: pv.MvNormal([0, 0], [[1, 0.5], [0.4, 1]]), "MvNormal: cov must be symmetric"),
+    "MvNormal cov indefinite": (lambda: pv.MvNormal([0, 0], [[1, 2], [2, 1]]), "MvNormal: cov.*negative eigenvalues"),
+    "MvNormal cov NaN": (lambda: pv.MvNormal([0, 0], [[1, NAN], [NAN, 1]]), "MvNormal: cov"),
+}
+
+TABLES = {
+    "Array size zero": (lambda: pv.Array(NORMAL, 0), "Array: size"),
+    "Array size negative": (lambda: pv.Array(NORMAL, -1), "Array: size"),
+    "Array size bool": (lambda: pv.Array(NORMAL, True), "Array: size"),
+    "Array size float": (lambda: pv.Array(NORMAL, 2.0), "Array: size"),
+    "Array size list": (lambda: pv.Array(NORMAL, [2]), "Array: size"),
+    "Array size empty": (lambda: pv.Array(NORMAL, ()), "Array: size"),
+    "Array size random": (lambda: pv.Array(NORMAL, pv.Poisson(3)), "Array: size"),
+    "Array of an expression": (lambda: pv.Array(NORMAL + 1, 3), "Array: distribution"),
+    "Array of a number": (lambda: pv.Array(3, 3), "Array: distribution"),
+    "Array of a row": (lambda: pv.Array(pv.Row(a=1), 3), "Array: distribution"),
+    "Array function shape": (lambda: pv.Array(lambda i: 1, (2, 2)), "Array: .*size"),
+    "Array function shapes": (
+        lambda: pv.Array(lambda i: pv.Array(NORMAL, i + 1), 2),
+        "Array: the function of the position.*same shape",
+    ),
+    "Array function mix": (
+        lambda: pv.Array(lambda i: NORMAL if i else "a", 2),
+        "Array: the function of the position",
+    ),
+    "Row empty": (lambda: pv.Row(), "a row needs at least one column"),
+    "Records size negative": (lambda: pv.Records(-1, pv.Row(a=1)), "Records: size"),
+    "Records size float": (lambda: pv.Records(2.0, pv.Row(a=1)), "Records: size"),
+    "Records size bool": (lambda: pv.Records(True, pv.Row(a=1)), "Records: size"),
+    "Records size text": (lambda: pv.Records("2", pv.Row(a=1)), "Records: size"),
+    "Records size continuous": (lambda: pv.Records(NORMAL, pv.Row(a=1)), "Records: a random size"),
+    "Records size category": (lambda: pv.Records(pv.Choice(["a", "b"]), pv.Row(a=1)), "Records: a random size"),
+    "Records size array": (lambda: pv.Records(pv.Array(pv.Poisson(1), 2), pv.Row(a=1)), "Records: a random size"),
+    "Records size below zero": (
+        lambda: pv.Records(pv.DiscreteUniform(-2, 2), pv.Row(a=1)).table(-1),
+        "Records: size must not be negative",
+    ),
+    "Records row number": (lambda: pv.Records(2, 3), "Records: row"),
+    "Records row dict": (lambda: pv.Records(2, {"a": 1}), "Records: row"),
+    "Records row returns number": (lambda: list(pv.Records(2, lambda i: i)), r"Records: row\(0\)"),
+    "Records row returns None": (lambda: list(pv.Records(2, lambda i: None)), r"Records: row\(0\)"),
+    "Records row returns tuple": (lambda: list(pv.Records(2, lambda i: (1, 2))), r"Records: row\(0\)"),
+    "Records row numbered columns": (lambda: list(pv.Records(2, lambda i: {i: 1})), r"Records: row\(0\)"),
+    "Records row other columns": (
+        lambda: list(pv.Records(2, lambda i: pv.Row(a=1) if i else pv.Row(b=1))),
+        r"Records: row\(1\) has columns \('a',\), but row\(0\) has \('b',\)",
+    ),
+    "Records computed column": (
+        lambda: list(pv.Records(2, pv.Row(a=NORMAL, b=NORMAL + 1))),
+        "Records: a column computed from others needs a function of the position",
+    ),
+    "Records length of random size": (lambda: len(pv.Records(pv.Poisson(3), pv.Row(a=1))), "random number of rows"),
+}
+
+CONDITIONAL = {
+    "given missing string": (lambda: pv.given(pv.Choice(["a", "b"]), {"a": 1}), "given: .*no entry for the value 'b'"),
+    "given missing number": (lambda: run(pv.given(pv.Bernoulli(0.5), {0: 1})), "given: .*no entry for the value 1"),
+    "given empty": (lambda: pv.given(pv.Bernoulli(0.5), {}), "given: the table must be a dict.*not empty"),
+    "given list": (lambda: pv.given(pv.Bernoulli(0.5), [1, 2]), "given: the table must be a dict"),
+    "given continuous": (lambda: pv.given(NORMAL, {0: 1}), "given: x must be one discrete quantity"),
+    "given array": (lambda: pv.given(pv.Array(pv.Bernoulli(0.5), 2), {0: 1, 1: 2}), "given: x"),
+    "given string keys": (lambda: pv.given(pv.Bernoulli(0.5), {"0": 1, "1": 2}), "given: .*keys must be numbers"),
+    "given shapes": (
+        lambda: pv.given(pv.Bernoulli(0.5), {0: pv.Array(NORMAL, 2), 1: pv.Array(NORMAL, 3)}),
+        "given: all entries of the table must have the same shape",
+    ),
+    "given columns": (
+        lambda: pv.given(pv.Bernoulli(0.5), {0: pv.Row(a=1), 1: pv.Row(b=1)}),
+        "given: all rows of the table must have the same columns",
+    ),
+    "given number or text": (lambda: pv.given(pv.Bernoulli(0.5), {0: NORMAL, 1: "a"}), "given: the entries"),
+    "bind number": (lambda: pv.bind(NORMAL, 3), "bind: the second argument must be a function"),
+    "bind distribution": (lambda: pv.bind(NORMAL, NORMAL), "bind: the second argument must be a function"),
+    "bind category for continuous": (
+        lambda: pv.bind(NORMAL, lambda x: pv.Choice(["a", "b"]) if x > 0 else pv.Constant("c")),
+        "bind: .*must return numbers",
+    ),
+    "random p off": (
+        lambda: run(pv.Choice([1, 2], p=[p := pv.Beta(2, 2), p])),
+        "Choice: the probabilities must sum to one",
+    ),
+    "random weights off": (lambda: run(pv.Mixture([1, 2], weights=[p := pv.Beta(2, 2), p])), "Mixture: weights"),
+    "random bounds crossed": (lambda: run(pv.Uniform(pv.Normal(0, sd=1), 0)), "Uniform: low must be below high"),
+    "random p above one": (lambda: run(pv.Bernoulli(pv.Uniform(1, 2))), "Bernoulli: p"),
+}
+
+CASES = SCALARS | LISTED | TABLES | CONDITIONAL
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_argument_is_named(name):
+    attempt, message = CASES[name]
+    with pytest.raises(pv.PriorError, match=message):
+        attempt()
