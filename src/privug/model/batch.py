@@ -84,7 +84,7 @@ class Batch:
 
     def values(self) -> list[Any]:
         """Return the plain Python values."""
-        return self.structure.build_many((column.decoded() for column in self.columns), self.samples)
+        return list(self.structure.build_each((column.decoded() for column in self.columns), self.samples))
 
     def numbers(self) -> Array | None:
         """Return the values as one array of numbers, or None if they are not single numbers."""

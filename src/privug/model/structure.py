@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,37 @@ class Structure:
     keys: tuple[Any, ...] = ()
     children: tuple["Structure", ...] = ()
 
-    def build(self, leaves: Iterator[Any]) -> Any:
+    def build(self, leaves: Iterable[Any]) -> Any:
         """Put one value of this structure together from its leaves."""
-        return self.build_many(([leaf] for leaf in leaves), 1)[0]
+        return next(self.build_each(([leaf] for leaf in leaves), 1))
 
-    def build_many(self, leaves: Iterator[list[Any]], samples: int) -> list[Any]:
-        """Put many values together from the lists of their leaves: leaf by leaf, which is fast for long tables."""
+    def build_each(self, leaves: Iterator[Iterable[Any]], samples: int) -> Iterator[Any]:
+        """Put many values together, one at a time as they are asked for, from the columns of their leaves."""
         if self.container is None:
-            return next(leaves)
-        parts = [child.build_many(leaves, samples) for child in self.children]
-        rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else [()] * samples
-        return list(map(self._joiner(), rows))
+            return iter(next(leaves))
+        if self._is_plain_table():
+            return self._build_tables(leaves)
+        parts = [child.build_each(leaves, samples) for child in self.children]
+        rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else repeat((), samples)
+        return map(self._joiner(), rows)
+
+    def _is_plain_table(self) -> bool:
+        """Say whether this is a table whose cells are all leaves: it can be built row by row at once."""
+        if self.container is not Table or not self.children:
+            return False
+        first = self.children[0]
+        return (
+            first.container is Row
+            and all(child is LEAF for child in first.children)
+            and all(child == first for child in self.children)
+        )
+
+    def _build_tables(self, leaves: Iterator[Iterable[Any]]) -> Iterator[Any]:
+        width = len(self.children[0].keys)
+        cells = [next(leaves) for _ in range(width * len(self.children))]
+        columns = [zip(*cells[position::width], strict=True) for position in range(width)]
+        make = row_maker(self.children[0].keys)
+        return (Table(map(make, zip(*values, strict=True))) for values in zip(*columns, strict=True))
 
     def _joiner(self) -> Callable[[tuple[Any, ...]], Any]:
         container = self.container

@@ -1,8 +1,8 @@
 """Rows and tables as a program sees them. Cells may be plain values or random variables."""
 
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,9 @@ class Row(tuple[Any, ...]):
 @lru_cache(maxsize=1024)
 def row_maker(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Row]:
     """Return a fast constructor of rows with these columns from their values."""
-    columns = {name: property(itemgetter(position)) for position, name in enumerate(names) if name not in vars(Row)}
+    # A named tuple's attributes are read in C, several times faster than a property.
+    getters = vars(namedtuple("Columns", [f"column_{position}" for position in range(len(names))]))
+    columns = {name: getters[f"column_{k}"] for k, name in enumerate(names) if name not in vars(Row)}
     row_type = type("Row", (Row,), {"__slots__": (), "_fields": names, **columns})
     return partial(tuple.__new__, row_type)
 

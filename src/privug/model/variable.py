@@ -18,6 +18,9 @@ from privug.model.rounding import python_round
 refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
 """While a program is traced: what it asked of a random variable that has no single answer."""
 
+path_condition: ContextVar["RandomVariable | None"] = ContextVar("path_condition", default=None)
+"""While a program is traced: the random condition under which the code at hand runs, if any."""
+
 
 def refuse(what: str) -> NoReturn:
     """Refuse to give one plain value; noted for the tracer, in case the program swallows the error."""

@@ -9,13 +9,12 @@ import numpy as np
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
-from privug.model.operations import aligned, lookup
+from privug.model.operations import aligned
 from privug.model.plan import Plan
-from privug.model.structure import random_leaves
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refusals
 from privug.prior.choice import ChoiceFamily, Constant, constant_value
-from privug.prior.family import Draw, ScalarFamily, draw_node
+from privug.prior.family import Draw, ScalarFamily
 
 ENUMERATION_LIMIT = 1000
 
@@ -65,26 +64,17 @@ def given(x: Any, table: Mapping[Any, Any]) -> Any:
     """
     if not isinstance(table, Mapping) or not table:
         raise PriorError("given: the table must be a dict from values to distributions, and not empty")
-    return chosen(x, table, merge=True)
-
-
-def chosen(x: Any, table: Mapping[Any, Any], *, merge: bool) -> Any:
-    """Choose the entry for `x`; `merge` allows to draw anew, once, if all entries are of one family."""
     entries = list(table.values())
     if all(isinstance(entry, Row) for entry in entries):
         if len({entry.keys() for entry in entries}) > 1:
             raise PriorError("given: all rows of the table must have the same columns")
         columns = {}
         for name in entries[0]._fields:
-            columns[name] = chosen(x, {key: entry[name] for key, entry in table.items()}, merge=merge)
+            columns[name] = given(x, {key: entry[name] for key, entry in table.items()})
         return Row(**columns)
     position = _position(as_node(x), list(table))
     try:
-        nodes = [as_node(entry) for entry in entries]
-        merged = _one_draw_by_parameters(position, nodes) if merge else None
-        if merged is not None:
-            return RandomVariable(merged)
-        nodes = unify(nodes)
+        nodes = unify([as_node(entry) for entry in entries])
     except ArgumentError as error:
         raise PriorError(f"given: the entries of the table do not fit together: {error}") from None
     if len({node.shape for node in nodes}) > 1:
@@ -105,24 +95,6 @@ def _position(x: Node, keys: list[Any]) -> Node:
     if levels is not None:
         raise PriorError("given: x is a number, so the table's keys must be numbers")
     return Node(Match(array), (x,), (), np.dtype(np.int64))
-
-
-def _one_draw_by_parameters(position: Node, nodes: Sequence[Node]) -> Node | None:
-    """If all entries are of one family with fixed parameters, draw once with parameters that depend on x."""
-    first = nodes[0].operation
-    if not isinstance(first, Draw) or any(node.shape for node in nodes):
-        return None
-    tables: list[list[Array]] = [[] for _ in nodes[0].parents]
-    for node in nodes:
-        if node.operation != first or len(node.parents) != len(tables):  # a Choice may come with p or without
-            return None
-        for place, parent in zip(tables, node.parents, strict=True):
-            if not isinstance(parent.operation, ConstantValue):
-                return None
-            place.append(parent.operation.array[0])
-    if not tables:
-        return None
-    return draw_node(first.family, tuple(lookup(position, np.stack(table)) for table in tables), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,22 +143,13 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
         return _lifted(distribution)
     support = finite_support(variable.node)
     if support is not None and len(support) <= ENUMERATION_LIMIT:
-        table = {value: function(value) for value in support}
-        # What comes back the same from a second call was there before: it must stay the same quantity.
-        if any(_shares_nodes(table[value], function(value)) for value in support):
-            return chosen(variable, table, merge=False)
-        return given(variable, table)
+        return given(variable, {value: function(value) for value in support})
     if variable.node.levels is not None or variable.node.shape != ():
         raise PriorError("bind: this function cannot be applied to a quantity of so many values")
     example = as_node(function(Plan([variable.node]).run(1, np.random.default_rng(0))[0][0].item()))
     if example.levels is not None:
         raise PriorError("bind: a function that branches on a continuous quantity must return numbers")
     return RandomVariable(Node(BindDraw(function), (variable.node,), example.shape, example.dtype, kind=example.kind))
-
-
-def _shares_nodes(first: Any, second: Any) -> bool:
-    nodes = {variable.node for variable in random_leaves(first)}
-    return any(variable.node in nodes for variable in random_leaves(second))
 
 
 def _lifted(value: Any) -> Any:

@@ -13,8 +13,10 @@ from privug.prior.family import EXTENDED, POSITIVE, REAL, ScalarFamily, draw, pa
 
 
 def _scaled(array: Array, loc: Any, scale: Any) -> Array:
-    array *= scale
-    array += loc
+    if not isinstance(scale, float) or scale != 1.0:
+        array *= scale
+    if not isinstance(loc, float) or loc != 0.0:
+        array += loc
     return array
 
 

@@ -1,15 +1,15 @@
 """Arrays and tables of random quantities."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from privug.errors import ArgumentError, PriorError
-from privug.model.node import Kind, Node, ancestors, substitute
+from privug.model.node import ConstantValue, Kind, Node, ancestors, substitute
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
-from privug.prior.choice import is_constant
+from privug.prior.conditional import Choose
 from privug.prior.family import Draw, draw_node, is_distribution, replicate
 
 
@@ -108,22 +108,30 @@ class Records:
 
 def _copied(row: Row) -> Row:
     """Draw every cell anew; cells that are parameters of others are the new row's own, other parameters are shared."""
-    random = [cell for cell in row if isinstance(cell, RandomVariable) and not is_constant(cell)]
-    if not all(is_distribution(cell) for cell in random):
-        raise PriorError(
-            "Records: a column computed from others needs a function of the position: Records(size, lambda i: ...)"
-        )
-    cells = {cell.node for cell in random}
+    nodes = [cell.node for cell in row if isinstance(cell, RandomVariable)]
+    own = {root for node in nodes for root in _own_roots(node)}
     copies: dict[Node, Node] = {}
-    for node in ancestors([cell.node for cell in random]):
-        if node in cells:
+    for node in ancestors(nodes):
+        if node in own:
             assert isinstance(node.operation, Draw)
             copies[node] = draw_node(node.operation.family, tuple(substitute(node.parents, copies)), node.shape)
-    return row_maker(row.keys())(_copy(cell, copies) for cell in row)
+    images = iter(substitute(nodes, copies))
+    return row_maker(row.keys())(
+        RandomVariable(next(images)) if isinstance(cell, RandomVariable) else cell for cell in row
+    )
 
 
-def _copy(cell: Any, copies: Mapping[Node, Node]) -> Any:
-    return RandomVariable(copies.get(cell.node, cell.node)) if isinstance(cell, RandomVariable) else cell
+def _own_roots(node: Node) -> list[Node]:
+    """Return the distributions that a cell of a template stands for: itself, or the entries of a conditional table."""
+    if isinstance(node.operation, Draw):
+        return [node]
+    if isinstance(node.operation, ConstantValue):
+        return []
+    if isinstance(node.operation, Choose):
+        return [root for entry in node.parents[1:] for root in _own_roots(entry)]
+    raise PriorError(
+        "Records: a column computed from others needs a function of the position: Records(size, lambda i: ...)"
+    )
 
 
 def _checked_size(size: Any) -> int | RandomVariable:

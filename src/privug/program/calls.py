@@ -1,9 +1,11 @@
 """The python tier: the program called sample by sample, as it is."""
 
+import gc
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -38,11 +40,11 @@ class Arguments:
         """The nodes of the random leaves."""
         return tuple(leaf.node for leaf in self.leaves if isinstance(leaf, RandomVariable))
 
-    def plain(self, arrays: Sequence[Array], samples: int) -> list[Any]:
-        """Return the plain arguments of each call, given the values of the random leaves."""
-        return self.structure.build_many(self._columns(iter(arrays), samples), samples)
+    def plain(self, arrays: Sequence[Array], samples: int) -> Iterator[Any]:
+        """Yield the plain arguments of each call, given the values of the random leaves."""
+        return self.structure.build_each(self._columns(iter(arrays), samples), samples)
 
-    def _columns(self, arrays: Iterator[Array], samples: int) -> Iterator[list[Any]]:
+    def _columns(self, arrays: Iterator[Array], samples: int) -> Iterator[Iterable[Any]]:
         for leaf in self.leaves:
             if isinstance(leaf, RandomVariable):
                 array = next(arrays)
@@ -53,7 +55,7 @@ class Arguments:
             elif isinstance(leaf, np.ndarray):
                 yield [leaf.copy() for _ in range(samples)]
             else:
-                yield [leaf] * samples
+                yield repeat(leaf, samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Call(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         results = np.empty(context.samples, object)
-        with _seeded(context.rng):
+        with _seeded(context.rng), _without_garbage_collection():
             for position, (positional, named) in enumerate(self.arguments.plain(arguments, context.samples)):
                 try:
                     results[position] = settled(self.program(*positional, **named))
@@ -106,6 +108,18 @@ def _seeded(rng: np.random.Generator) -> Iterator[None]:
             yield
     finally:
         ambient_rng.reset(token)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Spare the collector from looking through a block's many rows again and again while it is built and used."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def settled(value: Any) -> Any:

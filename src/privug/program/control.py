@@ -140,7 +140,7 @@ class Frame:
 
     @staticmethod
     def _set_random_item(container: Any, key: RandomVariable, value: Any, here: Mask) -> None:
-        if not isinstance(container, list) or isinstance(container, MaskedList) and not container.is_certain:
+        if not isinstance(container, list) or (isinstance(container, MaskedList) and not container.is_certain):
             refuse("an assignment to a random subscript")
         for position, old in enumerate(list(container)):
             hit = both(here, (key == position) | (key == position - len(container)))

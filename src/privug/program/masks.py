@@ -130,13 +130,20 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
 
 
 def _is_single(value: Any) -> bool:
-    return isinstance(value, RandomVariable | bool | int | float | str | np.generic) or value is None or not hasattr(
-        value, "__iter__"
+    return (
+        isinstance(value, RandomVariable | bool | int | float | str | np.generic)
+        or value is None
+        or not hasattr(value, "__iter__")
     )
 
 
 def _select_single(mask: Mask, new: Any, old: Any) -> Any:
-    if not isinstance(new, RandomVariable) and not isinstance(old, RandomVariable) and type(new) is type(old) and new == old:
+    if (
+        not isinstance(new, RandomVariable)
+        and not isinstance(old, RandomVariable)
+        and type(new) is type(old)
+        and new == old
+    ):
         return new
     grown = _added_to(old, new)
     # A counting loop becomes a sum of independent terms: where(p, c + t, c) is c + where(p, t, 0).

@@ -2,7 +2,7 @@
 
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -86,11 +86,11 @@ def difference_from_plain_calls(
 
 
 def _values(structure: Structure, leaves: Sequence[Any], arrays: Sequence[Array], samples: int) -> list[Any]:
-    return Arguments(structure, tuple(leaves)).plain(arrays, samples)
+    return list(Arguments(structure, tuple(leaves)).plain(arrays, samples))
 
 
 def _compare(
-    program: Callable[..., Any], calls: Sequence[Any], drawn: Sequence[list[Any]], predicted: Sequence[Any]
+    program: Callable[..., Any], calls: Iterable[Any], drawn: Sequence[list[Any]], predicted: Sequence[Any]
 ) -> str | None:
     scale = max((_magnitude(value) for value in predicted), default=0.0)
     for position, (positional, named) in enumerate(calls):
