@@ -22,7 +22,10 @@ def pairs(predicate):
 
 
 def branch(x, y):
-    return (x + y, "even" if x % 2 == 0 else "odd")
+    try:  # such programs are called sample by sample
+        return (x + y, {0: "even"}[x % 2])
+    except KeyError:
+        return (x + y, "odd")
 
 
 CASES = [

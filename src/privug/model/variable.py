@@ -67,7 +67,17 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
     python = all(node.shape == () for node in nodes)
     if name == "power" and python and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
         nodes[1] = _whole_exponent(nodes[1])
+    if python and name in ("true_divide", "floor_divide", "remainder"):
+        nodes[1] = harmless(nodes[1], 1)
     return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
+
+
+def harmless(node: Node, value: Any) -> Node:
+    """Replace a quantity by a value that does no harm where the code at hand does not run."""
+    path = path_condition.get()
+    if path is None or isinstance(node.operation, ConstantValue):
+        return node
+    return numpy_functions.where(path.node, node, constant(value))
 
 
 def _whole_exponent(node: Node) -> Node:
@@ -250,7 +260,7 @@ class RandomVariable(ArrayMethods):
         if isinstance(key, RandomVariable):
             if key.node.shape != () or key.node.dtype.kind not in "bi":
                 refuse("a random subscript that is not one whole number")
-            return RandomVariable(gather(self.node, key.node))
+            return RandomVariable(gather(self.node, harmless(key.node, 0)))
         return RandomVariable(index(self.node, key))
 
     def __len__(self) -> int:

@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from privug.model.categories import map_levels
-from privug.model.variable import RandomVariable, refuse
+from privug.model.table import Row, Table
+from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.masks import (
     UNDEFINED,
     Mask,
     MaskedList,
+    any_of,
     both,
     current,
     either,
+    item_mask,
     negated,
     select,
     truth,
@@ -35,9 +38,16 @@ class Frame:
         self._returned: Mask = False
         self._loops: list[dict[str, Mask]] = []
 
-    # Flags are relative to the branch they are set in, and merged where the branches meet.
-    def _flags(self) -> tuple[Mask, list[dict[str, Mask]]]:
-        return self._returned, [dict(loop) for loop in self._loops]
+    # Three flags: returned, and broken off or gone on in the innermost loop. They are relative to the branch
+    # they are set in, all false where a statement starts, and merged where branches meet.
+    def _flags(self) -> list[Mask]:
+        loop = self._loops[-1:]
+        return [self._returned, *(flag for inner in loop for flag in (inner["broken"], inner["continued"]))]
+
+    def _set_flags(self, flags: list[Mask]) -> None:
+        self._returned = flags[0]
+        if self._loops:
+            self._loops[-1].update(broken=flags[1], continued=flags[2])
 
     def alive(self) -> Mask:
         """Return for which samples the code at this point still runs."""
@@ -56,13 +66,22 @@ class Frame:
         with under(condition):
             yield True
         taken = self._flags()
-        self._returned, self._loops = before
+        self._set_flags(before)
         with under(negated(condition)):
             yield False
-        self._returned = _merge(condition, taken[0], self._returned)
-        for then, otherwise in zip(taken[1], self._loops, strict=True):
-            for flag in otherwise:
-                otherwise[flag] = _merge(condition, then[flag], otherwise[flag])
+        self._set_flags([_merge(condition, a, b) for a, b in zip(taken, self._flags(), strict=True)])
+
+    def rest(self) -> Iterator[bool]:
+        """Yield the rest of a block, to be run where nothing before it returned, broke off or went on."""
+        alive = self.alive()
+        if isinstance(alive, bool):
+            yield alive
+            return
+        before = self._flags()
+        self._set_flags([False] * len(before))
+        with under(alive):
+            yield True
+        self._set_flags([_joined(before, k, alive, flag) for k, flag in enumerate(self._flags())])
 
     def give_back(self, value: Any) -> None:
         """Return a value from the function, where the code at this point runs."""
@@ -85,15 +104,13 @@ class Frame:
         """Yield the items of a loop while any sample is still in it."""
         flags: dict[str, Mask] = {"broken": False, "continued": False}
         self._loops.append(flags)
-        depth = len(self._loops)
         for item, there in iterate(items):
-            self._loops[depth - 1]["continued"] = negated(there)
+            flags["continued"] = False
             if self.alive() is False:
-                if self._loops[depth - 1]["broken"] is True or self._returned is True:
-                    break
-                continue
+                break
+            flags["continued"] = both(self.alive(), negated(there))
             yield item
-        self._loops[depth - 1]["continued"] = False
+        flags["continued"] = False
 
     def end_loop(self) -> Mask:
         """Leave the loop; return for which samples it was not broken off."""
@@ -119,6 +136,20 @@ class Frame:
         """Start the loop's next round where the code at this point runs."""
         self._loops[-1]["continued"] = True
 
+    def grow(self, value: Any, more: Any) -> Any:
+        """Return `value + more`; a list grows in place, for everyone who holds it."""
+        here = both(current(), self.alive())
+        if not isinstance(value, list) or isinstance(more, RandomVariable):
+            return value + more
+        if here is not True and not isinstance(value, MaskedList):
+            refuse("a list that grows under a random condition")
+        for item, there in iterate(more):
+            if isinstance(value, MaskedList):
+                value.add(item, both(here, there))
+            else:
+                value.append(item)
+        return value
+
     def assign(self, value: Any, old: Callable[[], Any]) -> Any:
         """Return the new value of a variable: changed only where the code at this point runs."""
         here = both(current(), self.alive())
@@ -140,11 +171,17 @@ class Frame:
 
     @staticmethod
     def _set_random_item(container: Any, key: RandomVariable, value: Any, here: Mask) -> None:
-        if not isinstance(container, list) or (isinstance(container, MaskedList) and not container.is_certain):
+        if isinstance(container, dict) and key.node.levels is not None:
+            if any(level not in container for level in key.node.levels):
+                refuse("a new dictionary entry with a random key")
+            for level in key.node.levels:
+                container[level] = select(both(here, key == level), value, container[level])
+        elif isinstance(container, list):
+            for position, old in enumerate(list(container)):
+                hit = both(here, (key == position) | (key == position - len(container)))
+                container[position] = select(hit, value, old)
+        else:
             refuse("an assignment to a random subscript")
-        for position, old in enumerate(list(container)):
-            hit = both(here, (key == position) | (key == position - len(container)))
-            container[position] = select(hit, value, old)
 
     def set_attribute(self, thing: Any, name: str, value: Any) -> None:
         """Assign to an attribute where the code at this point runs."""
@@ -164,6 +201,14 @@ def _merge(condition: Mask, taken: Mask, otherwise: Mask) -> Mask:
             return taken
         return condition if taken else negated(condition)
     return either(both(condition, taken), both(negated(condition), otherwise))
+
+
+def _joined(before: list[Mask], position: int, alive: Mask, flag: Mask) -> Mask:
+    """Merge a flag set in the rest of a block with what it was before; a sample has at most one flag set."""
+    if flag is True:
+        others = [other for k, other in enumerate(before) if k != position]
+        return negated(any_of(others))
+    return either(before[position], both(alive, flag))
 
 
 def _current_value(old: Callable[[], Any]) -> Any:
@@ -301,11 +346,45 @@ def _holds_random(value: Any) -> bool:
 
 def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList:
     """Collect a comprehension whose condition may be random: pairs of a condition and the item."""
-    items = MaskedList()
-    for condition, item in pairs:
-        held = truth(condition)
-        if held is False:
-            continue
-        with under(held):
-            items.add(item(), held)
-    return items
+    collected = MaskedList()
+    token = item_mask.set(True)
+    try:
+        for condition, item in pairs:
+            held = truth(condition)
+            if held is not False:
+                with under(held):
+                    collected.add(item(), both(item_mask.get(), held))
+    finally:
+        item_mask.reset(token)
+    return collected
+
+
+def subscript(container: Any, key: Any) -> Any:
+    """Return `container[key]`, where the key may be random."""
+    if not isinstance(key, RandomVariable) or isinstance(container, RandomVariable | Table):
+        return container[key]
+    if isinstance(container, dict) and key.node.levels is not None:
+        return _dictionary_entry(container, key)
+    if type(container) in (list, tuple, MaskedList):
+        return _gathered(list(container), key)
+    return container[key]
+
+
+def _gathered(values: list[Any], key: RandomVariable) -> Any:
+    """Return the item at a random position; rows and tuples position by position."""
+    first = values[0] if values else None
+    if isinstance(first, tuple) and all(type(value) is type(first) and len(value) == len(first) for value in values):
+        parts = [_gathered([value[k] for value in values], key) for k in range(len(first))]
+        return Row(**dict(zip(first.keys(), parts, strict=True))) if isinstance(first, Row) else tuple(parts)
+    return RandomVariable(stack_values(values))[key]
+
+
+def _dictionary_entry(table: dict[Any, Any], key: RandomVariable) -> Any:
+    levels = key.node.levels or ()
+    if current() is True and any(level not in table for level in levels):
+        refuse("a dictionary that lacks some of the keys")
+    value: Any = UNDEFINED
+    for level in levels:
+        if level in table:
+            value = select(key == level, table[level], value)
+    return value

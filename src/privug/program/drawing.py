@@ -9,12 +9,12 @@ from privug.errors import PriorError
 from privug.model.batch import Column
 from privug.model.plan import Plan
 from privug.model.table import Row
-from privug.model.variable import RandomVariable
+from privug.model.variable import RandomVariable, path_condition
 from privug.prior.choice import constant_value, is_constant
 from privug.prior.family import is_distribution, replicate
 
-recorded: ContextVar[list[RandomVariable] | None] = ContextVar("recorded", default=None)
-"""While a program is traced: the draws it made, in order."""
+recorded: ContextVar[list[tuple[RandomVariable, RandomVariable | None]] | None] = ContextVar("recorded", default=None)
+"""While a program is traced: the draws it made, in order, each with the random condition it was made under."""
 
 replayed: ContextVar[list[Any] | None] = ContextVar("replayed", default=None)
 """While a plain call is compared with the traced program: the values its draws must take, last one first."""
@@ -45,7 +45,7 @@ def sample(distribution: Any) -> Any:
     noted = recorded.get()
     if noted is not None:
         drawn = replicate(distribution)
-        noted.append(drawn)
+        noted.append((drawn, path_condition.get()))
         return drawn
     values = replayed.get()
     if values is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,55 @@ class MaskedList(list[Any]):
 
     def __init__(self, items: Any = ()) -> None:
         super().__init__(items)
-        self.masks: list[Mask] = [True] * len(self)
+        self.masks: list[Mask] = [True] * list.__len__(self)
 
     @property
     def is_certain(self) -> bool:
         """Whether all items are there for sure."""
-        return all(mask is True for mask in self.masks)
+        return all(mask is True for mask in self.masks) and len(self.masks) == list.__len__(self)
 
     def add(self, item: Any, mask: Mask) -> None:
         """Append an item that is there under a condition."""
-        super().append(item)
+        list.append(self, item)
         self.masks.append(mask)
+
+    def append(self, item: Any) -> None:
+        self.add(item, True)
 
     def pairs(self) -> list[tuple[Any, Mask]]:
         """Return the items with their conditions."""
-        if len(self.masks) != len(self):
-            refuse("a change to a list whose length is random")
+        if len(self.masks) != list.__len__(self):  # some other method of lists changed it
+            self.masks = [True] * list.__len__(self)
         return list(zip(list.__iter__(self), self.masks, strict=True))
+
+    def _plain(self) -> None:
+        if any(mask is not True for mask in self.masks):
+            refuse("a list of random length")
+
+    def __len__(self) -> int:
+        self._plain()
+        return list.__len__(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._plain()
+        return list.__iter__(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        self._plain()
+        return list.__getitem__(self, key)
+
+    def __eq__(self, other: object) -> bool:
+        self._plain()
+        return list.__eq__(self, other)
+
+    __hash__ = None
+
+    def __add__(self, other: Any) -> Any:
+        joined = MaskedList()
+        for part in (self, other):
+            for item, mask in part.pairs() if isinstance(part, MaskedList) else ((item, True) for item in part):
+                joined.add(item, mask)
+        return joined
 
 
 def truth(value: Any) -> Mask:
@@ -169,3 +202,32 @@ def _select_lists(mask: Mask, new: MaskedList, old: MaskedList) -> MaskedList:
     for item, there in old.pairs():
         merged.add(item, both(there, negated(mask)))
     return merged
+
+
+item_mask: ContextVar[Mask] = ContextVar("item_mask", default=True)
+"""Inside a comprehension over a list of random length: whether the item at hand is there."""
+
+
+def items(values: Any) -> Iterator[Any]:
+    """Yield the items of anything iterable inside a comprehension, each under its own condition."""
+    if not isinstance(values, MaskedList):
+        yield from values
+        return
+    for item, there in values.pairs():
+        token = item_mask.set(both(item_mask.get(), there))
+        try:
+            with under(there):
+                yield item
+        finally:
+            item_mask.reset(token)
+
+
+def without_masks(value: Any) -> Any:
+    """Return a traced output with the program's own lists as plain ones; lists of random length are refused."""
+    if isinstance(value, MaskedList):
+        return [without_masks(item) for item in value]
+    if type(value) in (list, tuple):
+        return type(value)(without_masks(item) for item in value)
+    if type(value) is dict:
+        return {key: without_masks(item) for key, item in value.items()}
+    return value

@@ -12,12 +12,14 @@ import numpy as np
 from privug.errors import PriorError, ProgramError
 from privug.model.batch import Column
 from privug.model.node import Array, Node
-from privug.model.operations import SampleFailure
+from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
 from privug.model.structure import Structure, flatten
-from privug.model.variable import RandomVariable, refusals
+from privug.model.variable import RandomVariable, path_condition, refusals
+from privug.program.calling import rewritten
 from privug.program.calls import Arguments, settled
 from privug.program.drawing import recorded, replayed
+from privug.program.masks import without_masks
 
 MOST_CHECKS = 32
 FEWEST_CHECKS = 3
@@ -30,17 +32,18 @@ class Trace:
     """What tracing gave: the output in terms of random variables, or the reason why there is none."""
 
     output: Any = None
-    draws: tuple[RandomVariable, ...] = ()
+    draws: tuple[tuple[RandomVariable, RandomVariable | None], ...] = ()
+    """What the program drew, in order, and under which random condition."""
     obstacle: str | None = None
 
 
 def trace(program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> Trace:
     """Call the program on random variables."""
     noted: list[str] = []
-    draws: list[RandomVariable] = []
-    tokens = refusals.set(noted), recorded.set(draws)
+    draws: list[tuple[RandomVariable, RandomVariable | None]] = []
+    tokens = refusals.set(noted), recorded.set(draws), path_condition.set(None)
     try:
-        output = settled(program(*positional, **named))
+        output = without_masks(settled(rewritten(program)(*positional, **named)))
     except PriorError:
         raise
     except Exception as error:
@@ -49,6 +52,7 @@ def trace(program: Callable[..., Any], positional: Sequence[Any], named: Mapping
     finally:
         refusals.reset(tokens[0])
         recorded.reset(tokens[1])
+        path_condition.reset(tokens[2])
     if noted:
         return Trace(obstacle=noted[0])
     return Trace(output, tuple(draws))
@@ -71,18 +75,21 @@ def difference_from_plain_calls(
     checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, len(arguments.leaves))))
     structure, leaves = flatten(traced.output)
     outputs = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]
-    draws = [draw.node for draw in traced.draws]
+    draws = [draw.node for draw, _ in traced.draws]
+    conditions = [constant(True) if condition is None else condition.node for _, condition in traced.draws]
     inputs = arguments.nodes
     try:
-        arrays = Plan([*inputs, *draws, *outputs]).run(checks, np.random.Generator(np.random.SFC64(0)))
+        arrays = Plan([*inputs, *draws, *conditions, *outputs]).run(checks, np.random.Generator(np.random.SFC64(0)))
     except (SampleFailure, ProgramError) as failure:
         cause = failure.cause if isinstance(failure, SampleFailure) else failure
         return f"it fails on some inputs ({type(cause).__name__}: {cause})"
-    first, second = len(inputs), len(inputs) + len(draws)
-    drawn = [Column(array, node.levels).decoded() for array, node in zip(arrays[first:second], draws, strict=True)]
-    predicted = _values(structure, leaves, arrays[second:], checks)
-    calls = arguments.plain(arrays[:first], checks)
-    return _compare(program, calls, drawn, predicted)
+    parts = iter(arrays)
+    known = [next(parts) for _ in inputs]
+    values = [Column(next(parts), node.levels).decoded() for node in draws]
+    made = [next(parts) for _ in conditions]
+    predicted = _values(structure, leaves, list(parts), checks)
+    drawn = [[column[k] for column, there in zip(values, made, strict=True) if there[k]] for k in range(checks)]
+    return _compare(program, arguments.plain(known, checks), drawn, predicted)
 
 
 def _values(structure: Structure, leaves: Sequence[Any], arrays: Sequence[Array], samples: int) -> list[Any]:
@@ -94,7 +101,7 @@ def _compare(
 ) -> str | None:
     scale = max((_magnitude(value) for value in predicted), default=0.0)
     for position, (positional, named) in enumerate(calls):
-        token = replayed.set([values[position] for values in reversed(drawn)])
+        token = replayed.set(drawn[position][::-1])
         try:
             with np.errstate(all="ignore"):
                 plain = settled(program(*positional, **named))
