@@ -38,7 +38,9 @@ from privug.prior.continuous import (
 from privug.prior.discrete import Bernoulli, Binomial, DiscreteLaplace, DiscreteUniform, Geometric, Poisson
 from privug.prior.mixture import Mixture, MvNormal
 from privug.prior.table import Array, Records
+from privug.program.batched import batched
 from privug.program.drawing import sample
+from privug.program.external import External
 from privug.program.lifting import lift
 from privug.program.logic import count, exists, forall, where
 from privug.settings import configure, limited
@@ -61,6 +63,7 @@ __all__ = [
     "Empirical",
     "Estimate",
     "Exponential",
+    "External",
     "Gamma",
     "Geometric",
     "ImpossibleObservation",
@@ -89,6 +92,7 @@ __all__ = [
     "Uniform",
     "UnsuitableEngine",
     "Untraceable",
+    "batched",
     "between",
     "bind",
     "configure",

@@ -85,7 +85,8 @@ class Question:
     def _arranged(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arrange the inputs as the program's positional and named arguments."""
         positional: list[Any] = []
-        named: dict[str, Any] = {}
+        known = {parameter.name for parameter in _parameters(self.program) or ()}
+        named: dict[str, Any] = {name: value for name, value in inputs.items() if name not in known}
         for parameter in _parameters(self.program) or ():
             if parameter.name not in inputs:
                 continue
@@ -99,7 +100,7 @@ class Question:
             else:
                 positional.append(value)
         if _parameters(self.program) is None:
-            positional = list(inputs.values())
+            return list(inputs.values()), {}
         return positional, named
 
     def _check_names(self) -> None:
@@ -114,8 +115,9 @@ class Question:
         if parameters is None:
             return
         names = [parameter.name for parameter in parameters]
+        takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         for name in self.prior:
-            if name not in names:
+            if name not in names and not takes_any_name:
                 raise QuestionError(
                     f"prior names {name!r}, which is not a parameter of the program; it has {_listed(names)}"
                 )

@@ -16,6 +16,7 @@ from privug.model.operations import SampleFailure
 from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
 from privug.program.drawing import ambient_rng
+from privug.program.external import External
 
 
 class Failed:
@@ -71,15 +72,37 @@ class Call(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         results = np.empty(context.samples, object)
+        calls = self.arguments.plain(arguments, context.samples)
         with _seeded(context.rng), _without_garbage_collection():
-            for position, (positional, named) in enumerate(self.arguments.plain(arguments, context.samples)):
-                try:
-                    results[position] = settled(self.program(*positional, **named))
-                except Exception as error:
-                    if not self.exclude_errors:
-                        raise SampleFailure(position, error) from error
-                    results[position] = FAILED
+            if isinstance(self.program, External):
+                self._call_external([named for _, named in calls], results)
+            else:
+                self._call_one_by_one(calls, results)
         return results
+
+    def _call_one_by_one(self, calls: Iterable[Any], results: Array) -> None:
+        for position, (positional, named) in enumerate(calls):
+            try:
+                results[position] = settled(self.program(*positional, **named))
+            except Exception as error:
+                if not self.exclude_errors:
+                    raise SampleFailure(position, error) from error
+                results[position] = FAILED
+
+    def _call_external(self, calls: list[Any], results: Array) -> None:
+        assert isinstance(self.program, External)
+        position = 0
+        while position < len(calls):
+            try:
+                answers = self.program.call_many(calls[position:])
+            except SampleFailure as failure:
+                if not self.exclude_errors:
+                    raise SampleFailure(position + failure.index, failure.cause) from failure.cause
+                # Ask again for those before the failing one: their answers went with the process.
+                answers = [*self.program.call_many(calls[position : position + failure.index]), FAILED]
+            for answer in answers:
+                results[position] = answer
+                position += 1
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return Kind.MIXED

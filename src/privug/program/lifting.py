@@ -15,7 +15,9 @@ from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given
 from privug.prior.table import Records
+from privug.program.batched import BatchedProgram, apply_batched
 from privug.program.calls import Arguments, call, undisturbed_randomness
+from privug.program.external import External
 from privug.program.tracing import MOST_CHECKS, difference_from_plain_calls, trace
 
 
@@ -51,6 +53,10 @@ def apply(
     What tracing gave is compared with `checks` plain calls, fewer where the inputs are huge.
     """
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
+    if isinstance(program, BatchedProgram):
+        return Lifted(apply_batched(program, arguments), Lifting("batched"))
+    if isinstance(program, External):
+        return Lifted(call(program, arguments, exclude_errors), Lifting("external"))
     obstacle = _obstacle_to_tracing(arguments, exclude_errors)
     if obstacle is None:
         with undisturbed_randomness():

@@ -1,0 +1,153 @@
+"""The batched tier: programs that already work on a leading sample axis."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, ProgramError
+from privug.model.node import Array, Context, Node, Operation
+from privug.model.plan import Plan
+from privug.model.structure import LEAF, Structure, flatten
+from privug.model.table import Row, Table
+from privug.model.variable import RandomVariable
+from privug.program.calls import Arguments
+
+CHECKED_SAMPLES = 8
+TOLERANCE = 1e-9
+
+
+class BatchedProgram:
+    """A program that takes and returns arrays whose first axis runs over samples."""
+
+    def __init__(self, program: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, program)
+        self.program = program
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.program(*arguments, **named)
+
+
+def batched(program: Callable[..., Any]) -> BatchedProgram:
+    """Mark a program that works on many samples at once.
+
+    It gets an array for each number, its first axis running over the samples, and for a table an
+    object whose columns are arrays of samples by rows. It returns an array with the samples first, or a tuple or
+    dict of such arrays. Categories come as arrays of their values.
+
+    >>> import numpy as np, privug as pv
+    >>> @pv.batched
+    ... def mean_age(records):
+    ...     return records.age.mean(axis=1)
+    >>> table = pv.Records(5, pv.Row(age=pv.Uniform(0, 100)))
+    >>> pv.Attack(mean_age, {"records": table}, secret=lambda records: records[0].age).lifting.tier
+    'batched'
+    """
+    if not callable(program):
+        raise ArgumentError(f"batched: a function is needed, not {program!r}")
+    return BatchedProgram(program)
+
+
+class Columns:
+    """A batch of tables: each column is an array of samples by rows."""
+
+    def __init__(self, columns: dict[str, Array], rows: int) -> None:
+        self.__dict__.update(columns)
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, name: str) -> Array:
+        column: Array = self.__dict__[name]
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedCall(Operation):
+    """One part of the output of a program called once for a whole block."""
+
+    program: Callable[..., Any]
+    arguments: Arguments
+    part: int
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return call_on_batch(self.program, self.arguments, arguments, context.samples)[1][self.part]
+
+
+def call_on_batch(
+    program: Callable[..., Any], arguments: Arguments, arrays: Sequence[Array], samples: int
+) -> tuple[Structure, list[Array]]:
+    """Call a batched program; return the structure of its output and the arrays in it."""
+    remaining = iter(arrays)
+    leaves = [_full(leaf, remaining, samples) for leaf in arguments.leaves]
+    positional, named = _put_together(arguments.structure, iter(leaves))
+    structure, outputs = flatten(program(*positional, **named))
+    parts = [_standard(np.asarray(output)) for output in outputs]
+    for part in parts:
+        if part.ndim == 0 or len(part) != samples:
+            raise ProgramError(
+                f"a batched program must return arrays of {samples} samples, but one has the shape {part.shape}"
+            )
+    return structure, parts
+
+
+def _standard(array: Array) -> Array:
+    """Return an array of one of the types that nodes have."""
+    wanted = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}.get(array.dtype.kind, np.object_)
+    return array.astype(wanted, copy=False)
+
+
+def _full(leaf: Any, arrays: Any, samples: int) -> Any:
+    if not isinstance(leaf, RandomVariable):
+        return leaf
+    array = next(arrays)
+    if leaf.node.levels is not None:
+        array = np.array(leaf.node.levels)[array]
+    return np.repeat(array, samples, axis=0) if len(array) != samples else array.copy()
+
+
+def _put_together(structure: Structure, leaves: Any) -> Any:
+    if structure.container is None:
+        return next(leaves)
+    parts = [_put_together(child, leaves) for child in structure.children]
+    if structure.container is Table and structure.children and structure.children[0].container is Row:
+        names = structure.children[0].keys
+        columns = {name: _column([part[position] for part in parts]) for position, name in enumerate(names)}
+        return Columns(columns, len(parts))
+    if structure.container is dict:
+        return dict(zip(structure.keys, parts, strict=True))
+    return parts if structure.container is list else tuple(parts)
+
+
+def _column(cells: Sequence[Any]) -> Array:
+    samples = max((len(cell) for cell in cells if isinstance(cell, np.ndarray)), default=1)
+    full = [cell if isinstance(cell, np.ndarray) else np.full(samples, cell) for cell in cells]
+    return np.stack(full, axis=1)
+
+
+def apply_batched(program: Callable[..., Any], arguments: Arguments) -> Any:
+    """Make the random variables of a batched program's output, after checking that samples do not mix."""
+    arrays = Plan(arguments.nodes).run(CHECKED_SAMPLES, np.random.Generator(np.random.SFC64(0)))
+    structure, together = call_on_batch(program, arguments, arrays, CHECKED_SAMPLES)
+    for sample in range(CHECKED_SAMPLES):
+        alone = call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)[1]
+        for whole, single in zip(together, alone, strict=True):
+            if not _equal(whole[sample], single[0]):
+                raise ProgramError(
+                    "this batched program mixes samples: one sample alone gives "
+                    f"{single[0]!r}, in a batch {whole[sample]!r}; check its axes"
+                )
+    variables = [
+        RandomVariable(Node(BatchedCall(program, arguments, k), arguments.nodes, part.shape[1:], part.dtype))
+        for k, part in enumerate(together)
+    ]
+    return variables[0] if structure == LEAF else structure.build(variables)
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if np.asarray(left).dtype.kind in "biuf":
+        return bool(np.allclose(left, right, rtol=TOLERANCE, atol=0, equal_nan=True))
+    return bool(np.all(left == right))
