@@ -96,7 +96,7 @@ def test_plain_inputs_stay_plain():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: pv.Attack(3, PAIR, "x"), "program must be a function"),
+        (lambda: pv.Attack(3, PAIR, "x"), "program must be an ordinary function"),
         (lambda: pv.Attack(add, [1, 2], "x"), "prior must be a dict"),
         (lambda: pv.Attack(add, {"x": 1, "z": 2}, "x"), "'z'.*not a parameter.*'x', 'y'"),
         (lambda: pv.Attack(add, {"x": 1}, "x"), "says nothing about.*'y'"),

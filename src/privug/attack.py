@@ -60,7 +60,9 @@ class Attack:
     ) -> None:
         if on_error not in ("raise", "exclude"):
             raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {on_error!r}")
-        if questions is not None and not all(callable(predicate) for predicate in questions.values()):
+        if questions is not None and not (
+            isinstance(questions, Mapping) and all(callable(predicate) for predicate in questions.values())
+        ):
             raise QuestionError("questions must map claims in words to predicates on the secret")
         self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude")
         self.observe = None if observe is None else as_observation(observe)
@@ -215,7 +217,10 @@ class Result:
         """Write the report to a file: HTML if the name ends in .html, else text."""
         target = Path(path)
         page = as_html_page(self.summary()) if target.suffix in (".html", ".htm") else f"{self}\n"
-        target.write_text(page, encoding="utf-8")
+        try:
+            target.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise ArgumentError(f"save: {target} cannot be written: {error.strerror}") from None
         return target
 
     def __str__(self) -> str:
@@ -241,6 +246,29 @@ def _normalised(log_weights: Array | None) -> Array | None:
 
 
 def _comparisons(before: Belief, after: Belief) -> list[Comparison]:
+    parts = list(zip(_parts(before), _parts(after), strict=False))
+    if len(parts) > 1 and any(part.kind is not Kind.DISCRETE for (_, part), _ in parts):
+        lines = []
+        for (name, old), (_, new) in parts[:MOST_LISTED_VALUES]:
+            lines += [replace(line, label=f"{name}: {line.label}") for line in _comparisons(old, new)[:2]]
+        return lines
+    return _single_comparisons(before, after)
+
+
+def _parts(belief: Belief) -> list[tuple[str, Belief]]:
+    """Return the numbers that a structured quantity is made of, each as a belief of its own."""
+    batch, parts = belief.batch, []
+    for position, column in enumerate(batch.columns):
+        if column.levels is not None or column.array.dtype.kind not in "bif":
+            continue
+        flat = column.array.reshape(len(batch), -1)
+        for element in range(flat.shape[1]):
+            name = f"part {position}" + (f"[{element}]" if column.array.ndim > 1 else "")
+            parts.append((name, replace(belief, batch=Batch.of_values(flat[:, element]), spread=None)))
+    return parts
+
+
+def _single_comparisons(before: Belief, after: Belief) -> list[Comparison]:
     lines: list[Comparison] = []
     numeric = before.batch.numbers() is not None and after.batch.numbers() is not None
     if numeric and len(_distinct(before.batch)) > 2:

@@ -12,7 +12,7 @@ from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.family import Draw
 
-Coefficient = Any  # a number, an array of the root's shape, or a random variable of either
+Coefficient = Any  # a number, an array of the root's shape, a random variable of either; None if it may be zero
 
 
 def affine_roots(node: Node) -> dict[Node, Coefficient]:
@@ -35,7 +35,9 @@ def affine_roots(node: Node) -> dict[Node, Coefficient]:
 
 
 def _is_never_zero(coefficient: Coefficient) -> bool:
-    return isinstance(coefficient, RandomVariable) or bool(np.all(np.asarray(coefficient) != 0))
+    if coefficient is None:  # a sum of random coefficients, which may cancel
+        return False
+    return isinstance(coefficient, RandomVariable) or bool(np.any(np.asarray(coefficient) != 0))
 
 
 def _linear_region(node: Node) -> tuple[list[Node], list[Node]]:
@@ -60,10 +62,12 @@ def _linear_parents(node: Node) -> tuple[list[Node], list[Node]]:
     match node.operation:
         case Elementwise(name="add" | "subtract" | "negative" | "positive"):
             linear, others = parents, []
-        case Elementwise(name="multiply") if almost_never_zero(parents[0]):
-            linear, others = parents[1:], parents[:1]
-        case Elementwise(name="multiply") if almost_never_zero(parents[1]):
-            linear, others = parents[:1], parents[1:]
+        case Elementwise(name="multiply") if any(almost_never_zero(parent) for parent in parents):
+            # A constant factor is the coefficient, whatever the other one is.
+            ranked = sorted(parents, key=lambda parent: isinstance(parent.operation, ConstantValue))
+            first = ranked[0] if not almost_never_zero(ranked[1]) else ranked[1]
+            others = [first]
+            linear = [parent for parent in parents if parent is not first] or [first]
         case Elementwise(name="true_divide"):
             linear, others = parents[:1], parents[1:]
         case ArrayFunction(name="sum" | "mean") if node.shape == ():
@@ -84,9 +88,16 @@ def _gradients(node: Node, region: Sequence[Node]) -> dict[int, Coefficient]:
     for current in region:
         linear, coefficients = _linear_parents(current)
         for position, parent in enumerate(linear):
-            share = _passed_on(current, position, coefficients, gradients[id(current)])
-            gradients[id(parent)] = gradients[id(parent)] + share if id(parent) in gradients else share
+            incoming = gradients[id(current)]
+            share = None if incoming is None else _passed_on(current, position, coefficients, incoming)
+            gradients[id(parent)] = _total(gradients[id(parent)], share) if id(parent) in gradients else share
     return gradients
+
+
+def _total(left: Coefficient, right: Coefficient) -> Coefficient:
+    if left is None or right is None or isinstance(left, RandomVariable) or isinstance(right, RandomVariable):
+        return None
+    return left + right
 
 
 def _passed_on(node: Node, position: int, coefficients: Sequence[Node], incoming: Coefficient) -> Coefficient:

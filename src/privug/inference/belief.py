@@ -163,8 +163,12 @@ class Belief:
     def histogram(self, bins: int | Sequence[float] = 20) -> Histogram:
         """Return the probability of each bin; `bins` is their number or their edges."""
         values = self._numbers("histogram").astype(float)
-        if isinstance(bins, int) and bins < 1:
-            raise ArgumentError(f"histogram: bins must be a positive number, not {bins}")
+        if not np.all(np.isfinite(values)):
+            raise ArgumentError("histogram: some values are infinite")
+        if (isinstance(bins, int) and bins < 1) or isinstance(bins, float | str | bool):
+            raise ArgumentError(f"histogram: bins must be a positive whole number or a list of edges, not {bins!r}")
+        if not isinstance(bins, int) and not np.all(np.diff(np.asarray(bins, float)) > 0):
+            raise ArgumentError("histogram: the edges must increase")
         edges = np.histogram_bin_edges(values, bins)
         positions = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
         inside = (values >= edges[0]) & (values <= edges[-1])
@@ -175,7 +179,11 @@ class Belief:
         codes, support = self.batch.factorized()
         if len(support) > MOST_LISTED:
             raise ArgumentError(f"distribution: {len(support)} distinct values are too many to list; use histogram")
-        shares = {_hashable(value): self._share(codes == code) for code, value in enumerate(support)}
+        keys = [_hashable(value) for value in support]
+        # Values that Python holds equal, such as 1 and True, are one value of the distribution.
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        merged = np.array([places[key] for key in keys])[codes]
+        shares = {key: self._share(merged == place) for key, place in places.items()}
         return dict(sorted(shares.items(), key=lambda item: -item[1].value))
 
     def samples(self, n: int, seed: int = 0) -> Any:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ProgramError
+from privug.errors import ObservationError, ProgramError
 from privug.inference.question import Case
 from privug.inference.solving import solve
 from privug.model.batch import Batch, Column
-from privug.model.node import Array, Context, Node, Operation
+from privug.model.node import Array, Context, Node, Operation, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
-from privug.model.structure import LEAF, Structure, flatten
+from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.variable import as_node
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation
@@ -54,30 +54,41 @@ class Kept:
     quantities: tuple[Batch, ...]
     log_weights: Array | None
     excluded: int
+    density: int
+    """How many exact values were seen of continuous outputs: beside one of lower order, such samples weigh nothing."""
 
 
 class CasePlan:
-    """The evaluation of one case: secret, output and further quantities, conditioned on an observation."""
+    """The evaluation of one case: secret, output and a further query, conditioned on an observation."""
 
     def __init__(
-        self, case: Case, observation: Observation | None, extra: Sequence[Any], known: Sequence[Node], exclude: bool
+        self, case: Case, observation: Observation | None, query: Any, known: Sequence[Node], exclude: bool
     ) -> None:
-        self.quantities = [Quantity.of(value) for value in (case.secret, case.output, *extra)]
+        self._secret, self._output = Quantity.of(case.secret), Quantity.of(case.output)
+        self._query = None if query is None else Quantity.of(query)
+        self._carried = [] if self._query is None else _needed(self._query, case)
         likelihood = observation.likelihood(case.output) if observation is not None else Likelihood()
         self.impossible = likelihood.impossible
-        targets = [node for quantity in self.quantities for node in quantity.nodes]
-        likelihood, targets = solve(likelihood, targets)
-        self._conditions = len(likelihood.conditions)
-        self._weights = len(likelihood.log_weights)
+        targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
+        before = len(likelihood.log_weights)
+        try:
+            likelihood, targets = solve(likelihood, targets)
+        except ObservationError as error:
+            if not known:  # no other size of the tables could explain the observation
+                raise
+            self.impossible = str(error)
+        self._density = len(likelihood.log_weights) - before
+        self._conditions, self._weights = len(likelihood.conditions), len(likelihood.log_weights)
         self._exclude = exclude
-        judged = sum(len(quantity.nodes) for quantity in self.quantities[:2])
-        failures = [Node(NotFailed(), (n,), (), np.dtype(bool)) for n in targets[:judged] if n.dtype == object]
-        self._checks = len(failures) if exclude else 0
-        primary = [*targets[:judged], *likelihood.conditions, *likelihood.log_weights, *failures[: self._checks]]
+        judged = len(self._secret.nodes) + len(self._output.nodes)
+        returned = [
+            Node(NotFailed(), (n,), (), np.dtype(bool)) for n in targets[:judged] if exclude and n.dtype == object
+        ]
+        primary = [*targets[:judged], *likelihood.conditions, *likelihood.log_weights, *returned]
         self._split = judged, len(primary)
-        # Further quantities come last and do not change the size of a block: the samples stay the same.
+        # What the query needs comes last and does not change the size of a block: the samples stay the same.
         self.plan = Plan([*primary, *targets[judged:]], known)
-        self.block = self.plan.block if not extra else Plan(primary, known).block
+        self.block = self.plan.block if self._query is None else Plan(primary, known).block
 
     @property
     def is_weighted(self) -> bool:
@@ -104,9 +115,25 @@ class CasePlan:
         kept &= valid
         if log_weights is not None:
             kept &= log_weights > -np.inf
-        values = [array[kept] for array in (*arrays[:judged], *arrays[primary:])]
         weights = log_weights[kept] if log_weights is not None else None
-        return Kept(positions[kept], self._batches(values, int(kept.sum())), weights, int((~valid).sum()))
+        count = int(kept.sum())
+        split = len(self._secret.nodes)
+        quantities = [
+            self._secret.batch([array[kept] for array in arrays[:split]], count),
+            self._output.batch([array[kept] for array in arrays[split:judged]], count),
+        ]
+        if self._query is not None:
+            quantities.append(self._answer(self._query, [array[kept] for array in arrays[primary:]], count, rng))
+        return Kept(positions[kept], tuple(quantities), weights, int((~valid).sum()), self._density)
+
+    def _answer(self, query: Quantity, carried: Sequence[Array], samples: int, rng: np.random.Generator) -> Batch:
+        """Evaluate the query on the samples that were kept: it need not make sense on others."""
+        known = dict(zip(self._carried, carried, strict=True))
+        try:
+            return query.batch(Plan(query.nodes, self._carried).run(samples, rng, known), samples)
+        except SampleFailure as failure:
+            cause = failure.cause
+            raise ProgramError(f"the query failed with {type(cause).__name__}: {cause}") from cause
 
     @staticmethod
     def _log_weights(arrays: Sequence[Array], samples: int) -> Array | None:
@@ -130,9 +157,23 @@ class CasePlan:
             raise SampleFailure(int(np.flatnonzero(bad)[0]), ProgramError("the result is NaN, not a number"))
         return bad
 
-    def _batches(self, arrays: Sequence[Array], samples: int) -> tuple[Batch, ...]:
-        remaining = iter(arrays)
-        return tuple(quantity.batch([next(remaining) for _ in quantity.nodes], samples) for quantity in self.quantities)
+
+def _needed(query: Quantity, case: Case) -> list[Node]:
+    """Return the nodes whose values a query must be given: inputs, output, and randomness it shares with them."""
+    leaves = {variable.node for variable in random_leaves((dict(case.inputs), case.output))}
+    shared = {node for node in ancestors(leaves) if node.is_random}
+    needed: list[Node] = []
+    frontier, seen = list(query.nodes), set[Node]()
+    while frontier:
+        node = frontier.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node in leaves or node in shared:
+            needed.append(node)
+        else:
+            frontier.extend(node.parents)
+    return needed
 
 
 def settled(batch: Batch) -> Batch:

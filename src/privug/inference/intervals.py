@@ -5,6 +5,7 @@ import math
 import numpy as np
 import scipy
 
+from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.model.node import Array
 
@@ -15,6 +16,7 @@ def proportion_estimate(share: float, samples: float, method: str, confidence: f
     `samples` may be an effective number, as for survey weights (Korn and Graubard, 1998). The interval
     errs on the side of being too wide.
     """
+    _check_confidence(confidence)
     tail = (1 - confidence) / 2
     hits, misses = share * samples, (1 - share) * samples
     low = float(scipy.special.betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0
@@ -35,10 +37,22 @@ def weighted_share(hits: Array, weights: Array | None) -> tuple[float, float]:
     return share, min(effective, share * (1 - share) / variance)
 
 
-def mean_estimate(values: Array, weights: Array | None, method: str = "", confidence: float = CONFIDENCE) -> Estimate:
-    """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size."""
+def mean_estimate(
+    values: Array,
+    weights: Array | None,
+    method: str = "",
+    confidence: float = CONFIDENCE,
+    *,
+    binary: bool = True,
+) -> Estimate:
+    """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size.
+
+    With `binary`, a mean of zeros and ones is taken as the proportion that it is.
+    """
     values = values.astype(float)
-    if _is_binary(values):
+    if not np.all(np.isfinite(values)):
+        return _infinite(values, method, confidence)
+    if binary and _is_binary(values):
         share, samples = weighted_share(values == 1, weights)
         return proportion_estimate(share, samples, method, confidence)
     mean, variance, samples = _mean_and_error(values, weights)
@@ -51,6 +65,8 @@ def mean_estimate(values: Array, weights: Array | None, method: str = "", confid
 def std_estimate(values: Array, weights: Array | None, method: str = "", confidence: float = CONFIDENCE) -> Estimate:
     """Return a standard deviation with an interval by the delta method on its logarithm."""
     values = values.astype(float)
+    if not np.all(np.isfinite(values)):
+        return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
     mean, _, samples = _mean_and_error(values, weights)
     squares = (values - mean) ** 2
     correction = samples / (samples - 1) if samples > 1 else 1.0
@@ -95,6 +111,13 @@ def _fewest_for_bound(confidence: float) -> float:
     return -math.log((1 - confidence) / 2)
 
 
+def _infinite(values: Array, method: str, confidence: float) -> Estimate:
+    if np.isposinf(values).any() and np.isneginf(values).any():
+        raise ArgumentError("the mean does not exist: the quantity is infinite in both directions")
+    value = math.inf if np.isposinf(values).any() else -math.inf
+    return Estimate(value, value, value, method=f"some values are infinite; {method}", confidence=confidence)
+
+
 def _is_binary(values: Array) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
@@ -110,5 +133,11 @@ def _mean_and_error(values: Array, weights: Array | None) -> tuple[float, float,
     return mean, float(weights**2 @ (values - mean) ** 2), effective
 
 
+def _check_confidence(confidence: float) -> None:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise ArgumentError(f"confidence must lie between 0 and 1, such as 0.95, not {confidence!r}")
+
+
 def _student(degrees: float, confidence: float) -> float:
+    _check_confidence(confidence)
     return float(scipy.special.stdtrit(max(degrees, 1.0), 0.5 + confidence / 2))

@@ -80,7 +80,8 @@ class Question:
             return tuple(inputs[name] for name in function)
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
         checks = FEWEST_CHECKS if self._cases else MOST_CHECKS
-        return lifting.apply(function, arguments, exclude_errors=self.exclude_errors, checks=checks).output
+        label = "the secret" if what == "secret" else "the query"
+        return lifting.apply(function, arguments, exclude_errors=self.exclude_errors, checks=checks, label=label).output
 
     def _arranged(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arrange the inputs as the program's positional and named arguments."""
@@ -104,8 +105,8 @@ class Question:
         return positional, named
 
     def _check_names(self) -> None:
-        if not callable(self.program):
-            raise QuestionError(f"program must be a function, not {self.program!r}")
+        if not callable(self.program) or inspect.iscoroutinefunction(self.program):
+            raise QuestionError(f"program must be an ordinary function, not {self.program!r}")
         if not isinstance(self.prior, Mapping) or not all(isinstance(name, str) for name in self.prior):
             raise QuestionError(
                 "prior must be a dict from the program's parameters to what the attacker knows, "

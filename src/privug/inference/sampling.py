@@ -90,22 +90,21 @@ class Sampler:
             number = 0
             while (samples := self._next_round()) > 0:
                 try:
-                    self._kept.extend(self._round(number, samples, meter))
+                    self._round(number, samples, meter)
                 except KeyboardInterrupt:
                     if self._worth() < FEWEST_SAMPLES:
                         raise
                     self._remarks.append("interrupted: the samples drawn so far were kept")
                     break
-                self._draws += samples
                 number += 1
         return self._result(time.perf_counter() - started)
 
     def _plan(self, sizes: tuple[int, ...]) -> CasePlan:
         if sizes not in self._plans:
             case = self._question.case(sizes)
-            extra = [] if self._extra is None else [self._question.query(case, self._extra)]
+            query = None if self._extra is None else self._question.query(case, self._extra)
             known = self._size_roots if sizes else []
-            self._plans[sizes] = CasePlan(case, self._observation, extra, known, self._question.exclude_errors)
+            self._plans[sizes] = CasePlan(case, self._observation, query, known, self._question.exclude_errors)
         return self._plans[sizes]
 
     def _next_round(self) -> int:
@@ -129,21 +128,35 @@ class Sampler:
             largest = min(largest, LARGEST_WEIGHTED_BUDGET)
         return max(self._samples, min(largest, DEFAULT_RANDOM_NUMBERS // max(1, plan.random_numbers)))
 
+    def _counted(self) -> list[Kept]:
+        """Return the blocks that count: where a value has a probability, those with only a density do not."""
+        some = [kept for kept in self._kept if len(kept.positions)]
+        lowest = min((kept.density for kept in some), default=0)
+        return [kept for kept in some if kept.density == lowest]
+
     def _worth(self) -> float:
-        return effective_sample_size(self._log_weights(), sum(len(kept.positions) for kept in self._kept))
+        counted = self._counted()
+        return effective_sample_size(_log_weights(counted), sum(len(kept.positions) for kept in counted))
 
-    def _log_weights(self) -> Array | None:
-        weights = [kept.log_weights for kept in self._kept if kept.log_weights is not None]
-        return np.concatenate(weights) if weights else None
+    def _round(self, number: int, samples: int, meter: ProgressMeter) -> None:
+        """Draw one round. If it is cut short, whole blocks are kept, unless they would favour some sizes of tables."""
+        drawn, blocks = self._draws, len(self._kept)
+        try:
+            self._run_tasks(number, samples, meter)
+        except BaseException:
+            if self._size_roots:
+                del self._kept[blocks:]
+                self._draws = drawn
+            raise
+        self._draws = drawn + samples
 
-    def _round(self, number: int, samples: int, meter: ProgressMeter) -> list[Kept]:
+    def _run_tasks(self, number: int, samples: int, meter: ProgressMeter) -> None:
         tasks = list(self._tasks(number, samples))
         if not tasks:
-            return []
+            return
         opaque = any(task.plan.plan.is_opaque for task in tasks)
         largest = max(task.plan.plan.bytes_per_sample * len(task.positions) for task in tasks)
-        kept: list[Kept] = []
-        before = sum(len(k.positions) for k in self._kept)
+        total = sum(len(kept.positions) for kept in self._kept)
 
         def work(task: _Task) -> Kept:
             try:
@@ -151,16 +164,16 @@ class Sampler:
             except SampleFailure as failure:
                 raise self._explained(number, task, failure) from failure.cause
 
-        for done, block in enumerate(run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest)):
-            kept.append(block)
-            before += len(block.positions)
-            draws = self._draws + samples * (done + 1) // len(tasks)
-            progress = before if self._observation is not None else draws
-            meter.update(progress, f"{before:,} of {draws:,} draws kept")
-        return kept
+        results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest)
+        for task, block in zip(tasks, results, strict=True):
+            self._kept.append(block)
+            self._draws += len(task.positions)
+            total += len(block.positions)
+            progress = total if self._observation is not None else self._draws
+            meter.update(progress, f"{total:,} of {self._draws:,} draws kept")
 
     def _tasks(self, number: int, samples: int) -> Iterator[_Task]:
-        counter = 1
+        counter, start_of_round = 1, self._draws
         for sizes, members, known in self._strata(number, samples):
             plan = self._plan(sizes)
             if plan.impossible is not None:
@@ -170,7 +183,7 @@ class Sampler:
             for start in range(0, len(members), plan.block):
                 chosen = slice(start, start + plan.block)
                 part = {node: array[chosen] for node, array in known.items()}
-                yield _Task(counter, plan, self._draws + members[chosen], part, sizes)
+                yield _Task(counter, plan, start_of_round + members[chosen], part, sizes)
                 counter += 1
 
     def _strata(self, number: int, samples: int) -> Iterator[tuple[tuple[int, ...], Array, dict[Node, Array]]]:
@@ -191,63 +204,57 @@ class Sampler:
         """Say on which input the program failed, by drawing the block again with the inputs kept."""
         case = self._question.case(task.sizes)
         known = self._size_roots if task.sizes else []
-        plan = CasePlan(case, None, [dict(case.inputs)], known, exclude=False)
+        plan = CasePlan(case, None, dict(case.inputs), known, exclude=False)
         rng = generator(self._seed, number, task.number)
         inputs = plan.run(rng, task.positions, task.known, forgiving=True).quantities[2]
         shown = inputs.take(np.array([failure.index % len(task.positions)])).values()[0]
         listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
         cause = failure.cause
         return ProgramError(
-            f"the program failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
+            f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
             '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
         )
 
     def _result(self, seconds: float) -> Run:
-        total = sum(len(kept.positions) for kept in self._kept)
+        counted = self._counted()
+        total = sum(len(kept.positions) for kept in counted)
         excluded = sum(kept.excluded for kept in self._kept)
         if total == 0:
             raise self._nothing_accepted(excluded)
-        quantities = [Batch.concatenate([k.quantities[i] for k in self._kept]) for i in range(self._width())]
-        positions = np.concatenate([kept.positions for kept in self._kept])
-        log_weights = self._log_weights()
+        quantities = [Batch.concatenate([k.quantities[i] for k in counted]) for i in range(len(counted[0].quantities))]
+        positions = np.concatenate([kept.positions for kept in counted])
+        log_weights = _log_weights(counted)
         order = np.argsort(positions, kind="stable")
         draws = self._draws
-        evidence = self._evidence(log_weights, total)
         if log_weights is None and total > self._samples:
             order = order[: self._samples]
             draws = int(positions[order[-1]]) + 1
-            evidence = proportion_estimate((len(order) - 1) / (draws - 1), draws - 1, f"n={draws - 1}")
-        if self._observation is None:
-            evidence = Estimate.exactly(1.0)
-        quantities = [settled(batch.take(order)) for batch in quantities]
         weights = log_weights[order] if log_weights is not None else None
+        # Inputs on which the program failed are no possibility: the observation's probability is given the others.
+        valid = draws - round(excluded * draws / self._draws)
         worth = effective_sample_size(weights, len(order))
         diagnostics = Diagnostics(
-            draws, len(order), worth, evidence, self._stated_budget(), excluded, seconds, tuple(self._remarks)
+            draws,
+            len(order),
+            worth,
+            Estimate.exactly(1.0) if self._observation is None else _evidence(weights, len(order), valid),
+            self._stated_budget(),
+            excluded,
+            seconds,
+            tuple(self._remarks),
         )
+        return Run(tuple(settled(batch.take(order)) for batch in quantities), weights, self._judged(diagnostics))
+
+    def _judged(self, diagnostics: Diagnostics) -> Diagnostics:
+        """Refuse too few samples; remark on fewer than were asked for."""
+        worth = diagnostics.effective_samples
         if worth < FEWEST_SAMPLES and worth < self._samples:
             raise self._too_few(diagnostics)
-        if worth < self._samples:
-            remark = (
-                f"the budget of {diagnostics.budget:,} draws gave {worth:,.0f} of {self._samples:,} samples asked for"
-            )
-            diagnostics = replace(diagnostics, remarks=(*diagnostics.remarks, remark))
-        return Run(tuple(quantities), weights, diagnostics)
-
-    def _width(self) -> int:
-        return len(self._kept[0].quantities)
-
-    def _evidence(self, log_weights: Array | None, total: int) -> Estimate:
-        if log_weights is None:
-            return proportion_estimate(total / self._draws, self._draws, f"n={self._draws}")
-        largest = float(log_weights.max())
-        weights = np.zeros(self._draws)
-        weights[: len(log_weights)] = np.exp(log_weights - largest)
-        scaled = mean_estimate(weights, None)
-        scale = float(np.exp(largest))
-        return Estimate(
-            scaled.value * scale, max(0.0, scaled.low) * scale, scaled.high * scale, "density", f"n={self._draws}"
-        )
+        if worth >= self._samples or self._remarks:
+            return diagnostics
+        budget = f"{diagnostics.budget:,}"
+        remark = f"the budget of {budget} draws gave {worth:,.0f} of {self._samples:,} samples asked for"
+        return replace(diagnostics, remarks=(*diagnostics.remarks, remark))
 
     def _nothing_accepted(self, excluded: int) -> ImpossibleObservation | ProgramError:
         if excluded and excluded >= self._draws:
@@ -267,6 +274,23 @@ class Sampler:
             f"(acceptance rate {diagnostics.acceptance_rate:.2g}), too few to trust; raise budget= (now "
             f"{diagnostics.budget:,} draws), or widen the observation (a larger within= or sd=)"
         )
+
+
+def _log_weights(blocks: list[Kept]) -> Array | None:
+    weights = [kept.log_weights for kept in blocks if kept.log_weights is not None]
+    return np.concatenate(weights) if weights else None
+
+
+def _evidence(log_weights: Array | None, accepted: int, draws: int) -> Estimate:
+    """Return the probability of the observation, or its density where samples are weighted by one."""
+    if log_weights is None:
+        return proportion_estimate(accepted / draws, draws, f"n={draws}")
+    largest = float(log_weights.max())
+    weights = np.zeros(draws)
+    weights[: len(log_weights)] = np.exp(log_weights - largest)
+    scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest))
+    low = max(0.0, scaled.low) * scale
+    return Estimate(scaled.value * scale, low, scaled.high * scale, "density", f"n={draws}")
 
 
 def _equal_groups(columns: list[Array]) -> list[Array]:

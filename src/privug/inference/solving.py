@@ -23,9 +23,10 @@ from privug.inference.diagnostics import effective_sample_size
 from privug.model.node import ConstantValue, Kind, Node, substitute
 from privug.model.operations import constant
 from privug.model.plan import Plan
-from privug.model.variable import RandomVariable
+from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import close
+from privug.prior.choice import constant_value
 from privug.prior.continuous import NORMAL
 from privug.prior.family import Draw, Family, LogDensity
 
@@ -49,7 +50,7 @@ def solve(likelihood: Likelihood, targets: Sequence[Node]) -> tuple[Likelihood, 
         node, value = points.pop(0)
         solution = _best_solution(node, value)
         if solution is None:
-            if node.kind is Kind.CONTINUOUS:
+            if node.kind is Kind.CONTINUOUS and not _has_atoms(node):
                 raise ObservationError(
                     f"the output is continuous, so it is exactly {value:g} with probability zero; write "
                     f"pv.near({value:g}, within=...) for a rounded output, or pv.noisy({value:g}, sd=...)"
@@ -80,6 +81,12 @@ def _best_solution(node: Node, value: float) -> Solution | None:
     return max(solutions, key=_pilot_sample_size)
 
 
+def _has_atoms(node: Node) -> bool:
+    """Say whether a quantity that looks continuous takes some value again and again, as `x - x` does."""
+    values = Plan([node]).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)))[0]
+    return len(np.unique(values)) < len(values)
+
+
 def _family(root: Node) -> Family:
     assert isinstance(root.operation, Draw)
     return root.operation.family
@@ -104,25 +111,37 @@ def _solve_for(node: Node, value: float, root: Node, slope: Coefficient) -> Solu
 def _condition_normals(node: Node, value: float, roots: dict[Node, Coefficient]) -> Solution:
     """Draw normal roots from their joint distribution given the observation."""
     output = RandomVariable(node)
-    means = {root: RandomVariable(root.parents[0]) for root in roots}
-    variances = {root: RandomVariable(root.parents[1]) ** 2.0 for root in roots}
-    total = reduce(_plus, (_sum(variances[root] * (slope * slope)) for root, slope in roots.items()))
-    offsets = reduce(_plus, (_sum((RandomVariable(root) - means[root]) * slope) for root, slope in roots.items()))
-    center = output - offsets
+    means = {root: _parameter(root, 0) for root in roots}
+    deviations = {root: _parameter(root, 1) for root in roots}
+    # Variances relative to the largest known deviation neither overflow nor vanish.
+    unit = max((float(np.max(sd)) for sd in deviations.values() if not isinstance(sd, RandomVariable)), default=1.0)
+    relative = {root: (deviations[root] * (1.0 / unit)) ** 2 for root in roots}
+    total = reduce(_plus, (_sum(relative[root] * (slope * slope), root) for root, slope in roots.items()))
+    offsets = reduce(_plus, (_sum((RandomVariable(root) - means[root]) * a, root) for root, a in roots.items()))
     share = (value - output) * (1.0 / total)
     replacements = {
-        root: (RandomVariable(root) + variances[root] * slope * share).node for root, slope in roots.items()
+        root: (RandomVariable(root) + share * (relative[root] * slope)).node for root, slope in roots.items()
     }
-    log_weight = _log_density(NORMAL, constant(value), (center.node, (total**0.5).node))
+    spread = as_node(total**0.5 * unit)
+    log_weight = _log_density(NORMAL, constant(value), ((output - offsets).node, spread))
     return Solution(replacements, log_weight.node)
+
+
+def _parameter(root: Node, position: int) -> Any:
+    """Return a parameter as a plain number where it is one: coefficients must be known not to vanish."""
+    node = root.parents[position]
+    return constant_value(node) if isinstance(node.operation, ConstantValue) else RandomVariable(node)
 
 
 def _plus(left: Any, right: Any) -> Any:
     return left + right
 
 
-def _sum(value: RandomVariable) -> RandomVariable:
-    return value.sum() if value.ndim else value
+def _sum(value: Any, root: Node) -> Any:
+    """Sum over the elements of an array root; a scalar coefficient stands for each of them."""
+    if isinstance(value, RandomVariable):
+        return value.sum() if value.ndim else value
+    return float(np.sum(np.broadcast_to(value, root.shape)))
 
 
 def _log_density(family: Family, at: Node, parameters: tuple[Node, ...]) -> RandomVariable:

@@ -146,10 +146,11 @@ def whole_numbers(array: Array) -> Array:
 class SampleFailure(Exception):
     """One sample of the batch made the program fail; `index` is its position in the batch."""
 
-    def __init__(self, index: int, cause: Exception) -> None:
-        super().__init__(index, cause)
+    def __init__(self, index: int, cause: Exception, label: str = "the program") -> None:
+        super().__init__(index, cause, label)
         self.index = index
         self.cause = cause
+        self.label = label
 
 
 def _largest(array: Array) -> int:

@@ -79,6 +79,8 @@ class Table(list[Row]):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
+        if not self and not name.startswith("_"):
+            return np.empty(0)  # any column of no rows
         if name.startswith("__") or not self or name not in self[0]._fields:
             raise AttributeError(f"this table has no column {name!r}{self._known_columns()}")
         return self._column(name)

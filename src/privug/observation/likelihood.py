@@ -1,5 +1,6 @@
 """What an observation says about a batch of outputs: which samples agree with it, and how well."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ from privug.errors import ObservationError
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.variable import RandomVariable
+from privug.program.calls import FAILED
 
-# Outputs that differ from an observed float by less than this, relatively, are equal but for rounding.
-ROUNDING = 1e-9
+# Outputs that differ from an observed float by less than this are equal but for rounding, relative to the largest
+# output of the batch: terms that cancel leave errors of their own size, and timestamps must stay apart.
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -38,19 +41,27 @@ class Likelihood:
         )
 
 
-class AsNumbers(Operation):
-    """The outputs of a program called sample by sample, as numbers."""
+@dataclass(frozen=True, slots=True)
+class CloseTo(Operation):
+    """Whether numbers equal a value but for rounding."""
+
+    value: float
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        try:
-            return arguments[0].astype(np.float64)
-        except (TypeError, ValueError):
-            for position, value in enumerate(arguments[0]):
-                if not isinstance(value, int | float):
-                    raise SampleFailure(
-                        position, ObservationError(f"the observation needs a number, but the output is {value!r}")
-                    ) from None
-            raise
+        numbers = arguments[0]
+        finite = np.abs(numbers[np.isfinite(numbers)])
+        return np.abs(numbers - self.value) <= ROUNDING * max(abs(self.value), float(finite.max(initial=0.0)))
+
+
+class AsNumbers(Operation):
+    """The outputs of a program called sample by sample, as numbers; NaN where it raised."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        for position, value in enumerate(arguments[0]):
+            if not isinstance(value, int | float) and value is not FAILED:
+                cause = ObservationError(f"the observation needs a number, but the output is {value!r}")
+                raise SampleFailure(position, cause, "the observation")
+        return np.array([np.nan if value is FAILED else value for value in arguments[0]], float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +74,10 @@ class Component(Operation):
         parts = np.empty(len(arguments[0]), object)
         for position, value in enumerate(arguments[0]):
             try:
-                parts[position] = value[self.key]
+                parts[position] = FAILED if value is FAILED else value[self.key]
             except (KeyError, IndexError, TypeError) as error:
                 what = ObservationError(f"the observation asks for part {self.key!r}, which {value!r} does not have")
-                raise SampleFailure(position, what) from error
+                raise SampleFailure(position, what, "the observation") from error
         return parts
 
 
@@ -77,22 +88,38 @@ class ObjectEquals(Operation):
     value: Any
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        return np.fromiter((equal_values(value, self.value) for value in arguments[0]), bool, len(arguments[0]))
+        sizes = [abs(value) for value in arguments[0] if isinstance(value, float) and np.isfinite(value)]
+        scale = max(sizes, default=0.0)
+        return np.fromiter((equal_values(value, self.value, scale) for value in arguments[0]), bool, len(arguments[0]))
 
 
-def equal_values(left: Any, right: Any) -> bool:
-    """Compare two plain values; floats up to rounding, lists and tuples element by element."""
+class Verdict(Operation):
+    """The answers of a predicate called sample by sample, as truth values; false where the program raised."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        for position, value in enumerate(arguments[0]):
+            if not isinstance(value, bool | int | np.bool_) and value is not FAILED:
+                cause = ObservationError(f"it must return True or False, not {value!r}")
+                raise SampleFailure(position, cause, "the predicate of such_that")
+        return np.array([value is not FAILED and bool(value) for value in arguments[0]], bool)
+
+
+def equal_values(left: Any, right: Any, scale: float = 0.0) -> bool:
+    """Compare two plain values; floats up to rounding, lists, tuples and dataclasses part by part."""
+    if dataclasses.is_dataclass(left) and type(left) is type(right):
+        return equal_values(vars(left), vars(right), scale)
     if isinstance(left, np.ndarray):
         left = left.tolist()
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(equal_values, left, right))
+        return len(left) == len(right) and all(equal_values(a, b, scale) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal_values(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(equal_values(left[key], right[key], scale) for key in left)
     if isinstance(left, float) or isinstance(right, float):
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             return False
-        return left == right or abs(left - right) <= ROUNDING * max(abs(left), abs(right))
-    return bool(left == right)
+        return left == right or abs(left - right) <= ROUNDING * max(abs(left), abs(right), scale)
+    same = left == right
+    return bool(np.all(same)) if hasattr(same, "__len__") else bool(same)
 
 
 def is_opaque(value: Any) -> bool:

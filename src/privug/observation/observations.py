@@ -1,5 +1,6 @@
 """The observations: equals, between, near, such_that, noisy, and structures of them."""
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +15,10 @@ from privug.model.operations import constant
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import (
-    ROUNDING,
+    CloseTo,
     Likelihood,
     ObjectEquals,
+    Verdict,
     component,
     equal_values,
     is_opaque,
@@ -63,6 +65,9 @@ def _equals(output: Any, value: Any) -> Likelihood:
         if not isinstance(value, Mapping) or output.keys() != value.keys():
             return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {value!r}")
         return _all(_equals(output[key], value[key]) for key in output)
+    if dataclasses.is_dataclass(output) and type(output) is type(value):
+        names = [field.name for field in dataclasses.fields(output)]
+        return _all(_equals(getattr(output, name), getattr(value, name)) for name in names)
     if equal_values(output, value):
         return Likelihood()
     return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
@@ -92,8 +97,7 @@ def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
 
 def close(node: Node, value: float) -> Node:
     """Make the condition that a float equals a value up to rounding."""
-    distance = abs(RandomVariable(node) - value)
-    return (distance <= ROUNDING * abs(value)).node if value else (distance == 0.0).node
+    return Node(CloseTo(value), (node,), (), np.dtype(bool))
 
 
 def _listed(levels: Sequence[Any]) -> str:
@@ -149,13 +153,15 @@ class SuchThat(Observation):
     predicate: Callable[[Any], Any]
 
     def likelihood(self, output: Any) -> Likelihood:
-        verdict = lifting.apply(self.predicate, [output]).output
-        if not isinstance(verdict, RandomVariable):
+        verdict = lifting.apply(self.predicate, [output], label="the predicate of such_that").output
+        if isinstance(verdict, bool | int | np.bool_):
             return Likelihood() if verdict else Likelihood(impossible="the predicate is false for every output")
         if is_opaque(verdict):
-            verdict = numbers(verdict)
-        if verdict.shape != () or verdict.node.levels is not None:
-            raise ObservationError("such_that: the predicate must return one truth value")
+            return Likelihood(conditions=(Node(Verdict(), (verdict.node,), (), np.dtype(bool)),))
+        if not isinstance(verdict, RandomVariable) or verdict.shape or verdict.node.dtype.kind not in "bi":
+            raise ObservationError("such_that: the predicate must return True or False")
+        if verdict.node.levels is not None:
+            raise ObservationError("such_that: the predicate must return True or False")
         return Likelihood(conditions=((verdict != 0).node,))
 
     def __str__(self) -> str:
@@ -244,8 +250,10 @@ def between(low: float, high: float) -> Observation:
     return Between(float(low), float(high))
 
 
-def near(value: float, *, within: float) -> Observation:
+def near(value: float, *unnamed: float, within: float | None = None) -> Observation:
     """The attacker sees a rounded output: it lies within the given distance of `value`."""
+    if unnamed or within is None:
+        raise ObservationError(f"near: give the distance by name: pv.near({value}, within=...)")
     _finite("near", value=value, within=within)
     if within <= 0:
         raise ObservationError(
@@ -261,8 +269,10 @@ def such_that(predicate: Callable[[Any], Any]) -> Observation:
     return SuchThat(predicate)
 
 
-def noisy(value: float, *, sd: float) -> Observation:
+def noisy(value: float, *unnamed: float, sd: float | None = None) -> Observation:
     """The attacker sees the output through normal noise of the given standard deviation."""
+    if unnamed or sd is None:
+        raise ObservationError(f"noisy: give the deviation by name: pv.noisy({value}, sd=...)")
     _finite("noisy", value=value, sd=sd)
     if sd <= 0:
         raise ObservationError(f"noisy: sd must be positive, not {sd}")

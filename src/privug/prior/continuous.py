@@ -100,7 +100,11 @@ def _one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert:
     return convert(RandomVariable(node) if isinstance(second[1], RandomVariable | list | tuple) else second[1])
 
 
-def _deviation(name: str, sd: Any, var: Any) -> Any:
+def _deviation(name: str, sd: Any, var: Any, unnamed: tuple[Any, ...] = ()) -> Any:
+    if unnamed:
+        raise PriorError(
+            f"{name}: is {unnamed[0]!r} a deviation or a variance? Write sd={unnamed[0]!r} or var={unnamed[0]!r}"
+        )
     return _one_of(name, ("sd", sd), ("var", var), np.sqrt)
 
 
@@ -115,14 +119,14 @@ def Uniform(low: Any, high: Any) -> RandomVariable:
     return draw(UNIFORM, (low, high))
 
 
-def Normal(mean: Any, *, sd: Any = None, var: Any = None) -> RandomVariable:
+def Normal(mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomVariable:
     """A normal (Gaussian) quantity, by its standard deviation or its variance.
 
     >>> import privug as pv
     >>> pv.Normal(55.2, var=3.5)
     <RandomVariable: continuous float64>
     """
-    return draw(NORMAL, (mean, _deviation("Normal", sd, var)))
+    return draw(NORMAL, (mean, _deviation("Normal", sd, var, unnamed)))
 
 
 def TruncatedNormal(
@@ -132,9 +136,9 @@ def TruncatedNormal(
     return draw(TRUNCATED_NORMAL, (mean, _deviation("TruncatedNormal", sd, var), low, high))
 
 
-def LogNormal(mean: Any, *, sd: Any = None, var: Any = None) -> RandomVariable:
+def LogNormal(mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomVariable:
     """A quantity whose natural logarithm is normal with this mean and deviation."""
-    return draw(LOG_NORMAL, (mean, _deviation("LogNormal", sd, var)))
+    return draw(LOG_NORMAL, (mean, _deviation("LogNormal", sd, var, unnamed)))
 
 
 def StudentT(df: Any, loc: Any = 0.0, scale: Any = 1.0) -> RandomVariable:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.errors import PrivugError, ProgramError
 from privug.model.batch import Column
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
@@ -66,6 +67,7 @@ class Call(Operation):
     program: Callable[..., Any]
     arguments: Arguments
     exclude_errors: bool = False
+    label: str = "the program"
 
     random = True
     opaque = True
@@ -82,11 +84,16 @@ class Call(Operation):
 
     def _call_one_by_one(self, calls: Iterable[Any], results: Array) -> None:
         for position, (positional, named) in enumerate(calls):
+            if any(
+                argument is FAILED for argument in positional
+            ):  # a predicate or a query about an output that there is not
+                results[position] = FAILED
+                continue
             try:
-                results[position] = settled(self.program(*positional, **named))
+                results[position] = _plain_output(settled(self.program(*positional, **named)))
             except Exception as error:
-                if not self.exclude_errors:
-                    raise SampleFailure(position, error) from error
+                if not self.exclude_errors or isinstance(error, PrivugError):
+                    raise SampleFailure(position, error, self.label) from error
                 results[position] = FAILED
 
     def _call_external(self, calls: list[Any], results: Array) -> None:
@@ -109,11 +116,15 @@ class Call(Operation):
 
 
 @contextmanager
-def undisturbed_randomness() -> Iterator[None]:
-    """Leave Python's and NumPy's global generators as they were, whatever the program does with them."""
+def undisturbed_randomness() -> Iterator[Callable[[], bool]]:
+    """Leave Python's and NumPy's global generators as they were; yields a function that says whether they were used."""
     before, numpy_before = random.getstate(), np.random.get_state()
+
+    def have_been_used() -> bool:
+        return random.getstate() != before or repr(np.random.get_state()) != repr(numpy_before)
+
     try:
-        yield
+        yield have_been_used
     finally:
         random.setstate(before)
         np.random.set_state(numpy_before)
@@ -154,7 +165,15 @@ def settled(value: Any) -> Any:
     return list(value) if isinstance(value, Iterator) else value
 
 
-def call(program: Callable[..., Any], arguments: Arguments, exclude_errors: bool) -> RandomVariable:
+def _plain_output(value: Any) -> Any:
+    if isinstance(value, RandomVariable):
+        raise ProgramError("the output is a random variable: inside a program write pv.sample(...) to draw from one")
+    return value
+
+
+def call(
+    program: Callable[..., Any], arguments: Arguments, exclude_errors: bool, label: str = "the program"
+) -> RandomVariable:
     """Make the random variable of a program called sample by sample."""
-    operation = Call(program, arguments, exclude_errors)
+    operation = Call(program, arguments, exclude_errors, label)
     return RandomVariable(Node(operation, arguments.nodes, (), np.dtype(object)))

@@ -7,6 +7,7 @@ import numpy as np
 
 from privug.errors import PriorError
 from privug.model.batch import Column
+from privug.model.node import ancestors
 from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition
@@ -53,5 +54,7 @@ def sample(distribution: Any) -> Any:
             raise PriorError("the program made more draws in a plain call than while it was traced")
         return values.pop()
     node = distribution.node
+    if any(parent.is_random for parent in ancestors(node.parents)):
+        raise PriorError("sample: a parameter of this distribution is random; make it an input of the program")
     array = Plan([node]).run(1, ambient_rng.get() or np.random.default_rng())[0]
     return Column(array, node.levels).decoded()[0]

@@ -47,6 +47,7 @@ def apply(
     *,
     exclude_errors: bool = False,
     checks: int = MOST_CHECKS,
+    label: str = "the program",
 ) -> Lifted:
     """Apply a program to arguments that hold random variables, by the best tier that serves.
 
@@ -59,12 +60,16 @@ def apply(
         return Lifted(call(program, arguments, exclude_errors), Lifting("external"))
     obstacle = _obstacle_to_tracing(arguments, exclude_errors)
     if obstacle is None:
-        with undisturbed_randomness():
+        with undisturbed_randomness() as has_been_used:
             traced = trace(program, *_rebuilt(arguments))
-            if traced.obstacle is not None:
-                obstacle = traced.obstacle
-            else:
+            obstacle = traced.obstacle
+            if obstacle is None:
                 obstacle = difference_from_plain_calls(program, arguments, traced, checks)
+            own_randomness = has_been_used()
+        if own_randomness:
+            return Lifted(
+                call(program, arguments, exclude_errors, label), Lifting("python", "it draws random numbers of its own")
+            )
         if obstacle is None:
             return Lifted(traced.output, Lifting("traced"))
         if traced.obstacle is None and not obstacle.startswith("it fails"):
@@ -74,7 +79,7 @@ def apply(
                 LiftingWarning,
                 stacklevel=2,
             )
-    return Lifted(call(program, arguments, exclude_errors), Lifting("python", obstacle))
+    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", obstacle))
 
 
 def _flattened(value: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, ProgramError
 from privug.model.batch import Batch
 from privug.model.node import Array, Context, Kind, Node, Operation
+from privug.model.operations import SampleFailure
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.program.tracing import evaluate_on, trace
@@ -46,11 +47,19 @@ def _traced(predicate: Callable[[Any], Any], batch: Batch) -> Array | None:
     node = leaves[0].node
     if node.shape != () or node.levels is not None:
         return None
-    return np.asarray(evaluate_on([node], known, len(batch))[0] != 0)
+    try:
+        return np.asarray(evaluate_on([node], known, len(batch))[0] != 0)
+    except (SampleFailure, ProgramError):  # which value it was, shows when they are taken one by one
+        return None
 
 
 def _verdict(predicate: Callable[[Any], Any], value: Any) -> bool:
-    verdict = predicate(value)
+    try:
+        verdict = predicate(value)
+    except Exception as error:
+        raise ArgumentError(
+            f"the predicate failed with {type(error).__name__}: {error}, on the value {value!r}"
+        ) from error
     if not isinstance(verdict, bool | int | np.bool_):
         raise ArgumentError(f"a predicate must return True or False, not {verdict!r}")
     return bool(verdict)

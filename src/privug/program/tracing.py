@@ -11,11 +11,12 @@ import numpy as np
 
 from privug.errors import PriorError, ProgramError
 from privug.model.batch import Column
-from privug.model.node import Array, Node
+from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, path_condition, refusals
+from privug.prior.choice import value_weights
 from privug.program.calling import rewritten
 from privug.program.calls import Arguments, settled
 from privug.program.drawing import recorded, replayed
@@ -73,13 +74,39 @@ def difference_from_plain_calls(
 ) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
     checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, len(arguments.leaves))))
+    rng = np.random.Generator(np.random.SFC64(0))
+    known = _rare_values(arguments.nodes, checks, rng)
+    return _difference(program, arguments, traced, checks, {}, rng) or (
+        _difference(program, arguments, traced, checks, known, rng) if known else None
+    )
+
+
+def _rare_values(nodes: Sequence[Node], checks: int, rng: np.random.Generator) -> dict[Node, Array]:
+    """Return values for discrete roots that take the rare ones as often as the likely ones."""
+    chosen: dict[Node, Array] = {}
+    for root in ancestors(nodes):
+        weights = value_weights(root)
+        if weights is not None and len(weights[0]) > 1:
+            possible = weights[0][weights[1] > 0]
+            chosen[root] = possible[rng.integers(len(possible), size=(checks, *root.shape))]
+    return chosen
+
+
+def _difference(
+    program: Callable[..., Any],
+    arguments: Arguments,
+    traced: Trace,
+    checks: int,
+    given: Mapping[Node, Array],
+    rng: np.random.Generator,
+) -> str | None:
     structure, leaves = flatten(traced.output)
     outputs = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]
     draws = [draw.node for draw, _ in traced.draws]
     conditions = [constant(True) if condition is None else condition.node for _, condition in traced.draws]
     inputs = arguments.nodes
     try:
-        arrays = Plan([*inputs, *draws, *conditions, *outputs]).run(checks, np.random.Generator(np.random.SFC64(0)))
+        arrays = Plan([*inputs, *draws, *conditions, *outputs], list(given)).run(checks, rng, given)
     except (SampleFailure, ProgramError) as failure:
         cause = failure.cause if isinstance(failure, SampleFailure) else failure
         return f"it fails on some inputs ({type(cause).__name__}: {cause})"
