@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -44,6 +45,7 @@ class External:
         self.timeout = float(timeout)
         self.__name__ = os.path.basename(words[0])
         self._processes: dict[int, _Process] = {}
+        weakref.finalize(self, _stop_own, self._processes)
 
     def __call__(self, **inputs: Any) -> Any:
         try:
@@ -89,13 +91,18 @@ class External:
         return answer
 
     def close(self) -> None:
-        """End the processes that this program has started from here."""
-        process = self._processes.pop(os.getpid(), None)
-        if process is not None:
-            process.stop()
+        """End the process that this program has started from here; it is started again when needed."""
+        _stop_own(self._processes)
 
     def __repr__(self) -> str:
         return f"External({self.command!r})"
+
+
+def _stop_own(processes: "dict[int, _Process]") -> None:
+    """End the process of this worker; those of a parent are the parent's business."""
+    process = processes.pop(os.getpid(), None)
+    if process is not None:
+        process.stop()
 
 
 class _Died(Exception):
