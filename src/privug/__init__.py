@@ -41,7 +41,7 @@ from privug.prior.table import Array, Records
 from privug.program.batched import batched
 from privug.program.drawing import sample
 from privug.program.external import External
-from privug.program.lifting import lift
+from privug.program.lifting import explain, lift
 from privug.program.logic import count, exists, forall, where
 from privug.settings import configure, limited
 
@@ -99,6 +99,7 @@ __all__ = [
     "count",
     "equals",
     "exists",
+    "explain",
     "forall",
     "given",
     "lift",
