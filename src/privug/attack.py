@@ -205,12 +205,12 @@ class Result:
         case = self.attack._typical_case()
         leaf = flatten(case.secret)[1]
         secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
-        sizes = [
-            f"{name}: {len(value)} rows" if isinstance(value, list) else name for name, value in case.inputs.items()
-        ]
-        tables = self.attack.question.random_tables
-        shown = [f"{name}: a random number of rows" if name in tables else text
-                 for name, text in zip(case.inputs, sizes, strict=True)]  # fmt: skip
+        shown = []
+        for name, value in case.inputs.items():
+            size: Any = len(value) if isinstance(value, list) else None
+            if name in self.attack.question.random_tables:
+                size = describe(self.attack.question.prior[name].size.node) or "a random number of"
+            shown.append(name if size is None else f"{name}: {size} rows")
         return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
 
     def save(self, path: str | Path) -> Path:

@@ -11,6 +11,7 @@ from privug import settings
 
 QUIET_SECONDS = 1.0
 LINE_SECONDS = 10.0
+FRAME_SECONDS = 0.1
 
 
 class ProgressMeter:
@@ -24,6 +25,7 @@ class ProgressMeter:
         self._total = total
         self._started = time.monotonic()
         self._last_line = self._started
+        self._last_drawn = self._started
         self._bar: Progress | None = None
 
     def __enter__(self) -> "ProgressMeter":
@@ -41,7 +43,9 @@ class ProgressMeter:
         if not settings.current().progress or now - self._started < QUIET_SECONDS:
             return
         if sys.stderr.isatty():
-            self._draw_bar(done, note)
+            if now - self._last_drawn >= FRAME_SECONDS:
+                self._last_drawn = now
+                self._draw_bar(done, note)
         elif now - self._last_line >= LINE_SECONDS or self._last_line == self._started:
             self._last_line = now
             print(f"{self._label}: {min(1.0, done / self._total):.0%} {note}".rstrip(), file=sys.stderr, flush=True)
@@ -50,7 +54,8 @@ class ProgressMeter:
         if self._bar is None:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
             notes = (TextColumn("{task.fields[note]}"), TimeRemainingColumn())
-            self._bar = Progress(*columns, *notes, console=Console(stderr=True), transient=True)
+            # No refreshing thread: workers may be forked while the bar is shown.
+            self._bar = Progress(*columns, *notes, console=Console(stderr=True), transient=True, auto_refresh=False)
             self._task = self._bar.add_task(self._label, total=self._total, note=note)
             self._bar.start()
-        self._bar.update(self._task, completed=min(done, self._total), note=note)
+        self._bar.update(self._task, completed=min(done, self._total), note=note, refresh=True)

@@ -118,10 +118,12 @@ class Call(Operation):
 @contextmanager
 def undisturbed_randomness() -> Iterator[Callable[[], bool]]:
     """Leave Python's and NumPy's global generators as they were; yields a function that says whether they were used."""
-    before, numpy_before = random.getstate(), np.random.get_state()
+    before, numpy_before = random.getstate(), np.random.get_state(legacy=False)
 
     def have_been_used() -> bool:
-        return random.getstate() != before or repr(np.random.get_state()) != repr(numpy_before)
+        now = np.random.get_state(legacy=False)
+        moved = any(not np.array_equal(now["state"][key], numpy_before["state"][key]) for key in now["state"])
+        return moved or now["gauss"] != numpy_before["gauss"] or random.getstate() != before
 
     try:
         yield have_been_used
