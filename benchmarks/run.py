@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 
 import drawing
+import native
 import python_tier
 import rejection
 from measuring import Outcome
@@ -14,6 +15,7 @@ import privug as pv
 
 BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **drawing.BENCHMARKS,
+    **native.BENCHMARKS,
     **python_tier.BENCHMARKS,
     **rejection.BENCHMARKS,
 }

@@ -1,4 +1,4 @@
-"""How much of the machine Privug may use; nothing here changes a number that Privug computes."""
+"""How much of the machine Privug may use; nothing here changes what the numbers that Privug computes stand for."""
 
 import os
 from collections.abc import Iterator
@@ -12,11 +12,12 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """The limits in force: bytes for intermediate arrays, workers, and whether progress is shown."""
+    """The limits in force: bytes for intermediate arrays, workers, showing progress, compiling programs."""
 
     memory_budget: int = 256 * MEBIBYTE
     workers: int = os.cpu_count() or 1
     progress: bool = True
+    native: bool = True
 
 
 _current = Settings()
@@ -28,11 +29,17 @@ def current() -> Settings:
 
 
 def configure(
-    *, memory_budget: int | None = None, workers: int | None = None, progress: bool | None = None
+    *,
+    memory_budget: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    native: bool | None = None,
 ) -> Settings:
     """Set limits for this process; what is not named stays as it is.
 
     `memory_budget` is in bytes and bounds intermediate arrays, not the samples you ask to keep.
+    `native` says whether programs that cannot be traced may be compiled; their samples are drawn in other blocks
+    than those of plain calls, so the same seed gives other draws.
 
     >>> import privug as pv
     >>> pv.configure(memory_budget=256 * 2**20).memory_budget
@@ -42,19 +49,23 @@ def configure(
     for name, number in (("memory_budget", memory_budget), ("workers", workers)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise ArgumentError(f"{name} must be a positive whole number, not {number!r}")
-    given = {"memory_budget": memory_budget, "workers": workers, "progress": progress}
+    given = {"memory_budget": memory_budget, "workers": workers, "progress": progress, "native": native}
     _current = replace(_current, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     return _current
 
 
 @contextmanager
 def limited(
-    *, memory_budget: int | None = None, workers: int | None = None, progress: bool | None = None
+    *,
+    memory_budget: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    native: bool | None = None,
 ) -> Iterator[Settings]:
     """Set limits inside a `with` block only."""
     global _current
     before = _current
     try:
-        yield configure(memory_budget=memory_budget, workers=workers, progress=progress)
+        yield configure(memory_budget=memory_budget, workers=workers, progress=progress, native=native)
     finally:
         _current = before

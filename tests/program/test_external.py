@@ -68,14 +68,13 @@ def test_same_samples_on_any_number_of_workers():
         ("print('not json' if data['x'] == 3 else 1, flush=True)", "not JSON"),
         ("print(json.dumps({'error': 'no threes'}) if data['x'] == 3 else 1, flush=True)", "no threes"),
         ("sys.exit(7) if data['x'] == 3 else print(1, flush=True)", "exit code 7"),
-        ("raise ValueError('three') if data['x'] == 3 else print(1, flush=True)", "three"),
+        ("if data['x'] == 3: raise ValueError('three')\n    print(1, flush=True)", "three"),
         ("import time; time.sleep(60) if data['x'] == 3 else print(1, flush=True)", "did not answer within"),
     ],
     ids=["not json", "error", "exit", "raises", "hangs"],
 )
 def test_failures_name_the_input(body, message):
-    program = external(body if not body.startswith("raise") else "1\n    if data['x'] == 3: raise ValueError('three')\n    print(1, flush=True)",
-                       timeout=1.0)  # fmt: skip
+    program = external(body, timeout=1.0)
     attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 9)}, secret="x")
     with pytest.raises(pv.ProgramError, match=rf"(?s){message}.*x = 3"):
         attack.run(samples=200, seed=1)

@@ -4,15 +4,28 @@ import functools
 import sys
 import sysconfig
 import types
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program import control, masks
-from privug.program.functions import CALLING, LIFTED, TAKING_ITERATORS, holds_random
-from privug.program.masks import MaskedList
+from privug.program import control, expressions, masks
+from privug.program.dictionaries import MaskedDict, MaskedSet
+from privug.program.functions import (
+    CALLING,
+    CALLING_METHODS,
+    LIFTED,
+    METHODS,
+    TAKING_ITERATORS,
+    first,
+    of_category,
+    text,
+)
+from privug.program.keys import has_random
+from privug.program.masks import Masked, MaskedList
 from privug.program.rewriting import RUNTIME, rewritten_code
+from privug.program.sorting import holds_random
 
 _LIBRARY = tuple(filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))))
 
@@ -25,21 +38,138 @@ _MUTATORS = {
 def call(function: Any, *arguments: Any, **named: Any) -> Any:
     """Call a function from rewritten code."""
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, list | dict | set) and function.__name__ in _MUTATORS and masks.current() is not True:
-        return _mutate(owner, function, arguments)
+    if isinstance(owner, Masked | list | dict | set | tuple):
+        return _method(owner, function.__name__, arguments, named)
+    if _is_container_type(function):
+        return _made(function, arguments, named)
     lifted = _lifted_version(function)
     if lifted is not None:
         if function in TAKING_ITERATORS and len(arguments) == 1 and hasattr(arguments[0], "__next__"):
             arguments = (MaskedList(arguments[0]),)
-        if function is len or any(holds_random(argument) for argument in (*arguments, *named.values())):
+        always = function in (len, isinstance, map, filter) or named.get("key") is not None
+        if always or any(holds_random(argument) for argument in (*arguments, *named.values())):
             return lifted(*arguments, **named)
         return function(*arguments, **named)
     if (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
         return function(*map(_stacked, arguments), **named)
+    if _is_simple_class(function):
+        made = object.__new__(function)
+        call(function.__init__, made, *arguments, **named)
+        return made
     own = rewritten(function)
-    if own is function and any(isinstance(a, MaskedList) and not a.is_certain for a in arguments):
-        refuse(f"{getattr(function, '__name__', 'a function')} of a list of random length")
+    if own is function and RUNTIME not in getattr(getattr(function, "__code__", None), "co_freevars", ()):
+        arguments = tuple(_plain(argument) for argument in arguments)
+        named = {name: _plain(argument) for name, argument in named.items()}
     return own(*arguments, **named)
+
+
+def _is_simple_class(function: Any) -> bool:
+    """Say whether calling a class of the user's does no more than to call `__init__` on a new object."""
+    start = getattr(function, "__init__", None)
+    return (
+        type(function) is type
+        and isinstance(start, types.FunctionType)
+        and _is_users_own(start)
+        and getattr(function, "__new__", None) is object.__new__
+    )
+
+
+def method(owner: Any, name: str, *arguments: Any, **named: Any) -> Any:
+    """Call a method from rewritten code."""
+    is_category = isinstance(owner, RandomVariable) and owner.node.levels is not None and owner.node.shape == ()
+    if is_category and not any(holds_random(argument) for argument in (*arguments, *named.values())):
+        return of_category(owner, name, *arguments, **named)
+    if isinstance(owner, Masked | list | dict | set | tuple):
+        return _method(owner, name, arguments, named)
+    return call(getattr(owner, name), *arguments, **named)
+
+
+def setdefault(owner: Any, key: Any, make: Callable[[], Any]) -> Any:
+    """Call `owner.setdefault(key, [...])` from rewritten code: each missing entry gets a list of its own."""
+    if not isinstance(owner, MaskedDict):
+        return method(owner, "setdefault", key, make())
+    owner.setdefault_each(key, make)
+    return owner.lookup(key)[0]
+
+
+def _method(owner: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Call a method of a container."""
+    if isinstance(owner, MaskedDict | MaskedSet) and name not in CALLING_METHODS:
+        return getattr(owner, name)(*arguments, **named)
+    if isinstance(owner, MaskedList) and name in ("append", "extend"):
+        for item, there in expressions.iterate(arguments[0]) if name == "extend" else [(arguments[0], True)]:
+            owner.add(item, masks.both(masks.current(), there))
+        return None
+    if name in _MUTATORS and masks.current() is not True:
+        return refuse(f"{name}() under a random condition")
+    if holds_random(owner) or any(map(holds_random, (*arguments, *named.values()))):
+        if name in METHODS and isinstance(owner, list | tuple):
+            return METHODS[name](owner, *arguments, **named)
+        if name in CALLING_METHODS:
+            return CALLING_METHODS[name](call, owner, *arguments, **named)
+        if name == "get" and isinstance(owner, dict):
+            return _got(owner, *arguments)
+    return rewritten(getattr(owner, name))(*arguments, **named)
+
+
+def _got(owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
+    """Return the entry of a plain dictionary at a random key."""
+    return masks.select(expressions.contains(owner, key), expressions.entry(owner, key, checked=False), default)
+
+
+def _is_container_type(function: Any) -> bool:
+    return any(function is kind for kind in (list, tuple, dict, set, Counter, defaultdict))
+
+
+def _made(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Make a container of the program's own."""
+    items = arguments[0] if arguments else ()
+    if kind is defaultdict and len(arguments) == 1 and not named:
+        return MaskedDict(default=lambda: None if items is None else call(items)) if items else MaskedDict()
+    if kind is Counter and not named and not isinstance(items, dict | MaskedDict):
+        return MaskedDict(counting=True).count(expressions.iterate(items))
+    if kind is dict and not arguments and not named:
+        return MaskedDict()
+    if kind is list and not named:
+        return MaskedList.of_pairs(expressions.iterate(items))
+    if kind is set and not named:
+        pairs = list(expressions.iterate(items))
+        return MaskedSet(pairs) if not pairs or _uncertain(pairs) else set(items)
+    if kind is tuple and isinstance(items, Masked):
+        return tuple(items.plain())
+    if kind is dict and not named:
+        return dictionary([*_pairs_of(items)])
+    return kind(*map(_plain, arguments), **named)
+
+
+def _pairs_of(items: Any) -> Iterator[tuple[Any, masks.Mask]]:
+    return expressions.iterate(items.items() if isinstance(items, dict | MaskedDict) else items)
+
+
+def _uncertain(pairs: list[tuple[Any, masks.Mask]]) -> bool:
+    return any(there is not True or has_random(item) for item, there in pairs)
+
+
+def dictionary(pairs: list[tuple[tuple[Any, Any], masks.Mask]]) -> Any:
+    """Make a dictionary of keys and values, each pair there under a condition."""
+    if pairs and not _uncertain([(key, there) for (key, _), there in pairs]):
+        return {key: value for (key, value), _ in pairs}
+    made = MaskedDict()
+    for (key, value), there in pairs:
+        made.put(key, value, masks.both(masks.current(), there))
+    return made
+
+
+def set_of(collected: MaskedList) -> Any:
+    """Make the set of a set comprehension or display."""
+    return _made(set, (collected,), {})
+
+
+def _plain(argument: Any) -> Any:
+    """Hand a container as a plain one to code that is not rewritten."""
+    if type(argument) is MaskedList and argument.is_certain:
+        return argument
+    return argument.plain() if isinstance(argument, Masked) else argument
 
 
 def _lifted_version(function: Any) -> Callable[..., Any] | None:
@@ -61,28 +191,32 @@ def _stacked(argument: Any) -> Any:
     return argument
 
 
-def _mutate(owner: Any, method: Any, arguments: tuple[Any, ...]) -> None:
-    """Change a container under a random condition: only a list made by the program itself can take that."""
-    if isinstance(owner, MaskedList) and method.__name__ == "append":
-        owner.add(arguments[0], masks.current())
-        return
-    refuse(f"{method.__name__}() under a random condition")
-
-
 class Runtime:
     """What rewritten code finds under the name `__privug__`."""
 
     Frame = control.Frame
-    and_ = staticmethod(control.and_)
-    or_ = staticmethod(control.or_)
-    not_ = staticmethod(control.not_)
-    choose = staticmethod(control.choose)
-    compare = staticmethod(control.compare)
-    filtered = staticmethod(control.filtered)
+    and_ = staticmethod(expressions.and_)
+    or_ = staticmethod(expressions.or_)
+    not_ = staticmethod(expressions.not_)
+    choose = staticmethod(expressions.choose)
+    compare = staticmethod(expressions.compare)
+    filtered = staticmethod(expressions.filtered)
     call = staticmethod(call)
-    subscript = staticmethod(control.subscript)
+    method = staticmethod(method)
+    setdefault = staticmethod(setdefault)
+    subscript = staticmethod(expressions.subscript)
     items = staticmethod(masks.items)
+    text = staticmethod(text)
+    stream = expressions.Stream
+    first = staticmethod(first)
     List = masks.MaskedList
+
+    @staticmethod
+    def dictionary(collected: MaskedList) -> Any:
+        """Make a dictionary of pairs."""
+        return dictionary(collected.pairs())
+
+    set_of = staticmethod(set_of)
 
 
 def rewritten(function: Any) -> Any:

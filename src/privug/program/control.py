@@ -5,22 +5,25 @@ assignments take effect only where the condition holds; `return`, `break` and `c
 masks. With plain conditions everything behaves as in Python.
 """
 
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from privug.model.categories import map_levels
-from privug.model.table import Row, Table
-from privug.model.variable import RandomVariable, refuse, stack_values
+from privug.errors import ProgramError, Untraceable
+from privug.model.variable import refusals, refuse
+from privug.program.dictionaries import MaskedDict
+from privug.program.expressions import iterate, positioned
+from privug.program.keys import alternatives, has_random
 from privug.program.masks import (
     UNDEFINED,
     Mask,
     MaskedList,
+    Merged,
+    OneOf,
     any_of,
     both,
     current,
     either,
-    item_mask,
+    fail_where,
     negated,
     select,
     truth,
@@ -28,6 +31,7 @@ from privug.program.masks import (
 )
 
 MOST_ITERATIONS = 10_000
+MOST_RANDOM_ROUNDS = 64
 
 
 class Frame:
@@ -94,9 +98,24 @@ class Frame:
             self._value = select(here, value, self._value)
         self._returned = True
 
+    def fail(self, make: Callable[[], Any]) -> None:
+        """Raise an error where the code at this point runs."""
+        here = both(current(), self.alive())
+        if here is True:
+            raise make()
+        token = refusals.set([])  # its message may not be known now, but its type is
+        try:
+            error = make()
+        except Untraceable:
+            error = ProgramError("an error with a random message")
+        finally:
+            refusals.reset(token)
+        fail_where(self.alive(), error if isinstance(error, Exception) else error())
+        self._returned = True
+
     def result(self) -> Any:
         """Return what the function returned; None where it ended without."""
-        if self._returned is False:
+        if self._returned is False or self._value is UNDEFINED:
             return None
         return self._value if self._returned is True else select(self._returned, self._value, None)
 
@@ -117,16 +136,28 @@ class Frame:
         return negated(self._loops.pop()["broken"])
 
     def while_true(self, test: Callable[[], Any]) -> Iterator[None]:
-        """Yield while a plain condition holds; a random one has no end that can be known."""
-        for _ in self.loop(range(MOST_ITERATIONS)):
-            condition = truth(test())
-            if not isinstance(condition, bool):
-                refuse("a while loop on a random condition")
-            if not condition:
-                return
+        """Yield while the condition holds for any sample.
+
+        Where it is random there is no end to be seen: the program fails for samples that take very many rounds.
+        """
+        flags: dict[str, Mask] = {"broken": False, "continued": False}
+        self._loops.append(flags)
+        running: Mask = True
+        rounds = 0
+        for _ in range(MOST_ITERATIONS):
+            flags["continued"] = False
+            here = both(self.alive(), running)
+            if here is False or rounds == MOST_RANDOM_ROUNDS:
+                break
+            with under(here):
+                running = both(running, truth(test()))
+            flags["continued"] = both(self.alive(), negated(running))
+            if both(self.alive(), running) is False:
+                break
+            rounds += both(self.alive(), running) is not True
             yield
-        if self._loops[-1]["broken"] is not True and self._returned is not True:
-            refuse(f"a while loop of more than {MOST_ITERATIONS} rounds")
+        flags["continued"] = False
+        fail_where(both(self.alive(), running), ProgramError("a loop of more rounds than can be traced"))
 
     def break_off(self) -> None:
         """Leave the loop where the code at this point runs."""
@@ -139,15 +170,17 @@ class Frame:
     def grow(self, value: Any, more: Any) -> Any:
         """Return `value + more`; a list grows in place, for everyone who holds it."""
         here = both(current(), self.alive())
-        if not isinstance(value, list) or isinstance(more, RandomVariable):
+        if not isinstance(value, list):
             return value + more
         if here is not True and not isinstance(value, MaskedList):
             refuse("a list that grows under a random condition")
         for item, there in iterate(more):
             if isinstance(value, MaskedList):
                 value.add(item, both(here, there))
-            else:
+            elif there is True:
                 value.append(item)
+            else:
+                refuse("a list that grows by a list of random length")
         return value
 
     def assign(self, value: Any, old: Callable[[], Any]) -> Any:
@@ -155,33 +188,9 @@ class Frame:
         here = both(current(), self.alive())
         return value if here is True else select(here, value, _current_value(old))
 
-    def set_item(self, container: Any, key: Any, value: Any) -> None:
-        """Assign to a subscript where the code at this point runs."""
-        here = both(current(), self.alive())
-        if isinstance(key, RandomVariable):
-            self._set_random_item(container, key, value, here)
-        elif here is True:
-            container[key] = value
-        else:
-            try:
-                old = container[key]
-            except (KeyError, IndexError):
-                refuse("a new dictionary entry under a random condition")
-            container[key] = select(here, value, old)
-
-    @staticmethod
-    def _set_random_item(container: Any, key: RandomVariable, value: Any, here: Mask) -> None:
-        if isinstance(container, dict) and key.node.levels is not None:
-            if any(level not in container for level in key.node.levels):
-                refuse("a new dictionary entry with a random key")
-            for level in key.node.levels:
-                container[level] = select(both(here, key == level), value, container[level])
-        elif isinstance(container, list):
-            for position, old in enumerate(list(container)):
-                hit = both(here, (key == position) | (key == position - len(container)))
-                container[position] = select(hit, value, old)
-        else:
-            refuse("an assignment to a random subscript")
+    def set_item(self, container: Any, key: Any, value: Any, fresh: bool = False) -> None:
+        """Assign to a subscript where the code at this point runs; a fresh value has no other name."""
+        _set_item(container, key, value, both(current(), self.alive()), fresh)
 
     def set_attribute(self, thing: Any, name: str, value: Any) -> None:
         """Assign to an attribute where the code at this point runs."""
@@ -192,6 +201,42 @@ class Frame:
         """Refuse a statement that cannot be run for some samples only."""
         if both(current(), self.alive()) is not True:
             refuse(f"{what} under a random condition")
+
+
+def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = False) -> None:
+    if isinstance(container, OneOf):
+        for mask, target in container.targets:
+            with under(mask):
+                _set_item(target, key, value, both(here, mask))
+    elif isinstance(container, Merged):
+        refuse("a change of one of several dictionaries")
+    elif isinstance(container, MaskedDict):
+        container.put(key, value, here, fresh)
+    elif has_random(key):
+        _set_random_item(container, key, value, here)
+    elif here is True:
+        container[key] = value
+    else:
+        try:
+            old = container[key]
+        except (KeyError, IndexError):
+            refuse("a new dictionary entry under a random condition")
+        container[key] = select(here, value, old)
+
+
+def _set_random_item(container: Any, key: Any, value: Any, here: Mask) -> None:
+    if isinstance(container, dict):
+        hits = alternatives(key)
+        if any(level not in container for level in hits):
+            refuse("a new dictionary entry with a random key")
+    elif isinstance(container, list):
+        hits = {position: positioned(key, position, len(container)) for position in range(len(container))}
+        with under(here):
+            fail_where(negated(any_of(list(hits.values()))), IndexError("list assignment index out of range"))
+    else:
+        refuse("an assignment to a random subscript")
+    for level, hit in hits.items():
+        container[level] = select(both(here, hit), value, container[level])
 
 
 def _merge(condition: Mask, taken: Mask, otherwise: Mask) -> Mask:
@@ -216,175 +261,3 @@ def _current_value(old: Callable[[], Any]) -> Any:
         return old()
     except NameError:
         return UNDEFINED
-
-
-def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
-    """Yield the items of anything iterable, each with the condition under which it is there."""
-    if isinstance(items, MaskedList):
-        yield from items.pairs()
-    else:
-        for item in items:
-            yield item, True
-
-
-def and_(*parts: Callable[[], Any]) -> Any:
-    """Python's `and`: the first false value, or the last one; later parts run only where earlier ones hold."""
-    value = parts[0]()
-    for position, part in enumerate(parts[1:], 1):
-        held = truth(value)
-        if isinstance(held, bool):
-            if not held:
-                return value
-            value = part()
-            continue
-        with under(held):
-            rest = and_(*parts[position:])
-        both_masks = _is_truth_value(value) and _is_truth_value(rest)
-        return both(held, truth(rest)) if both_masks else select(held, rest, value)
-    return value
-
-
-def or_(*parts: Callable[[], Any]) -> Any:
-    """Python's `or`: the first true value, or the last one; later parts run only where earlier ones fail."""
-    value = parts[0]()
-    for position, part in enumerate(parts[1:], 1):
-        held = truth(value)
-        if isinstance(held, bool):
-            if held:
-                return value
-            value = part()
-            continue
-        with under(negated(held)):
-            rest = or_(*parts[position:])
-        both_masks = _is_truth_value(value) and _is_truth_value(rest)
-        return either(held, truth(rest)) if both_masks else select(held, value, rest)
-    return value
-
-
-def _is_truth_value(value: Any) -> bool:
-    if isinstance(value, RandomVariable):
-        return value.node.levels is None and value.node.dtype == bool
-    return isinstance(value, bool)
-
-
-def not_(value: Any) -> Any:
-    """Python's `not`."""
-    return negated(truth(value))
-
-
-def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
-    """Python's conditional expression: `yes() if test else no()`."""
-    condition = truth(test)
-    if isinstance(condition, bool):
-        return yes() if condition else no()
-    with under(condition):
-        taken = yes()
-    with under(negated(condition)):
-        otherwise = no()
-    return select(condition, taken, otherwise)
-
-
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
-    "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
-}  # fmt: skip
-
-
-def compare(left: Any, *steps: tuple[str, Callable[[], Any]]) -> Any:
-    """Compare a chain such as `low <= x < high`, or test membership."""
-    name, right = steps[0]
-    value = right()
-    result = _compare_once(name, left, value)
-    if len(steps) == 1:
-        return result
-    return and_(lambda: result, lambda: compare(value, *steps[1:]))
-
-
-def _compare_once(name: str, left: Any, right: Any) -> Any:
-    if name in ("In", "NotIn"):
-        found = _contains(right, left)
-        return found if name == "In" else not_(found)
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple) and name in ("Eq", "NotEq"):
-        same = _equal_sequences(left, right)
-        return same if name == "Eq" else not_(same)
-    return COMPARISONS[name](left, right)
-
-
-def _equal_sequences(left: Any, right: Any) -> Any:
-    if any(isinstance(side, MaskedList) and not side.is_certain for side in (left, right)):
-        refuse("a comparison of lists of random length")
-    if len(left) != len(right) or isinstance(left, list) != isinstance(right, list):
-        return False
-    return and_(lambda: True, *(_equality(a, b) for a, b in zip(left, right, strict=True)))
-
-
-def _equality(left: Any, right: Any) -> Callable[[], Any]:
-    return lambda: _compare_once("Eq", left, right)
-
-
-def _contains(container: Any, item: Any) -> Any:
-    if isinstance(container, RandomVariable):
-        if container.node.levels is not None and container.node.shape == ():
-            return RandomVariable(map_levels(container.node, lambda level: item in level))
-        return (container == item).any()
-    if isinstance(item, RandomVariable) and isinstance(container, str):
-        return RandomVariable(map_levels(item.node, lambda level: level in container))
-    random_inside = isinstance(container, list | tuple) and any(_holds_random(part) for part in container)
-    if not _holds_random(item) and not random_inside and not isinstance(container, MaskedList):
-        return item in container
-    found: Mask = False
-    for part, there in iterate(container):
-        found = either(found, both(there, truth(_compare_once("Eq", item, part))))
-    return found
-
-
-def _holds_random(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(_holds_random(part) for part in value)
-    return isinstance(value, RandomVariable)
-
-
-def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList:
-    """Collect a comprehension whose condition may be random: pairs of a condition and the item."""
-    collected = MaskedList()
-    token = item_mask.set(True)
-    try:
-        for condition, item in pairs:
-            held = truth(condition)
-            if held is not False:
-                with under(held):
-                    collected.add(item(), both(item_mask.get(), held))
-    finally:
-        item_mask.reset(token)
-    return collected
-
-
-def subscript(container: Any, key: Any) -> Any:
-    """Return `container[key]`, where the key may be random."""
-    if not isinstance(key, RandomVariable) or isinstance(container, RandomVariable | Table):
-        return container[key]
-    if isinstance(container, dict) and key.node.levels is not None:
-        return _dictionary_entry(container, key)
-    if type(container) in (list, tuple, MaskedList):
-        return _gathered(list(container), key)
-    return container[key]
-
-
-def _gathered(values: list[Any], key: RandomVariable) -> Any:
-    """Return the item at a random position; rows and tuples position by position."""
-    first = values[0] if values else None
-    if isinstance(first, tuple) and all(type(value) is type(first) and len(value) == len(first) for value in values):
-        parts = [_gathered([value[k] for value in values], key) for k in range(len(first))]
-        return Row(**dict(zip(first.keys(), parts, strict=True))) if isinstance(first, Row) else tuple(parts)
-    return RandomVariable(stack_values(values))[key]
-
-
-def _dictionary_entry(table: dict[Any, Any], key: RandomVariable) -> Any:
-    levels = key.node.levels or ()
-    if current() is True and any(level not in table for level in levels):
-        refuse("a dictionary that lacks some of the keys")
-    value: Any = UNDEFINED
-    for level in levels:
-        if level in table:
-            value = select(key == level, table[level], value)
-    return value

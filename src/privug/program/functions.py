@@ -1,93 +1,67 @@
 """Built-in and library functions as rewritten programs call them: the same on plain values, lifted on random ones."""
 
+import bisect
 import builtins
 import functools
 import math
 import operator
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from privug.model.categories import map_levels
+from privug.model.categories import map_levels, map_pairs
 from privug.model.operations import Elementwise, SampleFailure, elementwise
 from privug.model.variable import RandomVariable, as_node, path_condition, refuse, stack_values
-from privug.program.control import iterate
+from privug.program.dictionaries import MaskedDict, MaskedSet
+from privug.program.expressions import Stream, equal
 from privug.program.logic import where
-from privug.program.masks import Mask, MaskedList, both, either, negated, select, truth, under
-
-Call = Callable[..., Any]
-
-
-def holds_random(value: Any) -> bool:
-    """Say whether a value is random or a container of something random."""
-    if isinstance(value, RandomVariable):
-        return True
-    if isinstance(value, MaskedList):
-        return not value.is_certain or any(isinstance(item, RandomVariable) for item in value)
-    return isinstance(value, list | tuple) and any(isinstance(item, RandomVariable) for item in value)
-
-
-def listed(items: Any) -> list[tuple[Any, Mask]]:
-    """Return the items of anything iterable with their conditions."""
-    return list(iterate(items))
+from privug.program.masks import (
+    UNDEFINED,
+    Mask,
+    Masked,
+    MaskedList,
+    any_of,
+    both,
+    either,
+    fail_where,
+    negated,
+    select,
+    truth,
+    under,
+)
+from privug.program.sorting import Call, extreme, holds_random, listed, mode, most_common, sort_in_place, sorted_items
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
     total = start
-    for item, there in listed(items):
+    for item, there in listed(items, ordered=False):
         total = total + (item if there is True else where(there, item, 0))
     return total
 
 
 def _len(items: Any) -> Any:
-    if isinstance(items, MaskedList) and not items.is_certain:
-        return _sum([where(mask, 1, 0) for mask in items.masks])
+    if isinstance(items, Masked) and not items.is_certain:
+        return _sum([where(mask, 1, 0) for _, mask in items.unordered()])
+    if isinstance(items, RandomVariable) and items.node.levels is not None and items.node.shape == ():
+        return RandomVariable(map_levels(items.node, len))
     return len(items)
 
 
 def _any(items: Any) -> Any:
     found: Mask = False
-    for item, there in listed(items):
+    for item, there in listed(items, ordered=False):
         found = either(found, both(there, truth(item)))
     return found
 
 
 def _all(items: Any) -> Any:
     held: Mask = True
-    for item, there in listed(items):
+    for item, there in listed(items, ordered=False):
         held = both(held, either(negated(there), truth(item)))
     return held
-
-
-def _extreme(better: Callable[[Any, Any], Any], call: Call, *items: Any, key: Any = None, default: Any = None) -> Any:
-    pairs = listed(items[0]) if len(items) == 1 else [(item, True) for item in items]
-    if not pairs:
-        refuse("min() or max() of nothing")
-    best, seen = pairs[0]
-    rank = best if key is None else call(key, best)
-    for item, there in pairs[1:]:
-        value = item if key is None else call(key, item)
-        wins = both(there, either(negated(seen), truth(better(value, rank))))
-        best, rank = select(wins, item, best), select(wins, value, rank)
-        seen = either(seen, there)
-    if seen is True:
-        return best
-    if default is None:
-        refuse("min() or max() of a list that may be empty")
-    return select(seen, best, default)
-
-
-def _sorted(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    pairs = listed(items)
-    if key is not None or any(there is not True for _, there in pairs):
-        refuse("sorted() with a key, or of a list of random length")
-    values = [item for item, _ in pairs]
-    if any(as_node(value).levels is not None or as_node(value).shape for value in values):
-        refuse("sorted() of anything but numbers")
-    ordered = list(np.sort(RandomVariable(stack_values(values))))
-    return MaskedList(reversed(ordered) if reverse else ordered)
 
 
 def _numbers(items: Any) -> RandomVariable:
@@ -119,23 +93,90 @@ def _mean(items: Any) -> Any:
     return _sum(items) / _len(items)
 
 
-def _filter(call: Call, predicate: Any, items: Any) -> MaskedList:
+def _bisect(side: Callable[[Any, Any], Any], places: Any, value: Any) -> Any:
+    if holds_random(places):
+        refuse("bisect() in a random list")
+    return _sum([side(value, place) for place in places])
+
+
+def _count_of(items: Any, wanted: Any) -> Any:
+    return _sum([where(both(there, truth(equal(item, wanted))), 1, 0) for item, there in listed(items)])
+
+
+def _index_of(items: Any, wanted: Any) -> Any:
+    if isinstance(items, MaskedList) and not items.is_certain:
+        refuse("index() of a list of random length")
+    hits = [truth(equal(item, wanted)) for item in items]
+    fail_where(negated(any_of(hits)), ValueError("not in the list"))
+    position: Any = UNDEFINED
+    for place, hit in reversed(list(enumerate(hits))):
+        position = select(hit, place, position)
+    return position
+
+
+def first(generator: Stream, *default: Any) -> Any:
+    """Return the first item of a generator expression: `next(... for ... in ...)`."""
+    items = MaskedList.of_pairs(generator.pairs())
+    there = truth(items)
+    if not default:
+        fail_where(negated(there), StopIteration())
+        return items[0]
+    with under(there):
+        found = items[0] if there is not False else UNDEFINED
+    return select(there, found, default[0])
+
+
+def text(*parts: tuple[Any, str]) -> Any:
+    """Join the parts of an f-string, each with its format; categories give a category."""
+    if not any(isinstance(value, RandomVariable) for value, _ in parts):
+        return "".join(format(value, form) for value, form in parts)
+    joined = as_node("")
+    for value, form in parts:
+        if isinstance(value, RandomVariable) and (value.node.levels is None or value.node.shape):
+            refuse("text formatting")
+        node = as_node(value if isinstance(value, RandomVariable) else format(value, form))
+        joined = map_pairs(joined, node, functools.partial(_appended, form))
+    return RandomVariable(joined)
+
+
+def _appended(form: str, left: str, right: Any) -> str:
+    return left + format(right, form)
+
+
+def of_category(owner: RandomVariable, name: str, *arguments: Any, **named: Any) -> Any:
+    """Call a method of a random string; lists that come out are lists of random strings if they are equally long."""
+    levels = owner.node.levels or ()
+    results = [getattr(level, name)(*arguments, **named) for level in levels]
+    if not any(isinstance(result, list) for result in results):
+        return getattr(owner, name)(*arguments, **named)
+    if len({len(result) for result in results}) != 1:
+        refuse(f"{name}() with results of random length")
+    table = dict(zip(levels, results, strict=True))
+    picked = [functools.partial(_part, table, position) for position in range(len(results[0]))]
+    return MaskedList([RandomVariable(map_levels(owner.node, pick)) for pick in picked])
+
+
+def _part(table: dict[Any, list[Any]], position: int, level: Any) -> Any:
+    return table[level][position]
+
+
+def _filter(call: Call, predicate: Any, items: Any) -> Stream:
     kept = MaskedList()
     for item, there in listed(items):
-        held = both(there, truth(item if predicate is None else call(predicate, item)))
-        if held is not False:
-            kept.add(item, held)
-    return kept
+        with under(there):
+            held = both(there, truth(item if predicate is None else call(predicate, item)))
+        kept.add(item, held)
+    return Stream(kept)
 
 
-def _map(call: Call, function: Any, *sequences: Any) -> MaskedList:
+def _map(call: Call, function: Any, *sequences: Any) -> Stream:
     mapped = MaskedList()
     if len(sequences) > 1:
-        return MaskedList([call(function, *items) for items in zip(*sequences, strict=False)])
+        return Stream(MaskedList([call(function, *items) for items in zip(*sequences, strict=False)]))
     for item, there in listed(sequences[0]):
         with under(there):
             mapped.add(call(function, item), there)
-    return mapped
+    return Stream(mapped)
 
 
 def _reduce(call: Call, function: Any, items: Any, *initial: Any) -> Any:
@@ -157,6 +198,11 @@ def _enumerate(items: Any, start: int = 0) -> Any:
 
 def _isinstance(value: Any, kinds: Any) -> bool:
     """Answer for the plain value that the random one stands for."""
+    if isinstance(value, MaskedDict):
+        example: dict[Any, Any] = defaultdict() if value.default is not None else {}
+        return isinstance(Counter() if value.counting else example, kinds)
+    if not isinstance(value, RandomVariable):
+        return isinstance(set() if isinstance(value, MaskedSet) else value, kinds)
     node = value.node
     if node.levels is not None:
         answers = {isinstance(level, kinds) for level in node.levels}
@@ -199,7 +245,6 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     builtins.len: _len,
     builtins.any: _any,
     builtins.all: _all,
-    builtins.sorted: _sorted,
     builtins.int: _int,
     builtins.float: _float,
     builtins.str: _str,
@@ -217,20 +262,30 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     math.floor: lambda value: value.__floor__(),
     math.ceil: lambda value: value.__ceil__(),
     math.trunc: lambda value: value.__trunc__(),
-    math.prod: lambda items, start=1: functools.reduce(operator.mul, [item for item, _ in listed(items)], start),
+    math.prod: lambda items, start=1: functools.reduce(
+        operator.mul, [item if there is True else where(there, item, 1) for item, there in listed(items)], start
+    ),
     math.fsum: _sum,
+    bisect.bisect_right: functools.partial(_bisect, operator.ge),
+    bisect.bisect_left: functools.partial(_bisect, operator.gt),
     **{getattr(math, name): _checked_math(name) for name in _MATH},
 }
 
 
 # These call a function they are given; how, is the caller's business: `call` comes first.
 CALLING: dict[Any, Callable[..., Any]] = {
-    builtins.min: functools.partial(_extreme, operator.lt),
-    builtins.max: functools.partial(_extreme, operator.gt),
+    builtins.min: functools.partial(extreme, operator.lt),
+    builtins.max: functools.partial(extreme, operator.gt),
+    builtins.sorted: sorted_items,
     builtins.filter: _filter,
     builtins.map: _map,
     functools.reduce: _reduce,
+    statistics.mode: mode,
 }
+
+# Methods of lists and dictionaries.
+METHODS: dict[str, Callable[..., Any]] = {"count": _count_of, "index": _index_of}
+CALLING_METHODS: dict[str, Callable[..., Any]] = {"sort": sort_in_place, "most_common": most_common}
 
 # These look at the items of an iterator, which may hold anything.
 TAKING_ITERATORS = {sum, any, all, min, max, sorted, statistics.mean, statistics.fmean, statistics.median, math.prod}

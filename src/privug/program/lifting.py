@@ -1,6 +1,7 @@
 """Lifting: from a program on values to the same program on distributions, by the best tier that serves."""
 
 import functools
+import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privug import settings
 from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.model.node import ConstantValue
 from privug.model.structure import flatten
@@ -27,6 +29,8 @@ class Lifting:
 
     tier: str
     reason: str | None = None
+    not_compiled: str | None = None
+    """Why the program is called sample by sample rather than compiled."""
 
     def __str__(self) -> str:
         return self.tier if self.reason is None else f"{self.tier} ({self.reason})"
@@ -58,7 +62,7 @@ def apply(
         return Lifted(apply_batched(program, arguments), Lifting("batched"))
     if isinstance(program, External):
         return Lifted(call(program, arguments, exclude_errors), Lifting("external"))
-    obstacle = _obstacle_to_tracing(arguments, exclude_errors)
+    obstacle, not_compiled = _obstacle_to_tracing(arguments, exclude_errors), None
     if obstacle is None:
         with undisturbed_randomness() as has_been_used:
             traced = trace(program, *_rebuilt(arguments))
@@ -79,7 +83,17 @@ def apply(
                 LiftingWarning,
                 stacklevel=2,
             )
-    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", obstacle))
+        elif settings.current().native:
+            compiled = _native().apply_native(program, arguments, checks, label)
+            if not isinstance(compiled, str):
+                return Lifted(compiled, Lifting("native", obstacle))
+            not_compiled = compiled
+    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", obstacle, not_compiled))
+
+
+def _native() -> Any:
+    """Import the native tier when it is first needed: the compiler behind it takes its time."""
+    return importlib.import_module("privug.program.native")
 
 
 def _flattened(value: Any) -> tuple[Any, tuple[Any, ...]]:

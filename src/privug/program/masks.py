@@ -1,8 +1,11 @@
 """Conditions under which traced code runs: plain truth values where they are known, random ones elsewhere."""
 
-from collections.abc import Iterator
+import dataclasses
+import operator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -10,69 +13,214 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
+from privug.program.failures import fail_at, with_failures
 from privug.program.logic import where
 
 Mask = Any  # True, False, or a random variable of truth values
 
 
-class MaskedList(list[Any]):
-    """A list of which each item is there or not, depending on a random condition.
+class Masked:
+    """A container of the program's own of which each item is there or not, depending on a random condition.
 
-    The items are those that may be there; `masks` says when. Only code that knows about masks
-    (loops, `sum`, `len`, ...) may use it: anything that needs one plain list is refused.
+    Only code that knows about masks (loops, `sum`, `len`, ...) may use it: anything that needs one plain
+    container is refused.
     """
+
+    is_iterator = False
+    """Whether it can be read once only."""
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        """Return what iteration gives, each item with the condition under which it is there."""
+        raise NotImplementedError
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        """Return the same, in any order."""
+        return self.pairs()
+
+    def plain(self) -> Any:
+        """Return the plain container, if there is one."""
+        raise NotImplementedError
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether all items are there for sure."""
+        return all(mask is True for _, mask in self.unordered())
+
+
+class MaskedList(list[Any], Masked):
+    """A list of the program's own; the items are those that may be there, `masks` says when."""
 
     def __init__(self, items: Any = ()) -> None:
         super().__init__(items)
         self.masks: list[Mask] = [True] * list.__len__(self)
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether all items are there for sure."""
-        return all(mask is True for mask in self.masks) and len(self.masks) == list.__len__(self)
+    @staticmethod
+    def of_pairs(pairs: Iterable[tuple[Any, Mask]]) -> "MaskedList":
+        """Make a list of items with their conditions."""
+        made = MaskedList()
+        for item, mask in pairs:
+            made.add(item, mask)
+        return made
 
     def add(self, item: Any, mask: Mask) -> None:
         """Append an item that is there under a condition."""
-        list.append(self, item)
-        self.masks.append(mask)
+        if mask is not False:
+            list.append(self, item)
+            self.masks.append(mask)
 
     def append(self, item: Any) -> None:
         self.add(item, True)
 
+    def replace(self, pairs: Iterable[tuple[Any, Mask]]) -> None:
+        """Hold other items."""
+        items = list(pairs)
+        list.__init__(self, [item for item, _ in items])
+        self.masks = [mask for _, mask in items]
+
     def pairs(self) -> list[tuple[Any, Mask]]:
-        """Return the items with their conditions."""
         if len(self.masks) != list.__len__(self):  # some other method of lists changed it
+            if any(mask is not True for mask in self.masks):
+                refuse("a change of a list of random length")
             self.masks = [True] * list.__len__(self)
         return list(zip(list.__iter__(self), self.masks, strict=True))
 
-    def _plain(self) -> None:
-        if any(mask is not True for mask in self.masks):
+    def plain(self) -> list[Any]:
+        if not self.is_certain:
             refuse("a list of random length")
+        return [item for item, _ in self.pairs()]
 
     def __len__(self) -> int:
-        self._plain()
-        return list.__len__(self)
+        return len(self.plain())
 
     def __iter__(self) -> Iterator[Any]:
-        self._plain()
-        return list.__iter__(self)
+        return iter(self.plain())
 
     def __getitem__(self, key: Any) -> Any:
-        self._plain()
-        return list.__getitem__(self, key)
+        if self.is_certain:
+            found = self.plain()[key]
+            return MaskedList(found) if isinstance(key, slice) else found
+        if not isinstance(key, slice):
+            return self._item(operator.index(key))
+        if key.step not in (None, 1) or any(bound is not None and bound < 0 for bound in (key.start, key.stop)):
+            refuse("such a slice of a list of random length")
+        placed = zip(self.pairs(), _positions(self.pairs()), strict=True)
+        inside = [(item, both(there, _between(key.start, place, key.stop))) for (item, there), place in placed]
+        return MaskedList.of_pairs(inside)
+
+    def _item(self, key: int) -> Any:
+        """Return the item at a position among those that are there."""
+        pairs, wanted = (self.pairs(), key) if key >= 0 else (self.pairs()[::-1], -1 - key)
+        placed = zip(pairs, _positions(pairs), strict=True)
+        hits = [(both(there, truth(place == wanted)), item) for (item, there), place in placed]
+        fail_where(negated(any_of([hit for hit, _ in hits])), IndexError("list index out of range"))
+        return one_of(hits)
 
     def __eq__(self, other: object) -> bool:
-        self._plain()
-        return list.__eq__(self, other)
+        return self.plain() == other
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Any) -> Any:
-        joined = MaskedList()
-        for part in (self, other):
-            for item, mask in part.pairs() if isinstance(part, MaskedList) else ((item, True) for item in part):
-                joined.add(item, mask)
-        return joined
+        more = other.pairs() if isinstance(other, MaskedList) else [(item, True) for item in other]
+        return MaskedList.of_pairs([*self.pairs(), *more])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        before = self.masks[: key + 1] if isinstance(key, int) and key >= 0 else self.masks
+        if isinstance(self, OneOf) or any(mask is not True for mask in before):
+            refuse("an assignment to an item of a list of random length")
+        list.__setitem__(self, key, value)
+
+    def __mul__(self, times: Any) -> Any:
+        if isinstance(times, RandomVariable):
+            refuse("a list of random length")
+        return MaskedList.of_pairs(self.pairs() * times)
+
+    __rmul__ = __mul__
+
+    def copy(self) -> "MaskedList":
+        return MaskedList.of_pairs(self.pairs())
+
+
+def _only_if_certain(name: str) -> Any:
+    method = getattr(list, name)
+
+    def guarded(self: MaskedList, *arguments: Any, **named: Any) -> Any:
+        if isinstance(self, OneOf) or not self.is_certain:
+            refuse(f"{name.strip('_')}() of a list of random length")
+        result = method(self, *arguments, **named)
+        self.masks = [True] * list.__len__(self)
+        return result
+
+    guarded.__name__ = name
+    return guarded
+
+
+for _name in (
+    "sort", "reverse", "count", "index", "insert", "pop", "remove", "clear", "extend", "__delitem__",
+    "__contains__", "__lt__", "__le__", "__gt__", "__ge__", "__reversed__", "__iadd__", "__imul__",
+):  # fmt: skip
+    setattr(MaskedList, _name, _only_if_certain(_name))
+
+
+class OneOf(MaskedList):
+    """One of several lists, depending on random conditions; what is appended to it is appended to that one."""
+
+    def __init__(self, targets: Iterable[tuple[Mask, MaskedList]]) -> None:
+        super().__init__()
+        self.targets: list[tuple[Mask, MaskedList]] = []
+        for mask, target in targets:
+            inner = target.targets if isinstance(target, OneOf) else [(True, target)]
+            self.targets += [(both(mask, condition), one) for condition, one in inner]
+
+    def add(self, item: Any, mask: Mask) -> None:
+        for condition, target in self.targets:
+            target.add(item, both(condition, mask))
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        inside = [(condition, target.pairs()) for condition, target in self.targets]
+        lengths = {len(pairs) for _, pairs in inside}
+        if len(lengths) == 1 and all(there is True for _, pairs in inside for _, there in pairs):
+            columns = zip(*([(mask, item) for item, _ in pairs] for mask, pairs in inside), strict=True)
+            return [(one_of(list(column)), True) for column in columns]
+        return [(item, both(condition, there)) for condition, pairs in inside for item, there in pairs]
+
+
+def _positions(pairs: list[tuple[Any, Mask]]) -> list[Any]:
+    """Return for each item how many are there before it."""
+    positions: list[Any] = [0]
+    for _, there in pairs:
+        positions.append(positions[-1] + (int(there) if isinstance(there, bool) else where(there, 1, 0)))
+    return positions[:-1]
+
+
+def _between(start: int | None, place: Any, stop: int | None) -> Mask:
+    after = True if start is None else truth(place >= start)
+    return both(after, True if stop is None else truth(place < stop))
+
+
+def one_of(alternatives: list[tuple[Mask, Any]]) -> Any:
+    """Return the alternative whose condition holds; a list stays one that can be appended to."""
+    possible = [(mask, value) for mask, value in alternatives if mask is not False and value is not UNDEFINED]
+    if possible and all(isinstance(value, MaskedList) for _, value in possible):
+        return possible[0][1] if possible[0][0] is True else OneOf(possible)
+    if len(possible) > 1 and not all(is_value(value) for _, value in possible):
+        refuse("a choice between containers")
+    chosen: Any = UNDEFINED
+    for mask, value in possible:
+        chosen = select(mask, value, chosen)
+    return chosen
+
+
+def is_value(value: Any) -> bool:
+    """Say whether something can never change, so that a copy is as good as the original."""
+    if isinstance(value, tuple):
+        return all(is_value(part) for part in value)
+    return isinstance(value, RandomVariable | NoneType) or (
+        not isinstance(value, Masked)
+        and isinstance(value, Hashable)
+        and getattr(type(value), "__hash__", None) is not object.__hash__
+        and not (dataclasses.is_dataclass(value) and not isinstance(value, type))
+    )
 
 
 def truth(value: Any) -> Mask:
@@ -83,8 +231,8 @@ def truth(value: Any) -> Mask:
         if value.node.shape != ():
             refuse("the truth of an array")
         return value if value.node.dtype == np.dtype(bool) else value != 0
-    if isinstance(value, MaskedList) and not value.is_certain:
-        return any_of(value.masks)
+    if isinstance(value, Masked):
+        return value.is_iterator or any_of([mask for _, mask in value.unordered()])
     return bool(value)
 
 
@@ -125,13 +273,31 @@ def current() -> Mask:
     return True if path is None else path
 
 
+def fail_where(mask: Mask, error: Exception) -> None:
+    """Let the program fail with an error where the mask holds and the code at hand runs."""
+    failing = both(current(), mask)
+    if failing is True:
+        raise error
+    if failing is not False:
+        fail_at(failing, error)
+
+
+MOST_NESTED = 150
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+
+
 @contextmanager
 def under(mask: Mask) -> Iterator[None]:
     """Run code under a further condition."""
-    token = path_condition.set(None if both(current(), mask) is True else both(current(), mask))
+    if _depth.get() > MOST_NESTED:
+        refuse("recursion that ends on a random condition")
+    path = both(current(), mask)
+    token = path_condition.set(None if path is True else path)
+    depth_token = _depth.set(_depth.get() + (path is not True))
     try:
         yield
     finally:
+        _depth.reset(depth_token)
         path_condition.reset(token)
 
 
@@ -151,23 +317,23 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
     if _is_single(new) and _is_single(old):
         return _select_single(mask, new, old)
     if isinstance(new, MaskedList) and isinstance(old, MaskedList):
-        return _select_lists(mask, new, old)
+        return OneOf([(mask, new), (negated(mask), old)])
     if type(new) is type(old) and isinstance(new, list | tuple) and len(new) == len(old):
         parts = [select(mask, a, b) for a, b in zip(new, old, strict=True)]
         if isinstance(new, Row):
             return Row(**dict(zip(new.keys(), parts, strict=True)))
         return type(new)(parts)
     if isinstance(new, dict) and isinstance(old, dict) and new.keys() == old.keys():
-        return {key: select(mask, new[key], old[key]) for key in new}
+        return Merged({key: select(mask, new[key], old[key]) for key in new})
     return refuse("a choice between values of different structure")
 
 
+class Merged(dict[Any, Any]):
+    """One of two dictionaries, depending on a random condition: to be read, not to be changed."""
+
+
 def _is_single(value: Any) -> bool:
-    return (
-        isinstance(value, RandomVariable | bool | int | float | str | np.generic)
-        or value is None
-        or not hasattr(value, "__iter__")
-    )
+    return is_value(value) and (isinstance(value, RandomVariable | str) or not hasattr(value, "__iter__"))
 
 
 def _select_single(mask: Mask, new: Any, old: Any) -> Any:
@@ -195,22 +361,13 @@ def _added_to(old: Any, new: Any) -> Any:
     return RandomVariable(parents[0]) if parents[1] is old.node else None
 
 
-def _select_lists(mask: Mask, new: MaskedList, old: MaskedList) -> MaskedList:
-    merged = MaskedList()
-    for item, there in new.pairs():
-        merged.add(item, both(there, mask))
-    for item, there in old.pairs():
-        merged.add(item, both(there, negated(mask)))
-    return merged
-
-
 item_mask: ContextVar[Mask] = ContextVar("item_mask", default=True)
 """Inside a comprehension over a list of random length: whether the item at hand is there."""
 
 
 def items(values: Any) -> Iterator[Any]:
     """Yield the items of anything iterable inside a comprehension, each under its own condition."""
-    if not isinstance(values, MaskedList):
+    if not isinstance(values, Masked):
         yield from values
         return
     for item, there in values.pairs():
@@ -223,11 +380,15 @@ def items(values: Any) -> Iterator[Any]:
 
 
 def without_masks(value: Any) -> Any:
-    """Return a traced output with the program's own lists as plain ones; lists of random length are refused."""
-    if isinstance(value, MaskedList):
-        return [without_masks(item) for item in value]
+    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
+    return with_failures(_unmasked(value))
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, Masked):
+        return _unmasked(value.plain())
     if type(value) in (list, tuple):
-        return type(value)(without_masks(item) for item in value)
-    if type(value) is dict:
-        return {key: without_masks(item) for key, item in value.items()}
+        return type(value)(_unmasked(item) for item in value)
+    if type(value) in (dict, Merged):
+        return {key: _unmasked(item) for key, item in value.items()}
     return value

@@ -7,11 +7,11 @@ would run under a random condition.
 
 import ast
 import functools
-import inspect
-import linecache
 import types
 from collections.abc import Callable
 from typing import Any
+
+from privug.program.source import source_of
 
 RUNTIME = "__privug__"
 FRAME = "__frame__"
@@ -21,7 +21,7 @@ INNER = "__rewritten__"
 @functools.lru_cache(maxsize=512)
 def rewritten_code(code: types.CodeType) -> types.CodeType | str | None:
     """Return the code of the rewritten function, what stood in the way, or None if its source is not at hand."""
-    node = _source_of(code)
+    node = source_of(code)
     if node is None:
         return None
     try:
@@ -43,53 +43,6 @@ def _inner(code: types.CodeType, name: str) -> types.CodeType:
 
 class _NotRewritable(Exception):
     """The function uses something that rewriting would get wrong."""
-
-
-def _source_of(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """Find the syntax of a function in its source file."""
-    lines = linecache.getlines(code.co_filename)
-    if not lines:
-        return None
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return None
-    found = [node for node in ast.walk(tree) if _is_definition(node, code)]
-    if len(found) > 1:
-        found = [node for node in found if _covers(node, code)]
-    if len(found) != 1 or _is_generator(code):
-        return None
-    node = found[0]
-    assert isinstance(node, ast.FunctionDef | ast.Lambda)
-    return node
-
-
-def _is_generator(code: types.CodeType) -> bool:
-    return bool(code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
-
-
-def _is_definition(node: ast.AST, code: types.CodeType) -> bool:
-    if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
-        return False
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return first == code.co_firstlineno
-
-
-def _covers(node: ast.AST, code: types.CodeType) -> bool:
-    """Tell apart several lambdas on one line by the columns of their instructions."""
-    assert isinstance(node, ast.Lambda | ast.FunctionDef)
-    body = node.body if isinstance(node, ast.Lambda) else node
-    spots = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3]]
-    start, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
-    inside = [spot for spot in spots if start <= spot < end]
-    names = [argument.arg for argument in node.args.args]
-    return (
-        bool(inside)
-        and len(inside) == len(spots) - spots.count((code.co_firstlineno, 0))
-        and (tuple(names) == code.co_varnames[: len(names)])
-    )
 
 
 def _name(name: str, store: bool = False) -> ast.Name:
@@ -143,7 +96,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.FunctionDef(node.name, defaults, body, decorators), node)
 
     def _refuse(self, node: ast.AST) -> ast.AST:
-        raise _NotRewritable(f"'{type(node).__name__.lower()}'")
+        raise _NotRewritable(f"'{type(node).__name__.lower()}' in line {getattr(node, 'lineno', 0)}")
 
     visit_AsyncFunctionDef = visit_Yield = visit_YieldFrom = visit_Await = visit_NamedExpr = _refuse
     visit_Try = visit_TryStar = visit_With = visit_Global = visit_Nonlocal = _refuse
@@ -214,6 +167,13 @@ class _Rewriter(ast.NodeTransformer):
         return [ended, self._rest([self._branch(_name(unbroken), self._block(orelse), [])])]
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=owner, slice=key)], value=ast.List() | ast.ListComp()):
+                if not isinstance(key, ast.Slice):
+                    fresh = self._temporary()
+                    made = ast.Assign([_name(fresh, store=True)], self.visit(node.value))
+                    parts = [self.visit(owner), self.visit(key), _name(fresh), ast.Constant(True)]
+                    return [made, ast.Expr(_frame("set_item", *parts))]
         value = self._temporary()
         result: list[ast.stmt] = [ast.Assign([_name(value, store=True)], self.visit(node.value))]
         for target in node.targets:
@@ -230,15 +190,27 @@ class _Rewriter(ast.NodeTransformer):
             # A list grows in place: everyone who holds it must see that.
             grown = _frame("grow", _name(node.target.id), self.visit(node.value))
             return self._assignment(node.target, grown)
-        read: ast.expr
-        match node.target:
-            case ast.Name(id=name):
-                read = _name(name)
-            case ast.Attribute(value=owner, attr=attribute):
-                read = ast.Attribute(owner, attribute, ast.Load())
-            case ast.Subscript(value=owner, slice=key):
-                read = ast.Subscript(owner, key, ast.Load())
-        return self.visit_Assign(ast.Assign([node.target], ast.BinOp(read, node.op, node.value)))
+        if isinstance(node.target, ast.Name):
+            read = ast.BinOp(_name(node.target.id), node.op, node.value)
+            return self.visit_Assign(ast.Assign([node.target], read))
+        return self._changed_in_place(node.target, node.op, self.visit(node.value))
+
+    def _changed_in_place(
+        self, target: ast.Attribute | ast.Subscript, op: ast.operator, more: ast.expr
+    ) -> list[ast.stmt]:
+        """Change what an attribute or a subscript holds; owner and key are looked at once."""
+        owner, key = self._temporary(), self._temporary()
+        result: list[ast.stmt] = [ast.Assign([_name(owner, store=True)], self.visit(target.value))]
+        if isinstance(target, ast.Attribute):
+            read: ast.expr = ast.Attribute(_name(owner), target.attr, ast.Load())
+            place: list[ast.expr] = [_name(owner), _text(target.attr)]
+        else:
+            result.append(ast.Assign([_name(key, store=True)], self.visit(target.slice)))
+            read = _runtime("subscript", _name(owner), _name(key))
+            place = [_name(owner), _name(key)]
+        new = _frame("grow", read, more) if isinstance(op, ast.Add) else ast.BinOp(read, op, more)
+        write = "set_attribute" if isinstance(target, ast.Attribute) else "set_item"
+        return [*result, ast.Expr(_frame(write, *place, new))]
 
     def _assignment(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
         match target:
@@ -263,8 +235,10 @@ class _Rewriter(ast.NodeTransformer):
         assert isinstance(visited, ast.stmt)
         return [ast.Expr(_frame("plainly", _text(what))), visited]
 
-    def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
-        return self._only_plainly("raise", node)
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt | list[ast.stmt]:
+        if node.exc is None or node.cause is not None:
+            return self._only_plainly("raise", node)
+        return ast.Expr(_frame("fail", _thunk(self.visit(node.exc))))
 
     def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
         return self._only_plainly("del", node)
@@ -307,9 +281,17 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars", "eval", "exec"):
-            raise _NotRewritable(f"{node.func.id}()")
+            raise _NotRewritable(f"{node.func.id}() in line {node.lineno}")
         arguments = [self.visit(argument) for argument in node.args]
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="setdefault"), args=[_, ast.List()], keywords=[]):
+                return _runtime("setdefault", self.visit(owner), arguments[0], _thunk(arguments[1]))
+            case ast.Call(func=ast.Name(id="next"), args=[ast.GeneratorExp(), *_], keywords=[]):
+                return _runtime("first", *arguments)
         named = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        if isinstance(node.func, ast.Attribute):
+            called = ast.Attribute(_name(RUNTIME), "method", ast.Load())
+            return ast.Call(called, [self.visit(node.func.value), _text(node.func.attr), *arguments], named)
         called = ast.Attribute(_name(RUNTIME), "call", ast.Load())
         return ast.Call(called, [self.visit(node.func), *arguments], named)
 
@@ -323,11 +305,45 @@ class _Rewriter(ast.NodeTransformer):
         items = [self.visit(item) for item in node.elts]
         return _runtime("List", ast.List(items, ast.Load())) if isinstance(node.ctx, ast.Load) else node
 
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        if any(key is None for key in node.keys):
+            return ast.Dict([key and self.visit(key) for key in node.keys], [self.visit(v) for v in node.values])
+        pairs = [(self.visit(key), self.visit(value)) for key, value in zip(node.keys, node.values, strict=True) if key]
+        items: list[ast.expr] = [ast.Tuple([key, value], ast.Load()) for key, value in pairs]
+        return _runtime("dictionary", _runtime("List", ast.List(items, ast.Load())))
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        return _runtime("set_of", _runtime("List", ast.List([self.visit(item) for item in node.elts], ast.Load())))
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        return _runtime(
+            "dictionary", self._comprehension(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+        )
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        return _runtime("set_of", self._comprehension(node.elt, node.generators))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        parts: list[ast.expr] = []
+        for part in node.values:
+            form: ast.expr = _text("")
+            if isinstance(part, ast.FormattedValue):
+                if part.conversion != -1:
+                    conversion = _name({115: "str", 114: "repr", 97: "ascii"}[part.conversion])
+                    value: ast.expr = _runtime("call", conversion, self.visit(part.value))
+                else:
+                    value = self.visit(part.value)
+                form = self.visit(part.format_spec) if part.format_spec is not None else form
+            else:
+                value = part
+            parts.append(ast.Tuple([value, form], ast.Load()))
+        return _runtime("text", *parts)
+
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         return self._comprehension(node.elt, node.generators)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
-        return self._comprehension(node.elt, node.generators)
+        return _runtime("stream", self._comprehension(node.elt, node.generators))
 
     def _comprehension(self, item: ast.expr, generators: list[ast.comprehension]) -> ast.expr:
         tests = [_thunk(self.visit(test)) for generator in generators for test in generator.ifs]
@@ -342,8 +358,9 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _may_leave(statement: ast.stmt) -> bool:
-    """Say whether a statement may return, break or continue for some samples."""
-    return any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(statement))
+    """Say whether a statement may return, break, continue or raise for some samples."""
+    leaving = ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Assert
+    return any(isinstance(node, leaving) for node in ast.walk(statement))
 
 
 def _pattern_test(pattern: ast.pattern, subject: str) -> ast.expr:
@@ -361,5 +378,5 @@ def _pattern_test(pattern: ast.pattern, subject: str) -> ast.expr:
 
 def lifted_source(function: Callable[..., Any]) -> str | None:
     """Return the rewritten source of a function, for people who debug the rewriting."""
-    node = _source_of(function.__code__) if isinstance(function, types.FunctionType) else None
+    node = source_of(function.__code__) if isinstance(function, types.FunctionType) else None
     return None if node is None else ast.unparse(ast.fix_missing_locations(_Rewriter().rewrite(node)))

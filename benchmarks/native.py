@@ -1,0 +1,117 @@
+"""Compiled and traced programs against plain calls on the same inputs; drawing is left out on all sides."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from measuring import Bar, Outcome, seconds
+
+import privug as pv
+from privug.model.plan import Plan
+from privug.model.structure import flatten
+from privug.program import native
+from privug.program.calls import Arguments
+from privug.program.lifting import apply
+from privug.program.native_arguments import encodings, layout, prepared
+
+ROWS = 200
+SAMPLES = 20_000
+PLAIN_SAMPLES = 2_000  # 20,000 tables of rows would not fit into a small memory
+ROUNDS = 7
+
+
+def older_than_60(records):  # type: ignore[no-untyped-def]
+    count = 0
+    for row in records:
+        if row.age > 60:
+            count += 1
+    return count
+
+
+class Inputs:
+    """The ages of all samples, drawn beforehand: block by block as arrays, and some of them as plain tables."""
+
+    def __init__(self, traced: bool = False) -> None:
+        table = pv.Records(ROWS, pv.Row(age=pv.DiscreteUniform(0, 99))).table()
+        self.nodes = [row.age.node for row in table]
+        structure, leaves = flatten(([table], {}))
+        self.arguments = Arguments(structure, tuple(leaves))
+        self.lifted = apply(older_than_60, [table]) if traced else None
+        block = Plan([self.lifted.output.node] if self.lifted else self.nodes).block  # as an engine takes them
+        rng = np.random.Generator(np.random.SFC64(1))
+        sizes = [min(block, SAMPLES - start) for start in range(0, SAMPLES, block)]
+        self.blocks = [Plan(self.nodes).run(size, rng) for size in sizes]
+        first = [np.concatenate(parts)[:PLAIN_SAMPLES] for parts in zip(*self.blocks, strict=True)]
+        self.plain = [positional[0] for positional, _ in self.arguments.plain(first, PLAIN_SAMPLES)]
+
+    def plain_seconds(self) -> float:
+        """Time plain calls, counted up to all samples."""
+        return seconds(lambda: [older_than_60(records) for records in self.plain]) * SAMPLES / PLAIN_SAMPLES
+
+
+def against_plain_calls(name: str, bar: Bar, inputs: Inputs, run: Callable[[], tuple[float, Any, str]]) -> Outcome:
+    """Compare; `run` evaluates all blocks and returns its time, the first outputs and a remark."""
+    gc.freeze()
+    try:
+        run(), inputs.plain_seconds()
+        turns = [(inputs.plain_seconds(), *run()) for _ in range(ROUNDS)]
+    finally:
+        gc.unfreeze()
+    ratios = [plain / ours for plain, ours, *_ in turns]
+    _, _, outputs, remark = turns[-1]
+    agrees = list(outputs[:PLAIN_SAMPLES]) == [older_than_60(records) for records in inputs.plain]
+    best = [min(turn[k] for turn in turns) / SAMPLES for k in (0, 1)]
+    detail = (
+        f"{SAMPLES:,} samples of {ROWS} rows, one worker; {best[1] * 1e9:.0f} ns a sample against "
+        f"{best[0] * 1e6:.3g} us; ratios {min(ratios):.3g} to {max(ratios):.3g}{remark}"
+        f"{'' if agrees else '; OUTPUTS DIFFER from plain calls'}"
+    )
+    return Outcome(name, statistics.median(ratios), bar, detail)
+
+
+def compiled_loop() -> Outcome:
+    inputs = Inputs()
+    kernel = native.compile_program(older_than_60, inputs.arguments)
+    if isinstance(kernel, str):
+        raise RuntimeError(kernel)
+    shape, codes = layout(inputs.arguments), encodings(kernel.code, inputs.arguments)
+
+    def run() -> tuple[float, Any, str]:
+        spent = preparing = 0.0
+        outputs = []
+        for arrays in inputs.blocks:
+            started = time.perf_counter()
+            ready = prepared(inputs.arguments, shape, codes, arrays, len(arrays[0]))
+            prepared_at = time.perf_counter()
+            outputs.append(kernel.run(ready, len(arrays[0]))[0][0])
+            spent += time.perf_counter() - prepared_at
+            preparing += prepared_at - started
+        remark = f"; arranging the arrays takes {preparing / SAMPLES * 1e9:.0f} ns more"
+        return spent, np.concatenate(outputs), remark
+
+    return against_plain_calls("native-loop", Bar(100, at_least=True), inputs, run)
+
+
+def traced_loop() -> Outcome:
+    inputs = Inputs(traced=True)
+    lifted = inputs.lifted
+    assert lifted is not None
+    plan = Plan([lifted.output.node], inputs.nodes)
+
+    def run() -> tuple[float, Any, str]:
+        spent = 0.0
+        outputs = []
+        for arrays in inputs.blocks:
+            known = dict(zip(inputs.nodes, arrays, strict=True))
+            started = time.perf_counter()
+            outputs.append(plan.run(len(arrays[0]), np.random.Generator(np.random.SFC64(0)), known)[0])
+            spent += time.perf_counter() - started
+        return spent, np.concatenate(outputs), f"; tier {lifted.lifting.tier}"
+
+    return against_plain_calls("traced-loop", Bar(30, at_least=True), inputs, run)
+
+
+BENCHMARKS = {"native-loop": compiled_loop, "traced-loop": traced_loop}

@@ -1,0 +1,257 @@
+"""Expressions of rewritten programs: logic, comparisons, comprehensions and subscripts on random values."""
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from privug.model.categories import map_levels
+from privug.model.table import Row, Table
+from privug.model.variable import RandomVariable, refuse, stack_values
+from privug.program.dictionaries import MaskedDict, MaskedSet
+from privug.program.keys import alternatives, has_random
+from privug.program.masks import (
+    Mask,
+    Masked,
+    MaskedList,
+    OneOf,
+    any_of,
+    both,
+    either,
+    fail_where,
+    is_value,
+    item_mask,
+    negated,
+    one_of,
+    select,
+    truth,
+    under,
+)
+
+
+def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
+    """Yield the items of anything iterable, each with the condition under which it is there."""
+    if isinstance(items, Masked):
+        yield from items.pairs()
+    else:
+        for item in items:
+            yield item, True
+
+
+class Stream(Masked):
+    """What a generator expression, map() or filter() gives: it can be read once."""
+
+    is_iterator = True
+
+    def __init__(self, items: MaskedList) -> None:
+        self._items: MaskedList | None = items
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        if self._items is None:
+            refuse("a generator that is read twice")
+        return self._items.pairs()
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        pairs, self._items = self.unordered(), None
+        return pairs
+
+    def plain(self) -> list[Any]:
+        return MaskedList.of_pairs(self.pairs()).plain()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.plain())
+
+
+def and_(*parts: Callable[[], Any]) -> Any:
+    """Python's `and`: the first false value, or the last one; later parts run only where earlier ones hold."""
+    value = parts[0]()
+    for position, part in enumerate(parts[1:], 1):
+        held = truth(value)
+        if isinstance(held, bool):
+            if not held:
+                return value
+            value = part()
+            continue
+        with under(held):
+            rest = and_(*parts[position:])
+        both_masks = _is_truth_value(value) and _is_truth_value(rest)
+        return both(held, truth(rest)) if both_masks else select(held, rest, value)
+    return value
+
+
+def or_(*parts: Callable[[], Any]) -> Any:
+    """Python's `or`: the first true value, or the last one; later parts run only where earlier ones fail."""
+    value = parts[0]()
+    for position, part in enumerate(parts[1:], 1):
+        held = truth(value)
+        if isinstance(held, bool):
+            if held:
+                return value
+            value = part()
+            continue
+        with under(negated(held)):
+            rest = or_(*parts[position:])
+        both_masks = _is_truth_value(value) and _is_truth_value(rest)
+        return either(held, truth(rest)) if both_masks else select(held, value, rest)
+    return value
+
+
+def _is_truth_value(value: Any) -> bool:
+    if isinstance(value, RandomVariable):
+        return value.node.levels is None and value.node.dtype == bool
+    return isinstance(value, bool)
+
+
+def not_(value: Any) -> Any:
+    """Python's `not`."""
+    return negated(truth(value))
+
+
+def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """Python's conditional expression: `yes() if test else no()`."""
+    condition = truth(test)
+    if isinstance(condition, bool):
+        return yes() if condition else no()
+    with under(condition):
+        taken = yes()
+    with under(negated(condition)):
+        otherwise = no()
+    return select(condition, taken, otherwise)
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
+    "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
+}  # fmt: skip
+
+
+def compare(left: Any, *steps: tuple[str, Callable[[], Any]]) -> Any:
+    """Compare a chain such as `low <= x < high`, or test membership."""
+    name, right = steps[0]
+    value = right()
+    result = _compare_once(name, left, value)
+    if len(steps) == 1:
+        return result
+    return and_(lambda: result, lambda: compare(value, *steps[1:]))
+
+
+def _compare_once(name: str, left: Any, right: Any) -> Any:
+    if name in ("In", "NotIn"):
+        found = contains(right, left)
+        return found if name == "In" else not_(found)
+    if name in ("Is", "IsNot") and any(isinstance(side, RandomVariable) for side in (left, right)):
+        same = _identical(left, right)
+        return same if name == "Is" else not_(same)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple) and name in ("Eq", "NotEq"):
+        same = _equal_sequences(left, right)
+        return same if name == "Eq" else not_(same)
+    return COMPARISONS[name](left, right)
+
+
+def _identical(left: Any, right: Any) -> Any:
+    """Python's `is`, which has a meaning for None, True and False only."""
+    if right is None or isinstance(right, bool):
+        assert isinstance(left, RandomVariable)
+        if left.node.levels is not None:
+            return RandomVariable(map_levels(left.node, lambda level: level is right))
+        return left == right if isinstance(right, bool) and left.node.dtype == bool else False
+    return refuse("'is' between random values")
+
+
+def _equal_sequences(left: Any, right: Any) -> Any:
+    if any(isinstance(side, MaskedList) and not side.is_certain for side in (left, right)):
+        refuse("a comparison of lists of random length")
+    if len(left) != len(right) or isinstance(left, list) != isinstance(right, list):
+        return False
+    return and_(lambda: True, *(_equality(a, b) for a, b in zip(left, right, strict=True)))
+
+
+def equal(left: Any, right: Any) -> Any:
+    """Python's `==`."""
+    return _compare_once("Eq", left, right)
+
+
+def _equality(left: Any, right: Any) -> Callable[[], Any]:
+    return lambda: equal(left, right)
+
+
+def contains(container: Any, item: Any) -> Any:
+    """Python's `in`."""
+    if isinstance(container, MaskedDict | MaskedSet):
+        return container.contains(item)
+    if isinstance(container, RandomVariable):
+        if container.node.levels is not None and container.node.shape == ():
+            return RandomVariable(map_levels(container.node, lambda level: item in level))
+        return (container == item).any()
+    if isinstance(item, RandomVariable) and isinstance(container, str):
+        return RandomVariable(map_levels(item.node, lambda level: level in container))
+    uncertain = isinstance(container, Masked) and not container.is_certain
+    random_inside = uncertain or (isinstance(container, list | tuple) and any(map(_holds_random, container)))
+    if not _holds_random(item) and not random_inside:
+        return item in container
+    found: Mask = False
+    for part, there in iterate(container):
+        found = either(found, both(there, truth(equal(item, part))))
+    return found
+
+
+def _holds_random(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_holds_random(part) for part in value)
+    return isinstance(value, RandomVariable)
+
+
+def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList:
+    """Collect a comprehension whose condition may be random: pairs of a condition and the item."""
+    collected = MaskedList()
+    token = item_mask.set(True)
+    try:
+        for condition, item in pairs:
+            held = truth(condition)
+            if held is not False:
+                with under(held):
+                    collected.add(item(), both(item_mask.get(), held))
+    finally:
+        item_mask.reset(token)
+    return collected
+
+
+def subscript(container: Any, key: Any) -> Any:
+    """Return `container[key]`, where the key may be random."""
+    if isinstance(container, OneOf):
+        return one_of([(mask, subscript(target, key)) for mask, target in container.targets])
+    if isinstance(container, MaskedDict) or not has_random(key) or isinstance(container, RandomVariable | Table):
+        return container[key]
+    if isinstance(container, dict):
+        return entry(container, key)
+    if type(container) in (list, tuple, MaskedList):
+        return gathered(list(container), key)
+    return container[key]
+
+
+def gathered(values: list[Any], key: RandomVariable) -> Any:
+    """Return the item at a random position; rows and tuples position by position."""
+    first = values[0] if values else None
+    if isinstance(first, tuple) and all(type(value) is type(first) and len(value) == len(first) for value in values):
+        parts = [gathered([value[k] for value in values], key) for k in range(len(first))]
+        return Row(**dict(zip(first.keys(), parts, strict=True))) if isinstance(first, Row) else tuple(parts)
+    if values and all(isinstance(value, MaskedList) for value in values):
+        hits = [(positioned(key, position, len(values)), value) for position, value in enumerate(values)]
+        fail_where(negated(any_of([hit for hit, _ in hits])), IndexError("list index out of range"))
+        return one_of(hits)
+    if not all(is_value(value) for value in values):
+        refuse("a list of containers or objects at a random position")
+    return RandomVariable(stack_values(values))[key]
+
+
+def positioned(key: Any, position: int, length: int) -> Mask:
+    """Return when a random subscript means a position, counted from either end."""
+    return (key == position) | (key == position - length)
+
+
+def entry(table: dict[Any, Any], key: Any, checked: bool = True) -> Any:
+    """Return the entry of a plain dictionary at a random key."""
+    hits = alternatives(key)
+    found = [(hit, table[level]) for level, hit in hits.items() if level in table]
+    if checked and len(found) < len(hits):
+        fail_where(negated(any_of([hit for hit, _ in found])), KeyError("a random key"))
+    return one_of(found)

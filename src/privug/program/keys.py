@@ -1,0 +1,87 @@
+"""Random dictionary keys and set elements: the plain values they may have, and when."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ProgramError
+from privug.model.categories import map_levels, map_pairs
+from privug.model.node import ConstantValue, Node
+from privug.model.operations import Elementwise, Index, SampleFailure
+from privug.model.variable import RandomVariable, as_node, refuse
+from privug.prior.conditional import finite_support
+from privug.prior.family import Draw
+from privug.program.masks import Mask, either
+
+MOST_KEYS = 64
+
+
+def has_random(value: Any) -> bool:
+    """Say whether a key is random or a tuple with something random in it."""
+    return isinstance(value, RandomVariable) or (isinstance(value, tuple) and any(map(has_random, value)))
+
+
+def alternatives(key: Any) -> dict[Any, Mask]:
+    """Return the plain values a key may have, each with the condition under which it has it."""
+    if not has_random(key):
+        return {key: True}
+    category = _category(key)
+    support = _support(category.node)
+    if support is None:
+        refuse("a random dictionary key or set element whose possible values are not known")
+    hits: dict[Any, Mask] = {}
+    for value in support:
+        hits[value] = either(hits.get(value, False), category == value)
+    return hits
+
+
+def _support(node: Node) -> list[Any] | None:
+    """Return the values a quantity can take, if they are known and few."""
+    operation = node.operation
+    if node.shape != () and not isinstance(operation, Draw):
+        return None
+    support: list[Any] | None = None
+    if node.levels is not None or isinstance(operation, Draw):
+        support = finite_support(node)
+    elif isinstance(operation, ConstantValue):
+        support = [operation.array[0].item()]
+    elif node.dtype == np.dtype(bool):
+        support = [False, True]
+    elif isinstance(operation, Index):
+        support = _support(node.parents[0])
+    elif isinstance(operation, Elementwise):
+        support = _image(operation, [_support(parent) for parent in node.parents])
+    return support if support is not None and len(support) <= MOST_KEYS else None
+
+
+def _image(operation: Elementwise, supports: list[list[Any] | None]) -> list[Any] | None:
+    """Return the values of an operation on all combinations of its arguments' values."""
+    known = [support for support in supports if support is not None]
+    if len(known) < len(supports) or math.prod(len(support) for support in known) > MOST_KEYS**2:
+        return None
+    columns = [np.array(column) for column in zip(*itertools.product(*known), strict=True)]
+    if any(column.dtype.kind not in "bif" for column in columns):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            values = operation.evaluate_into(columns, None)
+    except (SampleFailure, ProgramError):
+        return None
+    return list(dict.fromkeys(values.tolist()))
+
+
+def _category(key: Any) -> RandomVariable:
+    """Return a random key as one quantity: tuples as the category of all their combinations."""
+    if isinstance(key, RandomVariable):
+        return key
+    joined = as_node(())
+    for part in key:
+        node = _category(part).node if has_random(part) else as_node((part,))
+        if node.levels is None:
+            refuse("a tuple with a random number as dictionary key or set element")
+        if has_random(part):
+            node = map_levels(node, lambda level: (level,))
+        joined = map_pairs(joined, node, lambda left, right: (*left, *right))
+    return RandomVariable(joined)

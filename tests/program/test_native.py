@@ -1,0 +1,449 @@
+"""The native tier: compiled programs give what plain calls give, or are refused with a reason."""
+
+import math
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import privug as pv
+from privug.inference.question import Question
+from privug.inference.sampling import draw
+from privug.model.operations import SampleFailure
+from privug.model.plan import Plan
+from privug.program import lifting, native
+from privug.program.lifting import apply
+from privug.program.tracing import Trace
+
+LIMIT = 40
+EDGE_INTEGERS = pv.Choice([2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 2**53, 0, 1, -1, 3, -7])
+EDGE_FLOATS = pv.Choice([1e308, -1e308, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1.5, -1.5, 2.0**53 + 2, 3.7, -7.3, 0.5])
+
+
+@pytest.fixture
+def untraceable(monkeypatch):
+    """Whatever tracing learns to do: here it does nothing."""
+    own = {secret.__code__ for secret in (first_age,)}
+    trace = lifting.trace
+
+    def refusing(program, positional, named):
+        if getattr(program, "__code__", None) in own:
+            return trace(program, positional, named)
+        return Trace(obstacle="a test forbids it")
+
+    monkeypatch.setattr(lifting, "trace", refusing)
+    monkeypatch.setattr(native, "QUICK_CALL", 0.0)
+
+
+def first_age(records):
+    return records[0].age
+
+
+def table(rows=12):
+    return pv.Records(
+        rows,
+        lambda i: pv.Row(
+            name=pv.Choice(["Ann", "Bob", "Cy"]), age=pv.DiscreteUniform(0, 99), height=pv.Normal(1.7, sd=0.1)
+        ),
+    )
+
+
+def arguments_of(*positional, **named):
+    return lifting.Arguments(*lifting._flattened((list(positional), named)))
+
+
+def compiled(program, *positional, **named):
+    result = native.compile_program(program, arguments_of(*positional, **named))
+    assert not isinstance(result, str), result
+    return result
+
+
+def reason(program, *positional, **named):
+    result = native.compile_program(program, arguments_of(*positional, **named))
+    assert isinstance(result, str), "it was compiled"
+    return result
+
+
+def same(left, right):
+    if isinstance(left, tuple):
+        return isinstance(right, tuple) and len(left) == len(right) and all(map(same, left, right))
+    if left != left:
+        return right != right
+    return left == right or math.isclose(left, right, rel_tol=1e-13)
+
+
+def compare(program, *inputs, samples=400, most_failed=0.0):
+    """Compare compiled and plain calls exactly; return how many samples were left to plain calls."""
+    arguments = arguments_of(*inputs)
+    kernel = compiled(program, *inputs)
+    shape, codes = native.layout(arguments), native.encodings(kernel.code, arguments)
+    arrays = Plan(arguments.nodes).run(samples, np.random.default_rng(5))
+    outputs, failed = kernel.run(native.prepared(arguments, shape, codes, arrays, samples), samples)
+    for k, (positional, _) in enumerate(arguments.plain(arrays, samples)):
+        if not failed[k]:
+            result = tuple(output[k].item() for output in outputs)
+            plain = program(*positional)
+            assert same(plain, result if kernel.is_tuple else result[0]), positional
+    assert failed.mean() <= most_failed
+    return int(failed.sum())
+
+
+# Programs that end in compiled code.
+def collatz(n):
+    steps = 0
+    while n > 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def nested(numbers, rounds):
+    total = 0
+    for _ in range(rounds):
+        for number in numbers:
+            if number % 2:
+                total += number
+            else:
+                continue
+            if total > LIMIT:
+                return -total
+    return total
+
+
+def most_frequent(numbers):
+    counts = {}
+    for number in numbers:
+        if number in counts:
+            counts[number] += 1
+        else:
+            counts[number] = 1
+    best = 0
+    for count in counts.values():
+        best = max(best, count)
+    return best, len(counts)
+
+
+def by_name(records):
+    total, oldest = 0.0, records[0]
+    position = 0
+    while position < len(records):
+        name, age, height = records[position]
+        if name == "Ann" or name in ("Cy", "Dora"):
+            total += height
+        if age > oldest.age:
+            oldest = records[position]
+        position += 1
+    return total, oldest["age"], records[-1].name != "Bob", records.age.sum() + len(records)
+
+
+def doubled(x):
+    return helper(x) * 2
+
+
+def helper(x):
+    return x + LIMIT
+
+
+def until_large(numbers):
+    total = 0.0
+    for k in range(len(numbers)):
+        if numbers[k] > 1:
+            break
+        total += doubled(numbers[k])
+    return total
+
+
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def is_even(n):
+    return True if n == 0 else is_odd(n - 1)
+
+
+def is_odd(n):
+    return False if n == 0 else is_even(n - 1)
+
+
+def lists(numbers):
+    large = [number * 2 for number in numbers if number > 4]
+    large.append(1)
+    copy = large
+    copy += [3]
+    numbers[0] += 100
+    return sum(large), len(large), min(large), numbers[0], any(large), large[-1]
+
+
+ARRAY = pv.Array(pv.DiscreteUniform(0, 9), 10)
+NATIVE = [
+    (collatz, pv.DiscreteUniform(1, 3000)),
+    (nested, ARRAY, pv.DiscreteUniform(0, 4)),
+    (most_frequent, ARRAY),
+    (by_name, table()),
+    (until_large, pv.Array(pv.Normal(0, sd=1), 6)),
+    (fibonacci, pv.DiscreteUniform(0, 12)),
+    (is_even, pv.DiscreteUniform(0, 30)),
+    (lists, ARRAY),
+]
+
+
+@pytest.mark.parametrize(("program", "inputs"), [(p, i) for p, *i in NATIVE], ids=[p.__name__ for p, *_ in NATIVE])
+def test_compiled_programs_give_what_plain_calls_give(program, inputs):
+    assert compare(program, *inputs) == 0
+
+
+def integers(x, y):
+    return x + y, x - y, x * y, -x, abs(x), x // y, x % y, x < y, x < y + 0.5, x & y, x | y, ~x
+
+
+def floats(x, y):
+    return x // y, x % y, x < y, x == y, x * y, x**2, max(x, y), min(x, 1), bool(x)
+
+
+def conversions(x):
+    return int(x), math.floor(x), math.ceil(x), round(x), math.exp(x), abs(x), math.log(abs(x))
+
+
+def power(x, y):
+    return x**y
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs"),
+    [
+        (integers, (EDGE_INTEGERS, EDGE_INTEGERS)),
+        (floats, (EDGE_FLOATS, EDGE_FLOATS)),
+        (conversions, (EDGE_FLOATS,)),
+        (power, (pv.DiscreteUniform(-3, 3), pv.DiscreteUniform(-3, 45))),
+        (power, (EDGE_FLOATS, EDGE_FLOATS)),
+    ],
+)
+def test_edge_values_are_right_or_left_to_python(program, inputs):
+    assert compare(program, *inputs, most_failed=0.8) > 0
+
+
+def element(numbers, k):
+    while numbers[k] < 0:
+        k += 1
+    return numbers[k] // k
+
+
+def test_errors_surface_with_the_input_and_the_kind_of_error(untraceable):
+    prior = {"numbers": pv.Array(pv.DiscreteUniform(1, 5), 4), "k": pv.DiscreteUniform(1, 4)}
+    assert apply(element, list(prior.values())).lifting.tier == "native"
+    with pytest.raises(pv.ProgramError, match=r"(?s)IndexError.*k = 4") as caught:
+        draw(Question(element, prior, secret="k"), None, samples=500, seed=1)
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+def hundredths(k):
+    return 100 // k
+
+
+def test_the_first_sample_that_fails_is_named(untraceable):
+    k = pv.DiscreteUniform(0, 9)
+    output = apply(hundredths, [k]).output
+    values = Plan([k.node]).run(100, np.random.default_rng(1))[0]
+    with pytest.raises(SampleFailure) as failure:
+        Plan([k.node, output.node]).run(100, np.random.default_rng(1))
+    assert isinstance(failure.value.cause, ZeroDivisionError)
+    assert failure.value.index == np.flatnonzero(values == 0)[0] > 0
+
+
+def test_quick_programs_are_not_worth_compiling(monkeypatch, untraceable):
+    monkeypatch.setattr(native, "QUICK_CALL", 1.0)
+    assert "worth saving" in apply(hundredths, [pv.DiscreteUniform(1, 9)]).lifting.not_compiled
+
+
+def remainder(x):
+    total = 1
+    while total < 10**x:
+        total *= 10
+    return total % 7
+
+
+def test_whole_numbers_beyond_64_bits_are_those_of_python(untraceable):
+    prior = {"x": pv.DiscreteUniform(10, 22)}
+    assert apply(remainder, list(prior.values())).lifting.tier == "native"
+    secrets, outputs = draw(Question(remainder, prior, secret="x"), None, samples=300, seed=1).quantities
+    assert [remainder(x) for x in secrets.values()] == outputs.values()
+
+
+def test_a_result_beyond_64_bits_is_an_error(untraceable):
+    prior = {"n": pv.DiscreteUniform(1, 40)}
+
+    def factorial(n):
+        product = 1
+        while n > 0:
+            product *= n
+            n -= 1
+        return product
+
+    with pv.limited(native=True), pytest.raises(pv.ProgramError, match=r"native=False"):
+        draw(Question(factorial, {"n": pv.DiscreteUniform(1, 22)}, secret="n"), None, samples=300, seed=1)
+    assert "gives up" in apply(factorial, list(prior.values())).lifting.not_compiled
+
+
+def without_value(x):
+    if x > 0:
+        y = 1
+    return y
+
+
+def maybe_none(x):
+    return 1.0 if x > 0 else None
+
+
+def text(x):
+    return "high" if x > 0 else "low"
+
+
+def swallowing(x):
+    try:
+        return 1 // x
+    except ZeroDivisionError:
+        return 0
+
+
+def own_randomness(x):
+    return x + np.random.random()
+
+
+def noisy(x):
+    return x + pv.sample(pv.Normal(0, sd=1))
+
+
+def looking_at_types(x):
+    return isinstance(x, int)
+
+
+def cutting(x):
+    values = [0, 0]
+    values[0] = x + 0.5
+    return values[0]
+
+
+def overwriting(records):
+    ages = records.age
+    ages[0] = 7
+    return ages[0] + records[0].age
+
+
+def ordering(records):
+    return records[0].name < records[1].name
+
+
+def by_identity(x):
+    return x is LIMIT
+
+
+def returning_a_row(records):
+    return records[0]
+
+
+def printing(x):
+    print(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("program", "argument", "why"),
+    [
+        (without_value, pv.Normal(0, sd=1), "'y' may be used before it is set"),
+        (maybe_none, pv.Normal(0, sd=1), "may be None"),
+        (text, pv.Normal(0, sd=1), "output is of type Category"),
+        (swallowing, pv.DiscreteUniform(0, 2), "try"),
+        (own_randomness, pv.Normal(0, sd=1), r"numpy\.random"),
+        (noisy, pv.Normal(0, sd=1), "module privug"),
+        (looking_at_types, pv.Normal(0, sd=1), "isinstance"),
+        (cutting, pv.DiscreteUniform(0, 2), "float64 where there are int64"),
+        (overwriting, table(2), "cannot be compiled"),
+        (ordering, table(2), "cannot be compiled"),
+        (by_identity, pv.DiscreteUniform(0, 2), "operator is_"),
+        (returning_a_row, table(2), "output is of type"),
+        (printing, pv.Normal(0, sd=1), "print"),
+        (sum, pv.Array(pv.Normal(0, sd=1), 2), "not a plain Python function"),
+        (len, pv.Normal(0, sd=1), "not a plain Python function"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_refused_programs_say_why(program, argument, why):
+    assert re.search(why, reason(program, argument))
+
+
+def test_refused_arguments_say_why():
+    assert "list" in reason(collatz, [pv.DiscreteUniform(0, 1)])
+    assert "single strings" in reason(collatz, pv.Choice([(1, 2), (3, 4)]))
+    assert "named 'count'" in reason(returning_a_row, pv.Records(2, pv.Row(count=pv.Uniform(0, 1))))
+    assert "without rows" in reason(returning_a_row, pv.Records(0, pv.Row(age=pv.Uniform(0, 1))))
+
+
+def test_globals_are_read_again_when_a_program_is_lifted_again(monkeypatch):
+    before = compiled(doubled, pv.DiscreteUniform(0, 3))
+    assert compiled(doubled, pv.DiscreteUniform(0, 3)) is before
+    monkeypatch.setitem(globals(), "LIMIT", 7)
+    assert compiled(doubled, pv.DiscreteUniform(0, 3)) is not before
+    compare(doubled, pv.DiscreteUniform(0, 3))
+
+
+def test_the_tier_and_its_reason(untraceable):
+    lifting = apply(collatz, [pv.DiscreteUniform(1, 3000)]).lifting
+    assert (lifting.tier, lifting.reason) == ("native", "a test forbids it")
+    with pv.limited(native=False):
+        assert apply(collatz, [pv.DiscreteUniform(1, 3000)]).lifting.tier == "python"
+    assert apply(collatz, [pv.DiscreteUniform(1, 3000)], exclude_errors=True).lifting.tier == "python"
+    refused = apply(text, [pv.DiscreteUniform(1, 3000)]).lifting
+    assert refused.tier == "python"
+    assert refused.reason == "a test forbids it"
+    assert "Category" in refused.not_compiled
+
+
+def highest(n):
+    count, highest = 0, n
+    while n > 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        highest = max(highest, n)
+        count += 1
+    return count, highest / 2, count > 30
+
+
+def test_parts_of_a_tuple_are_random_variables_of_their_own(untraceable):
+    prior = {"n": pv.DiscreteUniform(1, 3000)}
+    output = apply(highest, list(prior.values())).output
+    assert [part.node.dtype.kind for part in output] == ["i", "f", "b"]
+    secrets, outputs = draw(Question(highest, prior, secret="n"), None, samples=300, seed=1).quantities
+    assert [highest(n) for n in secrets.values()] == outputs.values()
+
+
+def test_attacks_take_compiled_programs(untraceable):
+    result = pv.Attack(collatz, prior={"n": pv.DiscreteUniform(1, 8)}, secret="n", observe=pv.equals(3)).run(seed=1)
+    assert result.attack.lifting.tier == "native"
+    assert result.posterior.distribution().keys() == {8}
+
+
+def test_numbers_do_not_depend_on_the_workers(untraceable):
+    question = Question(by_name, {"records": table(40)}, secret=first_age)
+    with pv.limited(workers=1):
+        alone = draw(question, None, samples=20_000, seed=2).quantities[1]
+    with pv.limited(workers=4):
+        together = draw(question, None, samples=20_000, seed=2).quantities[1]
+    assert question.case().lifting.tier == "native"
+    assert all(np.array_equal(a.array, b.array) for a, b in zip(alone.columns, together.columns, strict=True))
+
+
+def test_one_kernel_serves_tables_of_all_sizes():
+    assert compiled(by_name, table(3)) is compiled(by_name, table(12))
+
+
+def test_a_wrong_kernel_is_noticed(monkeypatch):
+    kernel = compiled(fibonacci, pv.DiscreteUniform(0, 12))
+    monkeypatch.setattr(type(kernel), "run", lambda self, arrays, samples: ([arrays[0] + 1], np.zeros(samples, bool)))
+    with pytest.warns(pv.LiftingWarning, match="the compiled program"):
+        assert isinstance(native.apply_native(fibonacci, arguments_of(pv.DiscreteUniform(0, 12))), str)
+
+
+def test_importing_privug_does_not_import_the_compiler():
+    code = "import sys, privug; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

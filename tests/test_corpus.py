@@ -1,0 +1,90 @@
+"""Programs as analysts write them: how they are lifted, and that all tiers give what Python gives."""
+
+import math
+
+import numpy as np
+import pytest
+
+import privug as pv
+from corpus.programs import CORPUS, THEMES
+from corpus.table import PAGE, START, lifting_of, table
+from privug.inference.question import Question
+from privug.inference.sampling import draw
+
+SAMPLES = 300
+
+
+@pytest.fixture(autouse=True)
+def _not_compiled():
+    """What is not traced is called as it is: whether compiling it pays depends on the machine."""
+    with pv.limited(native=False):
+        yield
+
+
+def same(left, right):
+    """Floats equal up to 1e-9 relative, everything else exactly."""
+    if isinstance(left, np.ndarray):
+        left = left.tolist()
+    if isinstance(right, np.ndarray):
+        right = right.tolist()
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, float) or isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9) or (left != left and right != right)
+    return left == right and isinstance(left, str) == isinstance(right, str)
+
+
+def inputs_and_outputs(entry, exclude_errors, seed):
+    prior = entry.prior()
+    question = Question(entry.program, prior, secret=list(prior), exclude_errors=exclude_errors)
+    run = draw(question, None, samples=SAMPLES, seed=seed)
+    secret, output = run.quantities[0].values(), run.quantities[1].values()
+    return question.case().lifting.tier, [
+        (dict(zip(prior, s, strict=True)), o) for s, o in zip(secret, output, strict=True)
+    ]
+
+
+def by_name(entry):
+    return entry.name
+
+
+@pytest.mark.parametrize("entry", CORPUS, ids=by_name)
+def test_tier_is_as_expected(entry):
+    lifting = lifting_of(entry)
+    assert lifting.tier == entry.tier, str(lifting)
+    assert (lifting.reason is None) == (entry.tier == "traced")
+
+
+@pytest.mark.parametrize("entry", CORPUS, ids=by_name)
+def test_the_best_tier_gives_what_python_gives(entry):
+    tier, pairs = inputs_and_outputs(entry, entry.on_error == "exclude", seed=1)
+    assert tier == entry.tier
+    for inputs, output in pairs:
+        assert same(entry.program(**inputs), output), (inputs, entry.program(**inputs), output)
+
+
+@pytest.mark.parametrize("entry", CORPUS, ids=by_name)
+def test_the_python_tier_gives_what_python_gives(entry):
+    tier, pairs = inputs_and_outputs(entry, True, seed=2)  # excluding errors always calls sample by sample
+    assert tier == "python"
+    for inputs, output in pairs:
+        assert same(entry.program(**inputs), output), (inputs, output)
+
+
+def test_most_programs_are_traced():
+    assert len(CORPUS) >= 64
+    assert sum(entry.tier == "traced" for entry in CORPUS) >= 45
+
+
+def test_every_program_is_described_once():
+    names = [entry.name for entry in CORPUS]
+    assert len(set(names)) == len(names)
+    assert all("\n" not in entry.program.__doc__ for entry in CORPUS)
+    assert sum(map(len, THEMES.values())) == len(CORPUS)
+
+
+def test_the_table_in_the_docs_is_up_to_date():
+    written = PAGE.read_text(encoding="utf-8").partition(START)[2]
+    assert written.strip() == table().strip(), "run: python tests/corpus/table.py"
