@@ -12,10 +12,10 @@ from measuring import Bar, Outcome, seconds
 import privug as pv
 from privug.model.plan import Plan
 from privug.model.structure import flatten
-from privug.program import native
 from privug.program.calls import Arguments
 from privug.program.lifting import apply
-from privug.program.native_arguments import encodings, layout, prepared
+from privug.program.native import program as native
+from privug.program.native.arguments import encodings, layout, prepared
 
 ROWS = 200
 SAMPLES = 20_000

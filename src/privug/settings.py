@@ -17,7 +17,7 @@ class Settings:
     memory_budget: int = 256 * MEBIBYTE
     workers: int = os.cpu_count() or 1
     progress: bool = True
-    native: bool = True
+    native: bool = False
 
 
 _current = Settings()
@@ -38,8 +38,8 @@ def configure(
     """Set limits for this process; what is not named stays as it is.
 
     `memory_budget` is in bytes and bounds intermediate arrays, not the samples you ask to keep.
-    `native` says whether programs that cannot be traced may be compiled; their samples are drawn in other blocks
-    than those of plain calls, so the same seed gives other draws.
+    `native=True` has programs that cannot be traced compiled with Numba, where that can be done: it takes a second or
+    two, so it pays for long runs only. Their samples are drawn in other blocks than those of plain calls.
 
     >>> import privug as pv
     >>> pv.configure(memory_budget=256 * 2**20).memory_budget

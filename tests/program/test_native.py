@@ -13,8 +13,9 @@ from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
-from privug.program import lifting, native
+from privug.program import lifting
 from privug.program.lifting import apply
+from privug.program.native import program as native
 from privug.program.tracing import Trace
 
 LIMIT = 40
@@ -34,7 +35,12 @@ def untraceable(monkeypatch):
         return Trace(obstacle="a test forbids it")
 
     monkeypatch.setattr(lifting, "trace", refusing)
-    monkeypatch.setattr(native, "QUICK_CALL", 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _compiling():
+    with pv.limited(native=True):
+        yield
 
 
 def first_age(records):
@@ -252,9 +258,9 @@ def test_the_first_sample_that_fails_is_named(untraceable):
     assert failure.value.index == np.flatnonzero(values == 0)[0] > 0
 
 
-def test_quick_programs_are_not_worth_compiling(monkeypatch, untraceable):
-    monkeypatch.setattr(native, "QUICK_CALL", 1.0)
-    assert "worth saving" in apply(hundredths, [pv.DiscreteUniform(1, 9)]).lifting.not_compiled
+def test_nothing_is_compiled_unless_asked_for(untraceable):
+    with pv.limited(native=False):
+        assert apply(hundredths, [pv.DiscreteUniform(1, 9)]).lifting.tier == "python"
 
 
 def remainder(x):

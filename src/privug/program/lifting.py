@@ -93,7 +93,7 @@ def apply(
 
 def _native() -> Any:
     """Import the native tier when it is first needed: the compiler behind it takes its time."""
-    return importlib.import_module("privug.program.native")
+    return importlib.import_module("privug.program.native.program")
 
 
 def _flattened(value: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -17,10 +17,10 @@ from privug.model.plan import Plan
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, path_condition, refusals
 from privug.prior.choice import value_weights
-from privug.program.calling import rewritten
 from privug.program.calls import Arguments, settled
 from privug.program.drawing import recorded, replayed
-from privug.program.masks import without_masks
+from privug.program.traced.calling import rewritten
+from privug.program.traced.masks import without_masks
 
 MOST_CHECKS = 32
 FEWEST_CHECKS = 3
@@ -116,16 +116,17 @@ def _difference(
     made = [next(parts) for _ in conditions]
     predicted = _values(structure, leaves, list(parts), checks)
     drawn = [[column[k] for column, there in zip(values, made, strict=True) if there[k]] for k in range(checks)]
-    return _compare(program, arguments.plain(known, checks), drawn, predicted)
+    return difference_in_calls(program, arguments.plain(known, checks), drawn, predicted)
 
 
 def _values(structure: Structure, leaves: Sequence[Any], arrays: Sequence[Array], samples: int) -> list[Any]:
     return list(Arguments(structure, tuple(leaves)).plain(arrays, samples))
 
 
-def _compare(
+def difference_in_calls(
     program: Callable[..., Any], calls: Iterable[Any], drawn: Sequence[list[Any]], predicted: Sequence[Any]
 ) -> str | None:
+    """Compare predicted outputs with plain calls, whose draws are replayed; return what differs, if anything."""
     scale = max((_magnitude(value) for value in predicted), default=0.0)
     for position, (positional, named) in enumerate(calls):
         token = replayed.set(drawn[position][::-1])

@@ -13,7 +13,7 @@ from privug.model.operations import Elementwise, Index, SampleFailure
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw
-from privug.program.masks import Mask, either
+from privug.program.traced.masks import Mask, either
 
 MOST_KEYS = 64
 

@@ -13,8 +13,8 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
-from privug.program.failures import fail_at, with_failures
 from privug.program.logic import where
+from privug.program.traced.failures import fail_at, with_failures
 
 Mask = Any  # True, False, or a random variable of truth values
 

@@ -10,10 +10,10 @@ from privug.model.categories import map_levels
 from privug.model.node import Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise, elementwise
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program.dictionaries import MaskedDict
-from privug.program.expressions import gathered, iterate
 from privug.program.logic import where
-from privug.program.masks import (
+from privug.program.traced.dictionaries import MaskedDict
+from privug.program.traced.expressions import gathered, iterate
+from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     Masked,

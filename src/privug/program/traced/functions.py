@@ -15,10 +15,10 @@ import numpy as np
 from privug.model.categories import map_levels, map_pairs
 from privug.model.operations import Elementwise, SampleFailure, elementwise
 from privug.model.variable import RandomVariable, as_node, path_condition, refuse, stack_values
-from privug.program.dictionaries import MaskedDict, MaskedSet
-from privug.program.expressions import Stream, equal
 from privug.program.logic import where
-from privug.program.masks import (
+from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.expressions import Stream, equal
+from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     Masked,
@@ -32,7 +32,16 @@ from privug.program.masks import (
     truth,
     under,
 )
-from privug.program.sorting import Call, extreme, holds_random, listed, mode, most_common, sort_in_place, sorted_items
+from privug.program.traced.sorting import (
+    Call,
+    extreme,
+    holds_random,
+    listed,
+    mode,
+    most_common,
+    sort_in_place,
+    sorted_items,
+)
 
 
 def _sum(items: Any, start: Any = 0) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from privug.model.categories import map_levels
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program.dictionaries import MaskedDict, MaskedSet
-from privug.program.keys import alternatives, has_random
-from privug.program.masks import (
+from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.keys import alternatives, has_random
+from privug.program.traced.masks import (
     Mask,
     Masked,
     MaskedList,

@@ -22,12 +22,12 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.untyped_passes import InlineClosureLikes
 
-from privug.program.calling import _is_users_own
-from privug.program.native_arithmetic import BINARY, IN_PLACE, UNARY, UNCHECKED, item_named
-from privug.program.native_builtins import BUILTINS
-from privug.program.native_checks import type_obstacle, variable_that_may_be_unset
-from privug.program.native_functions import FUNCTIONS
-from privug.program.native_records import Level
+from privug.program.native.arithmetic import BINARY, IN_PLACE, UNARY, UNCHECKED, item_named
+from privug.program.native.builtins import BUILTINS
+from privug.program.native.checks import type_obstacle, variable_that_may_be_unset
+from privug.program.native.functions import FUNCTIONS
+from privug.program.native.records import Level
+from privug.program.traced.calling import is_users_own
 
 SMALL_STEP = 1024
 OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "python"}
@@ -255,7 +255,7 @@ class _Rewriter:
             return None
         if isinstance(function, type) and issubclass(function, BaseException):
             return None
-        if isinstance(function, python_types.FunctionType) and _is_users_own(function):
+        if isinstance(function, python_types.FunctionType) and is_users_own(function):
             return self._compiled.dispatcher(function), value.args, value.kws
         name = getattr(function, "__name__", repr(function))
         if name == "mark_try_block":

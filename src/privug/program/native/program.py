@@ -1,13 +1,11 @@
 """The native tier: the program compiled with Numba and called for all samples of a block inside compiled code.
 
-Only programs are compiled of which every operation is known to do what Python does (`native_passes`). A sample on which
+Only programs are compiled of which every operation is known to do what Python does (`passes`). A sample on which
 the compiled program raises, for whatever reason, is left to a plain call: what that returns or raises counts.
 """
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +17,9 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, settled, undisturbed_randomness
-from privug.program.native_arguments import Layout, encodings, layout, prepared
-from privug.program.native_kernel import NativeProgram, compile_program
-from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, _compare
-
-QUICK_CALL = 2e-6  # seconds; what takes less is not worth compiling
-CLEARLY_SLOW = 1e-3
-SECONDS_OF_CHECKS = 2.0
-TIMED_CALLS = 3
+from privug.program.native.arguments import Layout, encodings, layout, prepared
+from privug.program.native.kernel import NativeProgram, compile_program
+from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,17 +98,13 @@ def apply_native(
     except (SampleFailure, ProgramError):
         return "its inputs fail"
     with undisturbed_randomness():
-        seconds = _seconds_per_call(program, arguments, arrays, checks)
-        if seconds < QUICK_CALL:
-            return "a plain call takes no time worth saving"
         compiled = compile_program(program, arguments)
         if isinstance(compiled, str):
             return compiled
         operation = NativeCall(
             program, compiled, arguments, layout(arguments), encodings(compiled.code, arguments), label
         )
-        few = max(FEWEST_CHECKS, min(checks, int(SECONDS_OF_CHECKS / seconds)))
-        obstacle = _difference(operation, [array[:few] for array in arrays], few)
+        obstacle = _difference(operation, arrays, checks)
     if obstacle is not None:
         return obstacle
     node = Node(operation, arguments.nodes, (), compiled.dtype)
@@ -123,19 +112,6 @@ def apply_native(
         return RandomVariable(node)
     names = compiled.dtype.names or ()
     return tuple(RandomVariable(Node(Part(name), (node,), (), compiled.dtype[name])) for name in names)
-
-
-def _seconds_per_call(program: Callable[..., Any], arguments: Arguments, arrays: Sequence[Array], checks: int) -> float:
-    """Time a few plain calls; return the shortest time."""
-    best = np.inf
-    for _, (positional, named) in zip(range(TIMED_CALLS), arguments.plain(arrays, checks), strict=False):
-        started = time.perf_counter()
-        with suppress(Exception):
-            program(*positional, **named)
-        best = min(best, time.perf_counter() - started)
-        if best > CLEARLY_SLOW:
-            break
-    return float(best)
 
 
 def _difference(operation: NativeCall, arrays: Sequence[Array], checks: int) -> str | None:
@@ -149,7 +125,7 @@ def _difference(operation: NativeCall, arrays: Sequence[Array], checks: int) -> 
     rows = list(zip(*(output[done].tolist() for output in outputs), strict=True))
     predicted = rows if compiled.is_tuple else [row[0] for row in rows]
     calls = arguments.plain([array[done] for array in arrays], len(done))
-    found = _compare(program, calls, [[] for _ in done], predicted)
+    found = difference_in_calls(program, calls, [[] for _ in done], predicted)
     if found is None:
         return None
     found = found.replace("the traced program", "the compiled program")

@@ -14,7 +14,7 @@ from numba.core import errors
 from numba.core import types as numba_types
 from numba.core.extending import intrinsic
 
-from privug.program.native_records import CategoryType
+from privug.program.native.records import CategoryType
 
 types: Any = numba_types
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from privug.errors import ProgramError, Untraceable
 from privug.model.variable import refusals, refuse
-from privug.program.dictionaries import MaskedDict
-from privug.program.expressions import iterate, positioned
-from privug.program.keys import alternatives, has_random
-from privug.program.masks import (
+from privug.program.traced.dictionaries import MaskedDict
+from privug.program.traced.expressions import iterate, positioned
+from privug.program.traced.keys import alternatives, has_random
+from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     MaskedList,

@@ -8,9 +8,9 @@ from numba.core import ir
 from numba.core import types as numba_types
 from numba.core.analysis import compute_cfg_from_blocks
 
-from privug.program.native_arithmetic import BOOL, FLOAT, INT, scalar
-from privug.program.native_builtins import ordered
-from privug.program.native_records import CategoryType, RecordsType
+from privug.program.native.arithmetic import BOOL, FLOAT, INT, scalar
+from privug.program.native.builtins import ordered
+from privug.program.native.records import CategoryType, RecordsType
 
 types: Any = numba_types
 

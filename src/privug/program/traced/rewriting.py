@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from privug.program.source import source_of
+from privug.program.traced.source import source_of
 
 RUNTIME = "__privug__"
 FRAME = "__frame__"

@@ -1,18 +1,18 @@
 """Calls from rewritten programs: library functions lifted, the user's own functions rewritten too."""
 
 import functools
-import sys
 import sysconfig
 import types
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program import control, expressions, masks
-from privug.program.dictionaries import MaskedDict, MaskedSet
-from privug.program.functions import (
+from privug.program.traced import control, expressions, masks
+from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.functions import (
     CALLING,
     CALLING_METHODS,
     LIFTED,
@@ -22,12 +22,15 @@ from privug.program.functions import (
     of_category,
     text,
 )
-from privug.program.keys import has_random
-from privug.program.masks import Masked, MaskedList
-from privug.program.rewriting import RUNTIME, rewritten_code
-from privug.program.sorting import holds_random
+from privug.program.traced.keys import has_random
+from privug.program.traced.masks import Masked, MaskedList
+from privug.program.traced.rewriting import RUNTIME, rewritten_code
+from privug.program.traced.sorting import holds_random
 
-_LIBRARY = tuple(filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))))
+_LIBRARY = (
+    *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),
+    str(Path(__file__).parents[2]),  # Privug itself
+)
 
 _MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "add", "discard", "update",
@@ -69,7 +72,7 @@ def _is_simple_class(function: Any) -> bool:
     return (
         type(function) is type
         and isinstance(start, types.FunctionType)
-        and _is_users_own(start)
+        and is_users_own(start)
         and getattr(function, "__new__", None) is object.__new__
     )
 
@@ -225,7 +228,7 @@ def rewritten(function: Any) -> Any:
         return functools.partial(rewritten(function.__func__), function.__self__)
     if isinstance(function, functools.partial):
         return functools.partial(rewritten(function.func), *function.args, **function.keywords)
-    if not isinstance(function, types.FunctionType) or not _is_users_own(function):
+    if not isinstance(function, types.FunctionType) or not is_users_own(function):
         return function
     if RUNTIME in function.__code__.co_freevars:  # a nested function of one that was rewritten
         return function
@@ -253,10 +256,6 @@ def _refused(function: Any, obstacle: str, *arguments: Any, **named: Any) -> Any
     return function(*arguments, **named)
 
 
-def _is_users_own(function: types.FunctionType) -> bool:
+def is_users_own(function: types.FunctionType) -> bool:
     """Say whether a function is the user's code, not a library's."""
-    name = function.__code__.co_filename
-    module = (function.__module__ or "").partition(".")[0]
-    if module in ("privug", *sys.stdlib_module_names) and module != "__main__" and not module.startswith("test"):
-        return module == "privug" and "running_example" in (function.__module__ or "")
-    return not name.startswith(_LIBRARY) and "site-packages" not in name
+    return not function.__code__.co_filename.startswith(_LIBRARY)

@@ -16,12 +16,12 @@ from numba.core import types as numba_types
 from numba.core.extending import intrinsic
 
 from privug.model.node import Array
-from privug.program.calling import _is_users_own
 from privug.program.calls import Arguments
-from privug.program.native_arguments import DTYPES, Layout, Parameter, Refused, layout
-from privug.program.native_arithmetic import INT, give_up, scalar
-from privug.program.native_passes import Compilation, compilation
-from privug.program.native_records import CATEGORY, RecordsType, as_category, borrowed, records_maker
+from privug.program.native.arguments import DTYPES, Layout, Parameter, Refused, layout
+from privug.program.native.arithmetic import INT, give_up, scalar
+from privug.program.native.passes import Compilation, compilation
+from privug.program.native.records import CATEGORY, RecordsType, as_category, borrowed, records_maker
+from privug.program.traced.calling import is_users_own
 
 DEEPEST_RECURSION = 400
 
@@ -78,7 +78,7 @@ LARGEST_CACHE = 64
 
 def compile_program(program: Callable[..., Any], arguments: Arguments) -> NativeProgram | str:
     """Compile a program for arguments like these; return the reason in words if that cannot be done."""
-    if not isinstance(program, types.FunctionType) or not _is_users_own(program):
+    if not isinstance(program, types.FunctionType) or not is_users_own(program):
         return "it is not a plain Python function"
     kinds = {parameter.kind for parameter in inspect.signature(program).parameters.values()}
     if not kinds <= {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}:
@@ -199,9 +199,7 @@ def _recursive_functions(program: Any) -> set[Any]:
     while waiting:
         function = waiting.pop()
         if function not in calls:
-            calls[function] = [
-                f for f in _mentioned(function) if isinstance(f, types.FunctionType) and _is_users_own(f)
-            ]
+            calls[function] = [f for f in _mentioned(function) if isinstance(f, types.FunctionType) and is_users_own(f)]
             waiting += calls[function]
     return {function for function in calls if function in _reachable(function, calls)}
 

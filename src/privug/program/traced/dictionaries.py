@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from privug.model.variable import refuse
-from privug.program.keys import alternatives, has_random
 from privug.program.logic import where
-from privug.program.masks import (
+from privug.program.traced.keys import alternatives, has_random
+from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     Masked,

@@ -8,7 +8,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types as numba_types
 from numba.core.extending import intrinsic
 
-from privug.program.native_arithmetic import (
+from privug.program.native.arithmetic import (
     FLOAT,
     INT,
     Operator,
