@@ -58,10 +58,11 @@ class Operation(ABC):
 class Node:
     """A random quantity: an operation on parent nodes.
 
-    `levels` names the values of a category, whose batches hold codes into it.
+    `levels` names the values of a category, whose batches hold codes into it. `bound` says how large whole numbers
+    can get, if that follows from the definition: it spares looking for overflow in every batch.
     """
 
-    __slots__ = ("dtype", "kind", "levels", "operation", "parents", "shape")
+    __slots__ = ("bound", "dtype", "kind", "levels", "operation", "parents", "shape")
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Node:
         if kind is None:
             kind = Kind.DISCRETE if levels is not None or dtype.kind in "bi" else operation.kind(parents)
         self.kind = kind
+        self.bound: int | None = 1 if dtype.kind == "b" else None
 
     @property
     def is_random(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from privug.errors import ArgumentError, Untraceable
 from privug.model.categories import unify
-from privug.model.node import Array, Context, Kind, Node, Operation
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
 from privug.model.operations import (
     ArrayFunction,
     Elementwise,
@@ -110,9 +110,22 @@ def _clip(as_node: AsNode, wrap: Wrap, a: Any, a_min: Any = None, a_max: Any = N
 def where(condition: Node, yes: Node, no: Node) -> Node:
     """Make the node of a choice, element by element; the alternatives may be categories."""
     _need_numbers("where", [condition])
+    if _counts(condition, yes, no):
+        # NumPy's `where` costs several times as much as this.
+        return elementwise(_TIMES, [condition, yes])
     yes, no = unify([yes, no])
     node = elementwise(Elementwise("where", np.where), [condition, yes, no])
     return Node(node.operation, node.parents, node.shape, node.dtype, yes.levels, node.kind)
+
+
+_TIMES = Elementwise("multiply", np.multiply)
+
+
+def _counts(condition: Node, yes: Node, no: Node) -> bool:
+    """Say whether a choice is between a whole number and zero: the number times the condition."""
+    whole = all(node.dtype == np.int64 and node.levels is None for node in (yes, no))
+    zero = isinstance(no.operation, ConstantValue) and not no.operation.array.any()
+    return whole and zero and condition.dtype == np.bool_ and condition.shape == yes.shape == no.shape
 
 
 def _where(as_node: AsNode, wrap: Wrap, condition: Any, *choices: Any) -> Any:
@@ -245,7 +258,12 @@ class Cast(Operation):
 
 def cast(node: Node, dtype: np.dtype[Any]) -> Node:
     """Make the node of the same numbers in another type; floats are cut off towards zero."""
-    return node if node.dtype == dtype else Node(Cast(dtype), (node,), node.shape, dtype)
+    if node.dtype == dtype:
+        return node
+    result = Node(Cast(dtype), (node,), node.shape, dtype)
+    if dtype.kind == "i":
+        result.bound = node.bound
+    return result
 
 
 REDUCING_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {

@@ -1,7 +1,7 @@
 """The deterministic operations of the model graph."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +35,10 @@ def constant(value: Any) -> Node:
         array = array.astype(np.float64)
     if array.dtype.kind not in "bif":
         raise ArgumentError(f"a number or an array of numbers is needed here, not {value!r}")
-    return Node(ConstantValue(array[np.newaxis]), (), array.shape, array.dtype, kind=Kind.DISCRETE)
+    node = Node(ConstantValue(array[np.newaxis]), (), array.shape, array.dtype, kind=Kind.DISCRETE)
+    if array.dtype.kind == "i":
+        node.bound = _largest(array)
+    return node
 
 
 def kind_of_result(name: str, parents: Sequence[Node]) -> Kind:
@@ -82,6 +85,7 @@ class Elementwise(Operation):
     name: str
     function: Callable[..., Any]
     python: bool = False
+    may_overflow: bool = True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         return self.evaluate_into(arguments, None)
@@ -93,7 +97,7 @@ class Elementwise(Operation):
             arguments = aligned(arguments)
         if self.python:
             arguments = _as_python_numbers(self.name, arguments)
-        if arguments[0].dtype.kind == "i":
+        if self.may_overflow and arguments[0].dtype.kind == "i":
             _refuse_overflow(self.name, arguments)
         if out is not None:
             result: Array = self.function(*arguments, out=out)
@@ -106,9 +110,10 @@ class Elementwise(Operation):
 
 
 def _as_python_numbers(name: str, arguments: Sequence[Array]) -> Sequence[Array]:
-    if any(argument.dtype.kind == "b" for argument in arguments) and not name.startswith(
-        ("bitwise", "logical", "equal", "not_equal", "where")
-    ):
+    bools = sum(argument.dtype.kind == "b" for argument in arguments)
+    if bools and name in ("add", "subtract", "multiply") and bools < len(arguments):
+        return arguments  # NumPy takes a bool beside a number as the number it is
+    if bools and not name.startswith(("bitwise", "logical", "equal", "not_equal", "where")):
         arguments = [a.astype(np.int64) if a.dtype.kind == "b" else a for a in arguments]
     if name in ("true_divide", "floor_divide", "remainder") and not np.all(arguments[1]):
         zeros = np.flatnonzero(np.asarray(arguments[1]) == 0)
@@ -209,7 +214,29 @@ def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
     shape = parents[0].shape
     if any(parent.shape != shape for parent in parents):
         shape = np.broadcast_shapes(*(parent.shape for parent in parents))
-    return Node(operation, tuple(parents), shape, dtype)
+    bound = _bound(operation.name, [parent.bound for parent in parents]) if dtype.kind == "i" else None
+    if bound is not None and bound <= INTEGER_LIMIT and isinstance(operation, Elementwise):
+        operation = replace(operation, may_overflow=False)
+    node = Node(operation, tuple(parents), shape, dtype)
+    if dtype.kind == "i":
+        node.bound = bound
+    return node
+
+
+def _bound(name: str, bounds: Sequence[int | None]) -> int | None:
+    """Return how large the whole numbers of a result can get, if that is known of the arguments."""
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) < len(bounds):
+        return None
+    match name:
+        case "add" | "subtract":
+            return known[0] + known[1]
+        case "multiply":
+            return known[0] * known[1]
+        case "where" | "minimum" | "maximum" | "negative" | "positive" | "absolute":
+            return max(known)
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ BERNOULLI = ScalarFamily(
     lambda rng, size, p: (rng.random(size) < p).astype(np.int64),
     lambda p: scipy.stats.bernoulli(p),
     Kind.DISCRETE,
+    largest=lambda p: 1,
 )
 BINOMIAL = ScalarFamily(
     "Binomial",
@@ -22,6 +23,7 @@ BINOMIAL = ScalarFamily(
     lambda rng, size, n, p: rng.binomial(np.asarray(n, np.int64), p, size),
     lambda n, p: scipy.stats.binom(n, p),
     Kind.DISCRETE,
+    largest=lambda n, p: n,
 )
 POISSON = ScalarFamily(
     "Poisson",
@@ -46,6 +48,7 @@ DISCRETE_UNIFORM = ScalarFamily(
     lambda low, high: scipy.stats.randint(low, high + 1),
     Kind.DISCRETE,
     ordered=("low", "high"),
+    largest=lambda low, high: np.maximum(np.abs(low), np.abs(high)),
 )
 DISCRETE_LAPLACE = ScalarFamily(
     "DiscreteLaplace",

@@ -65,6 +65,8 @@ class ScalarFamily(Family):
     kind: Kind = Kind.CONTINUOUS
     ordered: tuple[str, str] | None = None
     """Two parameters of which the first must lie below the second."""
+    largest: Callable[..., float] | None = field(default=None, compare=False)
+    """How large the whole numbers of a family can get, from its parameters."""
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
@@ -161,7 +163,12 @@ def parameter_node(distribution: str, name: str, value: Any) -> Node:
 
 def draw_node(family: Family, parameters: tuple[Node, ...], shape: Shape) -> Node:
     """Make the root node of a family."""
-    return Node(Draw(family, shape), parameters, shape, family.dtype, family.levels, family.kind)
+    node = Node(Draw(family, shape), parameters, shape, family.dtype, family.levels, family.kind)
+    if isinstance(family, ScalarFamily) and family.largest is not None:
+        known = [p.operation.array for p in parameters if isinstance(p.operation, ConstantValue)]
+        if len(known) == len(parameters):
+            node.bound = int(np.max(family.largest(*known)))
+    return node
 
 
 def _described(node: Node) -> str:
