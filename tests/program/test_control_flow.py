@@ -531,10 +531,10 @@ def test_counting_loops_come_out_as_sums():
     output = apply(count, [[pv.Uniform(0, 1) for _ in range(5)]]).output
     nodes = ancestors([output.node])
     assert output.node.operation.name == "add"
-    # For whole numbers where(p, t, 0) is written p * t.
-    choices = [node for node in nodes if getattr(node.operation, "name", "") == "multiply"]
-    # where(p, c + 1, c) would depend on the count so far; where(p, 1, 0) depends on one value only.
+    # where(p, c + 1, c) would depend on the count so far; in c + p each term depends on one value only.
+    choices = [node for node in nodes if node.dtype == bool]
     assert len(choices) == 5
+    assert not any(getattr(node.operation, "name", "") == "where" for node in nodes)
     assert all(len([n for n in ancestors([choice]) if n.is_random]) == 1 for choice in choices)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.model.categories import map_levels
+from privug.model.node import ConstantValue
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
@@ -337,16 +338,19 @@ def _is_single(value: Any) -> bool:
 
 
 def _select_single(mask: Mask, new: Any, old: Any) -> Any:
-    if (
-        not isinstance(new, RandomVariable)
-        and not isinstance(old, RandomVariable)
-        and type(new) is type(old)
-        and new == old
-    ):
+    plain = not isinstance(new, RandomVariable) and type(new) is type(old)
+    if plain and new == old:
         return new
     grown = _added_to(old, new)
-    # A counting loop becomes a sum of independent terms: where(p, c + t, c) is c + where(p, t, 0).
-    return where(mask, new, old) if grown is None else old + where(mask, grown, 0)
+    # A counting loop becomes a sum of independent terms: where(p, c + t, c) is c + where(p, t, 0), and c + p if t is 1.
+    if grown is None:
+        return where(mask, new, old)
+    return old + (mask if _is_one(grown) else where(mask, grown, 0))
+
+
+def _is_one(value: RandomVariable) -> bool:
+    operation = value.node.operation
+    return isinstance(operation, ConstantValue) and operation.array.dtype == np.int64 and bool(operation.array[0] == 1)
 
 
 def _added_to(old: Any, new: Any) -> Any:
