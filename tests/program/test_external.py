@@ -74,7 +74,7 @@ def test_same_samples_on_any_number_of_workers():
     ids=["not json", "error", "exit", "raises", "hangs"],
 )
 def test_failures_name_the_input(body, message):
-    program = external(body, timeout=1.0)
+    program = external(body, timeout=2.0 if "sleep" in body else 60.0)
     attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 9)}, secret="x")
     with pytest.raises(pv.ProgramError, match=rf"(?s){message}.*x = 3"):
         attack.run(samples=200, seed=1)

@@ -35,7 +35,7 @@ class External:
     42
     """
 
-    def __init__(self, command: str | Sequence[str], *, timeout: float = 10.0) -> None:
+    def __init__(self, command: str | Sequence[str], *, timeout: float = 30.0) -> None:
         words = shlex.split(command) if isinstance(command, str) else list(command)
         if not words or not all(isinstance(word, str) for word in words):
             raise ArgumentError(f"External: command must be a list of words such as ['java', 'Mean'], not {command!r}")
