@@ -59,6 +59,8 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
         made = object.__new__(function)
         call(function.__init__, made, *arguments, **named)
         return made
+    if function in (zip, iter):  # these look at one item at a time, as a loop does
+        arguments = tuple(iter(part) if isinstance(part, MaskedList) else part for part in arguments)
     own = rewritten(function)
     if own is function and RUNTIME not in getattr(getattr(function, "__code__", None), "co_freevars", ()):
         arguments = tuple(_plain(argument) for argument in arguments)

@@ -30,11 +30,24 @@ from privug.program.traced.masks import (
 
 def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
     """Yield the items of anything iterable, each with the condition under which it is there."""
-    if isinstance(items, Masked):
+    if isinstance(items, MaskedList):
+        yield from _live(items)
+    elif isinstance(items, Masked):
         yield from items.pairs()
     else:
         for item in items:
             yield item, True
+
+
+def _live(items: MaskedList) -> Iterator[tuple[Any, Mask]]:
+    """Yield the items of a list as a loop sees them that changes the list on its way."""
+    length = len(items.pairs())  # brings the masks up to date, too
+    if isinstance(items, OneOf):
+        for position in range(length):
+            yield items.pairs()[position]
+        return
+    for position, item in enumerate(list.__iter__(items)):
+        yield item, items.masks[position] if position < len(items.masks) else True
 
 
 class Stream(Masked):

@@ -94,7 +94,8 @@ class MaskedList(list[Any], Masked):
         return len(self.plain())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.plain())
+        length = len(self)  # refused if it is random; a loop sees what it changes in the list on its way
+        return list.__iter__(self) if type(self) is MaskedList else (self.plain()[k] for k in range(length))
 
     def __getitem__(self, key: Any) -> Any:
         if self.is_certain:
