@@ -1,6 +1,7 @@
 """Rows and tables of records behave as a program expects a list of rows to behave."""
 
 import copy
+import gc
 import math
 import pickle
 
@@ -214,3 +215,14 @@ def test_random_size_mean_of_the_first_rows():
     )
     result = attack.run(observe=pv.equals(11), samples=500, seed=2)
     assert result.posterior.distribution()[2].value == 1.0
+
+
+def test_rows_can_be_made_while_garbage_is_collected():
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for number in range(300):
+            row = pv.Row(**{f"x{number}": 1, "y": 2})
+            assert (row[f"x{number}"], row.y) == (1, 2)
+    finally:
+        gc.set_threshold(*before)

@@ -55,9 +55,11 @@ class Row(tuple[Any, ...]):
 @lru_cache(maxsize=1024)
 def row_maker(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Row]:
     """Return a fast constructor of rows with these columns from their values."""
-    # A named tuple's attributes are read in C, several times faster than a property.
-    getters = vars(namedtuple("Columns", [f"column_{position}" for position in range(len(names))]))
-    columns = {name: getters[f"column_{k}"] for k, name in enumerate(names) if name not in vars(Row)}
+    # A named tuple's attributes are read in C, several times faster than a property. The class must stay
+    # alive while its attributes are taken: the garbage collector empties classes that nobody holds.
+    fields = [f"column_{position}" for position in range(len(names))]
+    donor = namedtuple("donor", fields)  # type: ignore[misc]
+    columns = {name: vars(donor)[f"column_{k}"] for k, name in enumerate(names) if name not in vars(Row)}
     row_type = type("Row", (Row,), {"__slots__": (), "_fields": names, **columns})
     return partial(tuple.__new__, row_type)
 
