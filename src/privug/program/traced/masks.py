@@ -2,6 +2,7 @@
 
 import dataclasses
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,7 +21,7 @@ from privug.program.traced.failures import fail_at, with_failures
 Mask = Any  # True, False, or a random variable of truth values
 
 
-class Masked:
+class Masked(ABC):
     """A container of the program's own of which each item is there or not, depending on a random condition.
 
     Only code that knows about masks (loops, `sum`, `len`, ...) may use it: anything that needs one plain
@@ -30,17 +31,17 @@ class Masked:
     is_iterator = False
     """Whether it can be read once only."""
 
+    @abstractmethod
     def pairs(self) -> list[tuple[Any, Mask]]:
         """Return what iteration gives, each item with the condition under which it is there."""
-        raise NotImplementedError
 
     def unordered(self) -> list[tuple[Any, Mask]]:
         """Return the same, in any order."""
         return self.pairs()
 
+    @abstractmethod
     def plain(self) -> Any:
         """Return the plain container, if there is one."""
-        raise NotImplementedError
 
     @property
     def is_certain(self) -> bool:
