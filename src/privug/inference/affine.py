@@ -63,11 +63,8 @@ def _linear_parents(node: Node) -> tuple[list[Node], list[Node]]:
         case Elementwise(name="add" | "subtract" | "negative" | "positive"):
             linear, others = parents, []
         case Elementwise(name="multiply") if any(almost_never_zero(parent) for parent in parents):
-            # A constant factor is the coefficient, whatever the other one is.
-            ranked = sorted(parents, key=lambda parent: isinstance(parent.operation, ConstantValue))
-            first = ranked[0] if not almost_never_zero(ranked[1]) else ranked[1]
-            others = [first]
-            linear = [parent for parent in parents if parent is not first] or [first]
+            others = [_coefficient(parents)]
+            linear = [parent for parent in parents if parent is not others[0]] or others
         case Elementwise(name="true_divide"):
             linear, others = parents[:1], parents[1:]
         case ArrayFunction(name="sum" | "mean") if node.shape == ():
@@ -80,6 +77,12 @@ def _linear_parents(node: Node) -> tuple[list[Node], list[Node]]:
             return [], parents
     # Broadcasting would sum a coefficient over the axes that it added: leave such nodes alone.
     return (linear, others) if all(parent.shape == node.shape for parent in linear) else ([], parents)
+
+
+def _coefficient(factors: Sequence[Node]) -> Node:
+    """Return the factor that is never zero to take as the coefficient: a constant if there is one."""
+    suitable = [factor for factor in reversed(factors) if almost_never_zero(factor)]
+    return max(suitable, key=lambda factor: isinstance(factor.operation, ConstantValue))
 
 
 def _gradients(node: Node, region: Sequence[Node]) -> dict[int, Coefficient]:

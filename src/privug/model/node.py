@@ -136,8 +136,3 @@ def substitute(targets: Sequence[Node], replacements: Mapping[Node, Node]) -> li
         if any(new is not old for new, old in zip(parents, node.parents, strict=True)):
             images[node] = Node(node.operation, parents, node.shape, node.dtype, node.levels, node.kind)
     return [images.get(target, target) for target in targets]
-
-
-def depends_on(target: Node, source: Node) -> bool:
-    """Say whether `target` is computed from `source`."""
-    return any(node is source for node in ancestors([target]))

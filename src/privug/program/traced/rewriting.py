@@ -8,8 +8,6 @@ would run under a random condition.
 import ast
 import functools
 import types
-from collections.abc import Callable
-from typing import Any
 
 from privug.program.traced.source import source_of
 
@@ -374,9 +372,3 @@ def _pattern_test(pattern: ast.pattern, subject: str) -> ast.expr:
         case ast.MatchAs(pattern=None, name=None):
             return ast.Constant(True)
     raise _NotRewritable("a structural pattern")
-
-
-def lifted_source(function: Callable[..., Any]) -> str | None:
-    """Return the rewritten source of a function, for people who debug the rewriting."""
-    node = source_of(function.__code__) if isinstance(function, types.FunctionType) else None
-    return None if node is None else ast.unparse(ast.fix_missing_locations(_Rewriter().rewrite(node)))
