@@ -8,7 +8,7 @@ import numpy as np
 
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode, map_levels, unify
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.operations import aligned
 from privug.model.plan import Plan
 from privug.model.table import Row
@@ -17,6 +17,8 @@ from privug.prior.choice import ChoiceFamily, Constant, constant_value
 from privug.prior.family import Draw, ScalarFamily
 
 ENUMERATION_LIMIT = 1000
+EXAMPLES = 64
+"""How many values a function is called on to see what kind of quantity it returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,14 @@ def _position(x: Node, keys: list[Any]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class BindDraw(Operation):
-    """The bind of the monad by plain calls: for each distinct value, the distribution that the function returns."""
+    """The bind of the monad by plain calls: for each distinct value, the distribution that the function returns.
+
+    The first parent is the quantity; the others are `outer`: random quantities that were there before the function was
+    called and that it uses. Those keep their values.
+    """
 
     function: Callable[[Any], Any]
+    outer: tuple[Node, ...]
 
     random = True
     opaque = True
@@ -112,12 +119,40 @@ class BindDraw(Operation):
             inverse = np.zeros(context.samples, np.int64)
         parts = []
         for position, value in enumerate(values.tolist()):
-            samples = int((inverse == position).sum())
-            parts.append(Plan([as_node(self.function(value))]).run(samples, context.rng)[0])
+            chosen = inverse == position
+            known = {node: array[chosen] for node, array in zip(self.outer, arguments[1:], strict=True)}
+            target, outer = _number_and_outer(self.function, value)
+            if not known.keys() >= set(outer):
+                raise PriorError(
+                    f"bind: for the value {value} the function uses a random quantity from outside, as it does for few "
+                    "others; make that quantity inside the function or write pv.where"
+                )
+            parts.append(Plan([target], self.outer).run(int(chosen.sum()), context.rng, known)[0])
         result = np.empty((context.samples, *parts[0].shape[1:]), np.result_type(*parts))
         for position, part in enumerate(parts):
             result[inverse == position] = part
         return result
+
+
+def _number_and_outer(function: Callable[[Any], Any], value: Any) -> tuple[Node, list[Node]]:
+    """Return the distribution for a value and the random quantities from outside that it uses: two calls share them."""
+    target, again = as_node(function(value)), as_node(function(value))
+    if target.levels is not None:
+        raise PriorError("bind: a function that branches on a quantity of many values must return numbers")
+    shared = set(ancestors([again]))
+    return target, [node for node in ancestors([target]) if node.is_random and node in shared]
+
+
+def _by_plain_calls(variable: RandomVariable, function: Callable[[Any], Any]) -> RandomVariable:
+    values = np.unique(Plan([variable.node]).run(EXAMPLES, np.random.default_rng(0))[0]).tolist()
+    targets, outers = zip(*(_number_and_outer(function, value) for value in values), strict=True)
+    if len({target.shape for target in targets}) > 1:
+        raise PriorError("bind: the function must return quantities of one shape")
+    outer = tuple(dict.fromkeys(node for nodes in outers for node in nodes))
+    kinds = {target.kind for target in targets}
+    kind = kinds.pop() if len(kinds) == 1 else Kind.MIXED
+    dtype = np.result_type(*(target.dtype for target in targets))
+    return RandomVariable(Node(BindDraw(function, outer), (variable.node, *outer), targets[0].shape, dtype, kind=kind))
 
 
 def bind(x: Any, function: Callable[[Any], Any]) -> Any:
@@ -146,10 +181,7 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
         return given(variable, {value: function(value) for value in support})
     if variable.node.levels is not None or variable.node.shape != ():
         raise PriorError("bind: this function cannot be applied to a quantity of so many values")
-    example = as_node(function(Plan([variable.node]).run(1, np.random.default_rng(0))[0][0].item()))
-    if example.levels is not None:
-        raise PriorError("bind: a function that branches on a continuous quantity must return numbers")
-    return RandomVariable(Node(BindDraw(function), (variable.node,), example.shape, example.dtype, kind=example.kind))
+    return _by_plain_calls(variable, function)
 
 
 def _lifted(value: Any) -> Any:
@@ -161,6 +193,12 @@ def finite_support(node: Node) -> list[Any] | None:
     if node.levels is not None:
         return list(node.levels)
     operation = node.operation
+    if not node.shape and isinstance(operation, ConstantValue):
+        return [constant_value(node)]
+    if not node.shape and node.dtype.kind == "b":
+        return [False, True]
+    if not node.shape and isinstance(operation, Choose):
+        return _union([finite_support(choice) for choice in node.parents[1:]], node.dtype)
     if not isinstance(operation, Draw) or node.kind is not Kind.DISCRETE:
         return None
     if isinstance(operation.family, ChoiceFamily):
@@ -173,6 +211,11 @@ def finite_support(node: Node) -> list[Any] | None:
     if not np.isfinite([low, high]).all() or high - low > 10**7:
         return None
     return list(range(int(low), int(high) + 1))
+
+
+def _union(supports: Sequence[list[Any] | None], dtype: np.dtype[Any]) -> list[Any] | None:
+    known = [np.array(support, dtype) for support in supports if support is not None]
+    return np.unique(np.concatenate(known)).tolist() if len(known) == len(supports) else None
 
 
 def unit(value: Any) -> Any:
