@@ -5,8 +5,12 @@ import sys
 import traceback
 from collections.abc import Callable
 
+import anonymisation
+import discrete
 import drawing
 import native
+import nearest
+import neighbours
 import python_tier
 import rejection
 from measuring import Outcome
@@ -14,8 +18,12 @@ from measuring import Outcome
 import privug as pv
 
 BENCHMARKS: dict[str, Callable[[], Outcome]] = {
+    **anonymisation.BENCHMARKS,
+    **discrete.BENCHMARKS,
     **drawing.BENCHMARKS,
     **native.BENCHMARKS,
+    **nearest.BENCHMARKS,
+    **neighbours.BENCHMARKS,
     **python_tier.BENCHMARKS,
     **rejection.BENCHMARKS,
 }

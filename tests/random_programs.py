@@ -223,6 +223,65 @@ class TableWriter:
         ]  # fmt: skip
 
 
+class PlateWriter(TableWriter):
+    """Writes one random function of a table that mostly treats all rows alike: counts, sums, filters."""
+
+    def source(self) -> str:
+        lines = ["def helper(r, k):", "    if r.age > k:", "        return r.age - k", "    return 0", ""]
+        lines += ["def program(records):", "    n = t = u = 0", "    h = [0, 0, 0]", "    x = 7"]
+        for _ in range(self._random.randint(1, 2)):
+            lines.append(f"    for {self._choice('r in records', 'name, age, zip_code in records', 'r in records[1:]')}:")
+            if "zip_code" in lines[-1]:
+                lines.append("        x = age * 2 if name == 'Ann' else age")
+                lines.append(f"        t += {self._choice('x', 'age', 'len(name)', '1 if zip_code[0] == name else x')}")
+                continue
+            for _ in range(self._random.randint(1, 4)):
+                lines += self._statement("        ")
+        parts = self._random.sample(self._results(), 4)
+        lines.append(f"    return (n, t, u, {self._choice('1', '1', 'x')}, h[0], h[1], h[2], {', '.join(parts)})")
+        return "\n".join(lines) + "\n"
+
+    def _condition(self) -> str:
+        simple = [
+            "r.name == 'Ann'", "r.zip != '2300'", "r.age > 3", "r.age % 2 == 0", "r.zip[:2] == '23'", "u > 2",
+            "r.age in (1, 2, 5)", "r.name in ('Bob', 'Eve')", "2 <= r.age < 5", "r.age > records[0].age", "n > 1",
+        ][: 10 if self._random.random() < 0.95 else 11]  # fmt: skip
+        first, second = self._choice(*simple), self._choice(*simple)
+        return self._choice(first, f"{first} and {second}", f"{first} or not {second}", f"not ({first})")
+
+    def _statement(self, pad: str) -> list[str]:
+        actions = [
+            "n += 1", "t += r.age", "n = n + r.age", "t -= r.age * 2", "u += helper(r, 3)", "h[0] += 1", "h[2] += r.age",
+            "h[1] -= len(r.zip)", "n += 2 if r.age > 3 else 0", "t += max(r.age, 2)", "x = r.age; t += x", "n += r.age // 2",
+            "t += sum(1 for z in ('2300', '2450') if r.zip == z)", "x = r.age", "t += x", "u = u + t", "t += int(r.zip) % 7",
+            "t += 12 // r.age if r.age else 1", "t = t + n",
+        ][: 14 if self._random.random() < 0.9 else 19]  # fmt: skip
+        act = lambda: self._random.choice(actions)
+        shape = self._random.random()
+        if shape < 0.2:
+            return [f"{pad}{act()}"]
+        if shape < 0.27:
+            return [f"{pad}for z in ('2300', '2310'):", f"{pad}    if r.zip == z:", f"{pad}        {act()}"]
+        lines = [f"{pad}if {self._condition()}:", f"{pad}    {act()}"]
+        if shape < 0.5:
+            lines.append(f"{pad}    {self._choice('continue', act(), act())}")
+        if shape < 0.7:
+            lines += [f"{pad}elif {self._condition()}:", f"{pad}    {act()}"]
+        if shape > 0.6:
+            lines += [f"{pad}else:", f"{pad}    {act()}"]
+        return lines
+
+    def _results(self) -> list[str]:
+        return [
+            "sum(r.age for r in records if r.name == records[0].name)", "any(r.zip == '2300' for r in records)",
+            "all(r.age < 6 or r.name == 'Ann' for r in records)", "len([r for r in records if r.age > 2 and r.zip != '2300'])",
+            "sum(r.age for r in records) / len(records)", "max(r.age for r in records)", "min([r.age - 2 for r in records[1:]])",
+            "sum([x * x for x in (r.age for r in records if r.age > 1)])", "len(records)", "sum(helper(r, 2) for r in records)",
+            "sum(map(lambda r: r.age, records))", "any(r.age > t for r in records)", "sum(r.age > 3 for r in records)",
+            "1 if [r for r in records if r.age > 5] else 0", "3 in [r.age for r in records]", "sum(2 for _ in records)",
+        ]  # fmt: skip
+
+
 def random_program(seed: int, writer: Any = Writer) -> tuple[str, Callable[..., Any]]:
     """Return the source of a random program, and the program."""
     source, name = writer(seed).source(), f"<random {writer.__name__} {seed}>"

@@ -315,7 +315,8 @@ def test_powers_of_negative_numbers_and_random_powers():
     [
         ([1, 2, 0], -1, ZeroDivisionError),
         ([1.0, 2.0, 0.0], -0.5, ZeroDivisionError),
-        ([1.0, 4.0, -8.0], 0.5, ValueError),
+        ([1.0, 4.0, -8.0], 0.5, pv.ProgramError),
+        ([1.0, -4.0, 1e200], 2, OverflowError),
     ],
 )
 def test_impossible_powers_name_the_sample(base, exponent, cause):

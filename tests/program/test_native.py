@@ -1,9 +1,12 @@
 """The native tier: compiled programs give what plain calls give, or are refused with a reason."""
 
 import math
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,9 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.program import lifting
 from privug.program.lifting import apply
+from privug.program.native import kernel, storage, work
 from privug.program.native import program as native
+from privug.program.native.fingerprint import fingerprint
 from privug.program.tracing import Trace
 
 LIMIT = 40
@@ -38,7 +43,8 @@ def untraceable(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _compiling():
+def _compiling(monkeypatch):
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", "")
     with pv.limited(native=True):
         yield
 
@@ -258,6 +264,16 @@ def test_the_first_sample_that_fails_is_named(untraceable):
     assert failure.value.index == np.flatnonzero(values == 0)[0] > 0
 
 
+def test_inputs_that_fail_are_excluded_from_compiled_programs_too(untraceable):
+    question = Question(hundredths, {"k": pv.DiscreteUniform(0, 9)}, secret="k", exclude_errors=True)
+    run = draw(question, None, samples=2000, seed=1)
+    assert run.lifting.tier == "native"
+    secrets, outputs = (batch.values() for batch in run.quantities)
+    assert outputs == [100 // k for k in secrets]
+    assert len(set(secrets)) == 9
+    assert 150 < run.diagnostics.excluded < 300
+
+
 def test_nothing_is_compiled_unless_asked_for(untraceable):
     with pv.limited(native=False):
         assert apply(hundredths, [pv.DiscreteUniform(1, 9)]).lifting.tier == "python"
@@ -399,7 +415,7 @@ def test_the_tier_and_its_reason(untraceable):
     assert (lifting.tier, lifting.reason) == ("native", "a test forbids it")
     with pv.limited(native=False):
         assert apply(collatz, [pv.DiscreteUniform(1, 3000)]).lifting.tier == "python"
-    assert apply(collatz, [pv.DiscreteUniform(1, 3000)], exclude_errors=True).lifting.tier == "python"
+    assert apply(collatz, [pv.DiscreteUniform(1, 3000)], exclude_errors=True).lifting.tier == "native"
     refused = apply(text, [pv.DiscreteUniform(1, 3000)]).lifting
     assert refused.tier == "python"
     assert refused.reason == "a test forbids it"
@@ -448,6 +464,281 @@ def test_a_wrong_kernel_is_noticed(monkeypatch):
     monkeypatch.setattr(type(kernel), "run", lambda self, arrays, samples: ([arrays[0] + 1], np.zeros(samples, bool)))
     with pytest.warns(pv.LiftingWarning, match="the compiled program"):
         assert isinstance(native.apply_native(fibonacci, arguments_of(pv.DiscreteUniform(0, 12))), str)
+
+
+# Whether compiling pays.
+def nested_loops(rows):
+    total = 0
+    for _ in range(rows):
+        for k in range(10):
+            total += k
+    return total
+
+
+def failing(x):
+    raise ValueError(x)
+
+
+def test_steps_are_counted_and_the_tracer_of_others_is_put_back():
+    counts = [work.steps_of(nested_loops, (rows,), {}) for rows in (0, 10, 20, 30, 30)]
+    assert counts[2] - counts[1] == counts[3] - counts[2] >= 200
+    assert counts[3] == counts[4]
+    assert 0 < work.steps_of(failing, (1,), {}) < 5
+    assert work.steps_of(nested_loops, (10_000,), {}, most=500) == 500
+
+    def of_others(frame, event, argument):
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(of_others)
+    try:
+        work.steps_of(nested_loops, (3,), {})
+        assert sys.gettrace() is of_others
+    finally:
+        sys.settrace(before)
+
+
+def test_work_is_judged_by_steps_alone():
+    few, many = (work.calls_worth_compiling(nested_loops, arguments_of(pv.Constant(rows))) for rows in (10, 1000))
+    assert few == pytest.approx(work.SECONDS_WORTH_COMPILING / (2 + 12 * 10 * 2 + 3) / work.SECONDS_PER_STEP, rel=0.3)
+    assert 80 < few / many < 120
+    on_array = work.calls_worth_compiling(nested, arguments_of(ARRAY, 1))
+    assert on_array == work.calls_worth_compiling(nested, arguments_of(ARRAY, 1)) > few
+
+
+@pytest.fixture
+def automatic(monkeypatch):
+    """Compiling pays soon."""
+    monkeypatch.setattr(work, "SECONDS_WORTH_COMPILING", 0.05)
+    with pv.limited(native="auto"):
+        yield
+
+
+def collatz_attack(**options):
+    return pv.Attack(collatz, {"n": pv.DiscreteUniform(1, 3000)}, secret="n", **options)
+
+
+def test_what_pays_for_the_samples_asked_for_is_compiled(untraceable, automatic):
+    attack = collatz_attack()
+    assert str(attack.lifting) == "python (a test forbids it)"
+    first = attack.run(engine="sample", samples=200, seed=1)
+    assert attack.lifting.tier == first.lifting.tier == "python"
+    pays_from = int(re.fullmatch(r"that pays from ([\d,]+) samples on", first.lifting.not_compiled)[1].replace(",", ""))
+    assert 1000 < pays_from < 20_000
+    assert attack.run(engine="sample", samples=pays_from - 1, seed=1).lifting.tier == "python"
+    long = attack.run(engine="sample", samples=pays_from, seed=1)
+    assert str(attack.lifting) == str(long.lifting) == "native (a test forbids it)"
+    assert "native; engine" in str(long)
+    again = attack.run(engine="sample", samples=200, seed=1)
+    assert attack.lifting.tier == again.lifting.tier == "python"
+    assert again.posterior.batch.values() == first.posterior.batch.values()
+
+
+def test_a_run_that_becomes_long_is_compiled_on_its_way(untraceable, automatic):
+    attack = collatz_attack(observe=pv.between(0, 4))
+    with pv.limited(workers=1):
+        result = attack.run(engine="sample", samples=200, seed=1)
+    assert result.lifting.tier == "native"
+    assert result.diagnostics.draws > 20_000
+    wanted = {n for n in range(1, 3001) if collatz(n) < 5}
+    assert set(result.posterior.distribution()) == wanted
+    assert len(wanted) / 3000 in result.diagnostics.evidence.widened(2)
+    assert set(result.belief(lambda n, output: output - n).batch.values()) == {collatz(n) - n for n in wanted}
+    with pv.limited(workers=2):
+        assert (
+            attack.run(engine="sample", samples=200, seed=1).posterior.batch.values() == result.posterior.batch.values()
+        )
+
+
+def test_outputs_that_compiled_code_cannot_hold_are_left_to_python(untraceable, automatic):
+    def factorial(n):
+        product = 1
+        while n > 0:
+            product *= n
+            n -= 1
+        return product
+
+    attack = pv.Attack(factorial, {"n": pv.DiscreteUniform(1, 22)}, secret="n")
+    result = attack.run(engine="sample", samples=60_000, seed=1)
+    assert result.lifting.tier == "python"
+    assert "numbers of other types" in result.lifting.not_compiled
+    assert set(result.joint.output.batch.values()) == {math.factorial(n) for n in range(1, 23)}
+
+
+def test_tables_of_all_sizes_are_compiled_or_none(untraceable, automatic):
+    question = Question(by_name, {"records": table(pv.DiscreteUniform(2, 12))}, secret=first_age)
+    few, many = (draw(question, None, samples=samples, seed=1).lifting for samples in (50, 20_000))
+    assert (few.tier, many.tier) == ("python", "native")
+    assert {case.lifting.tier for (_, native), case in question._cases.items() if native} == {"native"}
+    assert {case.lifting.tier for (_, native), case in question._cases.items() if not native} == {"python"}
+
+
+def test_why_a_program_is_not_compiled(untraceable, automatic, monkeypatch):
+    monkeypatch.setattr(work, "SECONDS_WORTH_COMPILING", 1e-4)
+
+    def why(program, argument, samples=2000):
+        attack = pv.Attack(program, {"x": argument}, secret="x")
+        lifting = attack.run(engine="sample", samples=samples, seed=1).lifting
+        assert lifting.tier == "python"
+        return lifting.not_compiled
+
+    assert "Category" in why(text, pv.Normal(0, sd=1))
+    assert "samples on" in why(text, pv.Normal(0, sd=1), 10)
+    assert "list" in why(lambda x: x[0], [pv.Normal(0, sd=1)], 100)
+    with pv.limited(native=False):
+        assert "native=False" in why(text, pv.Normal(0, sd=1), 10)
+    excluding = pv.Attack(swallowing, {"x": pv.DiscreteUniform(0, 2)}, secret="x", on_error="exclude")
+    assert "native" not in str(excluding.run(engine="sample", samples=100, seed=1).lifting)
+
+
+def test_traced_programs_are_not_counted(monkeypatch):
+    monkeypatch.setattr(lifting, "calls_worth_compiling", None)
+    with pv.limited(native="auto"):
+        attack = pv.Attack(lambda x: x + 1, {"x": pv.Normal(0, sd=1)}, secret="x")
+        assert attack.run(engine="sample", samples=100_000, seed=1).lifting == lifting.Lifting("traced")
+
+
+def test_settings_for_compiling():
+    assert pv.configure(native="auto").native == "auto"
+    with pytest.raises(pv.ArgumentError, match="native must be 'auto', True or False, not 'yes'"):
+        pv.configure(native="yes")
+
+
+# Compiled programs on disk.
+def mark(program=doubled, *inputs):
+    return fingerprint(program, native.layout(arguments_of(*(inputs or (pv.DiscreteUniform(0, 3),)))))
+
+
+def test_the_fingerprint_says_all_that_compiled_code_depends_on(monkeypatch):
+    known = {mark().digest}
+
+    def is_new(fresh):
+        assert fresh.is_portable
+        assert fresh.digest not in known
+        known.add(fresh.digest)
+        return True
+
+    assert mark().digest in known
+    assert is_new(mark(doubled, pv.Normal(0, sd=1)))
+    for value in (7, 7.0, True, "7", (7,), np.array([7]), np.array([7.0]), np.array([8.0])):
+        monkeypatch.setitem(globals(), "LIMIT", value)
+        assert is_new(mark())
+    monkeypatch.undo()
+    own, source = helper.__code__, "def helper(x):\n    return x + LIMIT + 1"
+    made = {}
+    exec(source, made)
+    monkeypatch.setattr(helper, "__code__", made["helper"].__code__)
+    assert is_new(mark())
+    monkeypatch.setattr(helper, "__code__", own)
+    monkeypatch.setattr(helper, "__defaults__", (1,))
+    assert is_new(mark())
+    monkeypatch.undo()
+    assert mark().digest in known
+
+
+def test_fingerprints_of_what_is_known_by_its_place_only_are_not_portable(monkeypatch):
+    assert mark().is_portable
+    monkeypatch.setitem(globals(), "LIMIT", object())
+    assert not mark().is_portable
+    monkeypatch.undo()
+    nowhere = {"LIMIT": 1}
+    exec("def doubled(x):\n    return x + LIMIT", nowhere)
+    assert not mark(nowhere["doubled"]).is_portable
+
+
+STORING = """
+import sys, time
+import privug as pv
+from privug.program import lifting
+
+LIMIT = 40
+
+def falling(n):
+    return 0 if n < 1 else 1 + falling(n - LIMIT)
+
+def program(name, n):
+    return falling(n) if name == "Ann" else -n
+
+def run():
+    native = lifting._native()
+    name, n = pv.Choice(["Bob", "Ann"]), pv.DiscreteUniform(0, 20_000)
+    arguments = lifting.Arguments(*lifting._flattened(([name, n], {})))
+    compiled = native.compile_program(program, arguments)
+    assert not isinstance(compiled, str), compiled
+    ready = native.prepared(
+        arguments, native.layout(arguments), native.encodings(compiled.code, arguments),
+        [__import__("numpy").array(values) for values in ([0, 1, 1, 1], [7, 7, 400, 20_000])], 4)
+    outputs, failed = compiled.run(ready, 4)
+    stats = compiled.kernel.stats
+    print(outputs[0].tolist(), failed.tolist(), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+
+run()
+LIMIT = 400
+run()
+"""
+
+
+def test_compiled_programs_outlive_the_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", str(tmp_path))
+    script = tmp_path / "script.py"
+    script.write_text(STORING, encoding="utf-8")
+
+    def run():
+        finished = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout.splitlines()
+
+    gives_up = "[False, False, False, True]"  # the recursion is too deep
+    shallow = "[-7, 1, 1, 50] [False, False, False, False]"
+    assert run() == [f"[-7, 1, 10, 0] {gives_up} 0 1", f"{shallow} 0 1"]
+    assert run() == [f"[-7, 1, 10, 0] {gives_up} 1 0", f"{shallow} 1 0"]
+    assert len(list((tmp_path / "native").iterdir())) == 2
+
+
+def test_what_is_stored_is_used_or_as_if_it_were_not_there(tmp_path, monkeypatch):
+    def hits():
+        monkeypatch.setattr(kernel, "_cache", {})
+        result = compare(doubled, pv.DiscreteUniform(0, 3))
+        assert result == 0
+        return sum(compiled(doubled, pv.DiscreteUniform(0, 3)).kernel.stats.cache_hits.values())
+
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", str(tmp_path))
+    assert [hits(), hits()] == [0, 1]
+    (stored,) = (tmp_path / "native").iterdir()
+    stored.write_bytes(stored.read_bytes()[:1000])
+    assert [hits(), hits()] == [0, 1]
+    (tmp_path / "file").write_text("")
+    for unusable in (tmp_path / "file", "/dev/null/nowhere"):
+        monkeypatch.setenv("PRIVUG_CACHE_DIR", str(unusable))
+        assert hits() == 0
+
+
+def test_stored_programs_are_written_whole_and_the_oldest_go(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(storage, "MOST_FILES", 3)
+    stored = [storage.Stored("source", ("i",), False, False, {}, bytes(1 << 16) + bytes([k])) for k in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: storage.save("same", one), stored * 4))
+    assert storage.load("same") in stored
+    for k, one in enumerate(stored):
+        storage.save(f"one {k}", one)
+        os.utime(tmp_path / "native" / f"one {k}.kernel", (k, k))
+        storage.load("one 0")
+    assert [k for k in range(8) if storage.load(f"one {k}")] == [0, 7]
+    assert storage.load("same") in stored
+    assert storage.load("another") is None
+
+
+def test_where_compiled_programs_are_stored(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", "/somewhere")
+    assert storage.folder() == Path("/somewhere/native")
+    monkeypatch.delenv("PRIVUG_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert storage.folder() == Path("/cache/privug/native")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert storage.folder() == Path("/home/ann/.cache/privug/native")
 
 
 def test_importing_privug_does_not_import_the_compiler():

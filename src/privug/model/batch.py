@@ -1,13 +1,16 @@
 """Many values of one quantity, column by column."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from privug.errors import ArgumentError
 from privug.model.categories import encode
+from privug.model.distinct import ranked
 from privug.model.node import Array
 from privug.model.structure import LEAF, Structure, flatten
 
@@ -32,18 +35,35 @@ class Column:
         """Return the chosen values."""
         return Column(self.array[which], self.levels)
 
-    def codes(self) -> Array:
-        """Return whole numbers that are equal where the values are equal."""
+    def distinct(self) -> tuple[Array, "Column"]:
+        """Return a code for each sample and the distinct values the codes stand for, in ascending order if ordered."""
+        if self.array.ndim == 1 and self.array.dtype != object:
+            codes, numbers = ranked(self.array)
+            return codes, Column(numbers, self.levels)
         if self.array.ndim > 1:
-            return np.unique(self.array.reshape(len(self.array), -1), axis=0, return_inverse=True)[1].reshape(-1)
-        if self.array.dtype == object:
+            parts = self.array.reshape(len(self.array), math.prod(self.array.shape[1:])).T
+            codes = _combined(ranked(part)[0] for part in parts) if len(parts) else np.zeros(len(self.array), np.intp)
+        else:
             seen: dict[Any, int] = {}
-            return np.fromiter(
-                (seen.setdefault(_hashable(value), len(seen)) for value in self.array), np.int64, len(self.array)
-            )
-        if self.levels is not None:
-            return self.array.astype(np.int64)
-        return np.unique(self.array, return_inverse=True)[1].reshape(-1)
+            keys = (seen.setdefault(_hashable(value), len(seen)) for value in self.array)
+            codes = np.fromiter(keys, np.intp, len(self.array))
+        return codes, self.take(_first(codes))
+
+
+def _combined(several: Iterable[Array]) -> Array:
+    """Return one code for each combination of codes, in the order of the first code, then of the second, and so on."""
+
+    def both(codes: Array, inner: Array) -> Array:
+        return ranked(codes * (int(inner.max(initial=0)) + 1) + inner)[0]
+
+    return reduce(both, several)
+
+
+def _first(codes: Array) -> Array:
+    """Return where each code stands first."""
+    first = np.empty(int(codes.max(initial=-1)) + 1, np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several positions the last one written stays
+    return first
 
 
 def _hashable(value: Any) -> Any:
@@ -95,12 +115,12 @@ class Batch:
 
     def factorized(self) -> tuple[Array, list[Any]]:
         """Return a code for each sample and the distinct values the codes stand for, in ascending order if ordered."""
-        codes = np.zeros(self.samples, np.int64)
-        for column in self.columns:
-            inner = column.codes()
-            codes = np.unique(codes * (int(inner.max(initial=0)) + 1) + inner, return_inverse=True)[1].reshape(-1)
-        first = np.unique(codes, return_index=True)[1]
-        return codes, self.take(first).values()
+        if len(self.columns) == 1:
+            codes, column = self.columns[0].distinct()
+            return codes, Batch(self.structure, (column,), len(column.array)).values()
+        several = (column.distinct()[0] for column in self.columns)
+        codes = _combined(several) if self.columns else np.zeros(self.samples, np.intp)
+        return codes, self.take(_first(codes)).values()
 
     @staticmethod
     def concatenate(batches: Sequence["Batch"]) -> "Batch":

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ArgumentError
-from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node
+from privug.errors import ArgumentError, PrivugError
+from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, fallible, path_condition
 from privug.model.operations import Elementwise, constant, elementwise, lookup
 
 PAIR_TABLE_LIMIT = 1_000_000
@@ -57,8 +57,34 @@ def constant_category(value: Any) -> Node:
 def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
     """Apply a plain function to a category by applying it to each level."""
     assert node.levels is not None
-    table, levels = encode([function(level) for level in node.levels])
-    return lookup(node, table, levels)
+    results, errors = _outcomes(function, node.levels)
+    table, levels = encode(results)
+    if all(error is None for error in errors):
+        return lookup(node, table, levels)
+    path, fine = path_condition.get(), constant(errors.index(None))
+    if path is not None:  # where this code does not run, a level will do on which nothing goes wrong
+        node = elementwise(Elementwise("where", np.where), [path.node, node, fine])
+    return lookup(node, table, levels, errors)
+
+
+def _outcomes(function: Callable[[Any], Any], levels: Sequence[Any]) -> tuple[list[Any], tuple[Exception | None, ...]]:
+    """Call a function on each level; while a program is traced, it may fail on some."""
+    results: list[Any] = []
+    errors: list[Exception | None] = []
+    for level in levels:
+        try:
+            results.append(function(level))
+            errors.append(None)
+        except PrivugError:
+            raise
+        except Exception as error:
+            errors.append(error)
+            if fallible.get() is None:
+                raise
+    if not results and levels:
+        raise next(error for error in errors if error is not None)
+    succeeded = iter(results)
+    return [results[0] if error is not None else next(succeeded) for error in errors], tuple(errors)
 
 
 def recode(node: Node, levels: tuple[Any, ...]) -> Node:

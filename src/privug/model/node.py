@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -25,10 +26,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What evaluation hands to an operation: how many samples, and where randomness comes from."""
+    """What evaluation hands to an operation: how many samples, and where randomness comes from.
+
+    Where failures are to be left out, `failed` marks the samples that failed so far, whose values mean nothing. An
+    operation may mark more and go on with any values for those, or raise. Without it, a failure is an error.
+    """
 
     samples: int
     rng: np.random.Generator
+    failed: Array | None = None
 
 
 class Operation(ABC):
@@ -50,9 +56,20 @@ class Operation(ABC):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         """Compute this operation on a batch."""
 
+    def can_fail(self, parents: Sequence["Node"]) -> bool:
+        """Say whether `evaluate` fails for some samples, as far as is known of its arguments."""
+        return False
+
     def kind(self, parents: Sequence["Node"]) -> Kind:
         """Say how probability is spread over the results: discrete if nothing continuous went in."""
         return Kind.DISCRETE if all(p.kind is Kind.DISCRETE for p in parents) else Kind.MIXED
+
+
+fallible: ContextVar[list["Node"] | None] = ContextVar("fallible", default=None)
+"""While a program is traced: the quantities that it computed and that cannot be had for some inputs."""
+
+path_condition: ContextVar[Any] = ContextVar("path_condition", default=None)
+"""While a program is traced: the random condition under which the code at hand runs, a random variable, if any."""
 
 
 class Node:
@@ -82,6 +99,9 @@ class Node:
             kind = Kind.DISCRETE if levels is not None or dtype.kind in "bi" else operation.kind(parents)
         self.kind = kind
         self.bound: int | None = 1 if dtype.kind == "b" else None
+        noted = fallible.get()
+        if noted is not None and operation.can_fail(parents):
+            noted.append(self)
 
     @property
     def is_random(self) -> bool:

@@ -237,8 +237,9 @@ def _weights_like(node: Node, weights: Node, axis: Any) -> Node:
 
 
 def _count_nonzero(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any:
-    nonzero = _elementwise("not_equal", np.not_equal, as_node, wrap, a, wrap(constant(0)))
-    return _reduction("sum", as_node, wrap, nonzero, axis)
+    if as_node(a).dtype != np.bool_:
+        a = _elementwise("not_equal", np.not_equal, as_node, wrap, a, wrap(constant(0)))
+    return _reduction("sum", as_node, wrap, a, axis)
 
 
 class Cast(Operation):
@@ -251,6 +252,9 @@ class Cast(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         return whole_numbers(arguments[0]) if self.dtype.kind == "i" else arguments[0].astype(self.dtype)
+
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return self.dtype.kind == "i" and parents[0].dtype.kind == "f"
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return parents[0].kind

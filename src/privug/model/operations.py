@@ -9,8 +9,7 @@ import numpy as np
 
 from privug.errors import ArgumentError, ProgramError
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape
-
-INTEGER_LIMIT = 2**63 - 1
+from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
 
 # What each operation does to a continuous argument; whatever is not listed gives MIXED, "not known".
 _DISCRETISING = {"floor", "ceil", "rint", "trunc", "sign", "round", "floor_divide", "argmin", "argmax"}
@@ -20,7 +19,7 @@ _INJECTIVE = {
     "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "square",
     "absolute", "sin", "cos", "tan", "arctan", "sinh", "tanh", "reciprocal",
 }  # fmt: skip
-_SELECTING = {"maximum", "minimum", "fmax", "fmin", "where", "sort", "min", "max", "median"}
+_SELECTING = {"maximum", "minimum", "fmax", "fmin", "where", "sort", "min", "max", "median", "concatenate"}
 _MIXING = {"sum", "mean", "cumsum", "dot", "matmul", "std", "var"}
 
 
@@ -37,7 +36,7 @@ def constant(value: Any) -> Node:
         raise ArgumentError(f"a number or an array of numbers is needed here, not {value!r}")
     node = Node(ConstantValue(array[np.newaxis]), (), array.shape, array.dtype, kind=Kind.DISCRETE)
     if array.dtype.kind == "i":
-        node.bound = _largest(array)
+        node.bound = largest(array)
     return node
 
 
@@ -97,45 +96,73 @@ class Elementwise(Operation):
             arguments = aligned(arguments)
         if self.python:
             arguments = _as_python_numbers(self.name, arguments)
-        if self.may_overflow and arguments[0].dtype.kind == "i":
-            _refuse_overflow(self.name, arguments)
+        if self.may_overflow and can_wrap(self.name, [argument.dtype for argument in arguments]):
+            refuse_overflow(self.name, arguments)
+        if self.python and self.name == "power":
+            return _checked_power(*arguments)
         if out is not None:
             result: Array = self.function(*arguments, out=out)
         else:
             result = self.function(*arguments)
         return result
 
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        if self.python and self.name in _DIVIDING:
+            return not (isinstance(parents[1].operation, ConstantValue) and almost_never_zero(parents[1]))
+        checked = not isinstance(self.function, np.ufunc) and self.function is not np.where
+        return checked or (self.python and self.name == "power")
+
+    def is_bare(self, parents: Sequence[Node]) -> bool:
+        """Say whether the function alone will do: nothing to line up, to convert or to look for in the arrays."""
+        dtypes = [parent.dtype for parent in parents]
+        if not isinstance(self.function, np.ufunc) or len({len(parent.shape) for parent in parents}) > 1:
+            return False
+        if self.python and (self.name in _DIVIDING or self.name == "power" or _are_converted(self.name, dtypes)):
+            return False
+        return not (self.may_overflow and can_wrap(self.name, dtypes))
+
     def kind(self, parents: Sequence[Node]) -> Kind:
         return kind_of_result(self.name, parents)
 
 
+_DIVIDING = {"true_divide", "floor_divide", "remainder"}
+
+
+def _are_converted(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
+    """Say whether bools among the arguments are to be made numbers, as Python takes them."""
+    bools = sum(dtype.kind == "b" for dtype in dtypes)
+    if name in ("add", "subtract", "multiply"):
+        return bools == len(dtypes)  # NumPy takes a bool beside a number as the number it is
+    return bools > 0 and not name.startswith(("bitwise", "logical", "equal", "not_equal", "where"))
+
+
 def _as_python_numbers(name: str, arguments: Sequence[Array]) -> Sequence[Array]:
-    bools = sum(argument.dtype.kind == "b" for argument in arguments)
-    if bools and name in ("add", "subtract", "multiply") and bools < len(arguments):
-        return arguments  # NumPy takes a bool beside a number as the number it is
-    if bools and not name.startswith(("bitwise", "logical", "equal", "not_equal", "where")):
+    if _are_converted(name, [argument.dtype for argument in arguments]):
         arguments = [a.astype(np.int64) if a.dtype.kind == "b" else a for a in arguments]
-    if name in ("true_divide", "floor_divide", "remainder") and not np.all(arguments[1]):
-        zeros = np.flatnonzero(np.asarray(arguments[1]) == 0)
-        raise SampleFailure(int(zeros[0]), ZeroDivisionError("division by zero"))
-    if name == "power":
-        _refuse_impossible_powers(*arguments)
+    if name in _DIVIDING and not np.all(arguments[1]):
+        fail_samples(arguments[1] == 0, ZeroDivisionError("division by zero"))
     return arguments
 
 
-def _refuse_impossible_powers(base: Array, exponent: Array) -> None:
-    """Fail where Python would fail, or would leave the real numbers."""
+def _checked_power(base: Array, exponent: Array) -> Array:
+    """Fail where Python fails; what leaves the real numbers is refused."""
     whole = exponent == np.floor(exponent)
     if not np.all(whole & (exponent >= 0)):
-        _fail_where((base == 0) & (exponent < 0), ZeroDivisionError("zero cannot be raised to a negative power"))
-        _fail_where(
-            np.isfinite(base) & (base < 0) & ~whole, ValueError("a negative number to a fractional power is complex")
-        )
+        fail_samples((base == 0) & (exponent < 0), ZeroDivisionError("zero cannot be raised to a negative power"))
+        beyond = np.isfinite(base) & (base < 0) & ~whole & np.isfinite(exponent)
+        fail_samples(beyond, ProgramError("a negative number to a fractional power is complex, which is not supported"))
+    result: Array = np.power(base, exponent)
+    if result.dtype.kind == "f" and not np.isfinite(result).all():
+        beyond = np.isfinite(base) & np.isfinite(exponent) & ~np.isfinite(result)
+        fail_samples(beyond, OverflowError("numerical result out of range"))
+    return result
 
 
-def _fail_where(failing: Array, cause: Exception) -> None:
+def fail_samples(failing: Array, cause: Exception) -> None:
+    """Fail for the samples in which a condition holds, for any of their elements."""
     if failing.any():
-        raise SampleFailure(int(np.argwhere(failing)[0][0]), cause)
+        samples: Array = np.logical_or.reduce(failing.reshape(len(failing), -1), axis=1)
+        raise SampleFailure(int(samples.argmax()), cause, failing=samples)
 
 
 def whole_numbers(array: Array) -> Array:
@@ -143,63 +170,31 @@ def whole_numbers(array: Array) -> Array:
     if array.dtype.kind == "f":
         outside = ~(np.abs(array) < 2.0**63)
         if outside.any():
-            _fail_where(outside & ~np.isfinite(array), ValueError("cannot convert infinity or NaN to a whole number"))
+            fail_samples(outside & ~np.isfinite(array), ValueError("cannot convert infinity or NaN to a whole number"))
             raise ProgramError("whole numbers in the program leave the 64-bit range; keep these numbers as floats")
     return array.astype(np.int64)
 
 
 class SampleFailure(Exception):
-    """One sample of the batch made the program fail; `index` is its position in the batch."""
+    """Some samples of the batch made the program fail; `index` is the position of the first.
 
-    def __init__(self, index: int, cause: Exception, label: str = "the program") -> None:
+    `failing` marks them all, if they are known; a single mark stands for every sample.
+    """
+
+    def __init__(self, index: int, cause: Exception, label: str = "the program", failing: Array | None = None) -> None:
         super().__init__(index, cause, label)
         self.index = index
         self.cause = cause
         self.label = label
+        self._failing = failing
 
-
-def _largest(array: Array) -> int:
-    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
-
-
-_GROWING = {
-    "add", "subtract", "multiply", "power", "sum", "prod", "cumsum", "cumprod", "dot",
-    "square", "left_shift", "diff", "ptp", "absolute", "negative", "nansum",
-}  # fmt: skip
-
-
-def _refuse_overflow(name: str, arguments: Sequence[Array], options: tuple[tuple[str, Any], ...] = ()) -> None:
-    """Python's whole numbers never wrap around: refuse before 64 bits do."""
-    if name not in _GROWING:
-        return
-    if any(argument.dtype.kind != "i" for argument in arguments):
-        return
-    sizes = [_largest(argument) for argument in arguments]
-    length = int(np.prod(arguments[0].shape[1:])) if arguments[0].ndim > 1 else 1
-    match name:
-        case "add" | "subtract":
-            bound: float = sum(sizes)
-        case "absolute" | "negative":
-            bound = sizes[0]
-        case "diff" | "ptp":
-            bound = 2 ** dict(options).get("n", 1) * sizes[0]
-        case "square":
-            bound = sizes[0] ** 2
-        case "left_shift":
-            bound = sizes[0] << min(sizes[1], 64)
-        case "multiply":
-            bound = sizes[0] * sizes[1]
-        case "sum" | "cumsum" | "nansum":
-            bound = sizes[0] * length
-        case "dot":
-            bound = sizes[0] * sizes[1] * length
-        case _:
-            base, exponent = (sizes[0], length) if name != "power" else (sizes[0], sizes[1])
-            bound = base**exponent if base <= 1 or exponent * np.log2(base) < 64 else np.inf
-    if bound > INTEGER_LIMIT:
-        raise ProgramError(
-            f"whole numbers in the program may leave the 64-bit range in '{name}'; convert them to float first"
-        )
+    def failing(self, samples: int) -> Array:
+        """Return a mark for each sample of the batch that failed."""
+        if self._failing is not None:
+            return np.broadcast_to(self._failing, samples)
+        failing = np.zeros(samples, np.bool_)
+        failing[self.index] = True
+        return failing
 
 
 @lru_cache(maxsize=4096)
@@ -248,8 +243,8 @@ class ArrayFunction(Operation):
     options: tuple[tuple[str, Any], ...] = ()
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        if arguments[0].dtype.kind == "i":
-            _refuse_overflow(self.name, arguments, self.options)
+        if can_wrap(self.name, [argument.dtype for argument in arguments]):
+            refuse_overflow(self.name, arguments, self.options)
         result: Array = np.asarray(self.function(*arguments, **dict(self.options)))
         return result
 
@@ -301,13 +296,14 @@ class Gather(Operation):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         array, position = arguments
         length = array.shape[1]
-        outside = (position < -length) | (position >= length)
-        if outside.any():
-            raise SampleFailure(int(np.flatnonzero(outside)[0]), IndexError("list index out of range"))
+        fail_samples((position < -length) | (position >= length), IndexError("list index out of range"))
         samples = max(len(array), len(position))
         array = np.broadcast_to(array, (samples, *array.shape[1:]))
         result: Array = array[np.arange(samples), np.broadcast_to(position, (samples,))]
         return result
+
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return True
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return parents[0].kind
@@ -343,16 +339,28 @@ def stack(parents: Sequence[Node]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Operation):
-    """A table indexed by codes: how any function of a category is computed."""
+    """A table indexed by codes: how any function of a category is computed; for some codes it may fail."""
 
     table: Array = field(compare=False)
+    errors: tuple[Exception | None, ...] = field(default=(), compare=False)
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        if self.errors:
+            failing = np.array([error is not None for error in self.errors])[arguments[0]]
+            if failing.any():
+                error = self.errors[arguments[0][failing].flat[0]]
+                assert error is not None
+                fail_samples(failing, error)
         result: Array = self.table[arguments[0]]
         return result
 
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return bool(self.errors)
 
-def lookup(codes: Node, table: Array, levels: tuple[Any, ...] | None = None) -> Node:
-    """Make the node of `table[codes]`."""
+
+def lookup(
+    codes: Node, table: Array, levels: tuple[Any, ...] | None = None, errors: tuple[Exception | None, ...] = ()
+) -> Node:
+    """Make the node of `table[codes]`; with `errors`, of which some are None, the codes of the others fail."""
     shape: Shape = codes.shape + table.shape[1:]
-    return Node(Lookup(table), (codes,), shape, table.dtype, levels, Kind.DISCRETE)
+    return Node(Lookup(table, errors), (codes,), shape, table.dtype, levels, Kind.DISCRETE)

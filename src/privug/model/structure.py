@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from privug.model.plated_table import PlatedTable
+from privug.model.plates import Plate
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable
 
@@ -61,6 +63,10 @@ class Structure:
             return _object_array
         if container is Row:
             return row_maker(self.keys)
+        if container is Plate:
+            return self._plate_or_rows
+        if container is PlatedTable:
+            return _plated_or_plain
         if container is dict:
             return lambda parts: dict(zip(self.keys, parts, strict=True))
         if dataclasses.is_dataclass(container):
@@ -68,6 +74,23 @@ class Structure:
         assert container is not None
         make: Callable[[tuple[Any, ...]], Any] = getattr(container, "_make", container)  # named tuples
         return make
+
+    def _plate_or_rows(self, cells: tuple[Any, ...]) -> Any:
+        """Put a plate together of columns of random variables, or plain rows of plain columns."""
+        names, size = self.keys
+        if any(isinstance(cell, RandomVariable) for cell in cells):
+            return Plate(names, cells, size)
+        columns = [cell.tolist() if isinstance(cell, np.ndarray) else repeat(cell, size) for cell in cells]
+        return [*map(row_maker(names), zip(*columns, strict=False))]
+
+
+def _plated_or_plain(segments: tuple[Any, ...]) -> Table:
+    if any(isinstance(segment, Plate) for segment in segments):
+        return PlatedTable(segments)
+    table = Table()
+    for segment in segments:
+        table.extend(segment if isinstance(segment, list) else [segment])
+    return table
 
 
 def _object_array(parts: tuple[Any, ...]) -> np.ndarray[Any, Any]:
@@ -92,6 +115,10 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
     match value:
         case Row():
             container, keys, parts = Row, value.keys(), tuple(value)
+        case PlatedTable():
+            container, parts = PlatedTable, value.segments
+        case Plate():
+            container, keys, parts = Plate, (value.names, value.size), value.cells
         case Table():
             container, parts = Table, list(value)
         case dict():

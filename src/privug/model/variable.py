@@ -12,14 +12,12 @@ from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
 from privug.model.categories import compare_equal, constant_category, encode, map_levels, map_pairs, unify
 from privug.model.node import ConstantValue, Node
+from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
 from privug.model.rounding import python_round
 
 refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
 """While a program is traced: what it asked of a random variable that has no single answer."""
-
-path_condition: ContextVar["RandomVariable | None"] = ContextVar("path_condition", default=None)
-"""While a program is traced: the random condition under which the code at hand runs, if any."""
 
 
 def refuse(what: str) -> NoReturn:
@@ -68,14 +66,21 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
     if name == "power" and python and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
         nodes[1] = _whole_exponent(nodes[1])
     if python and name in ("true_divide", "floor_divide", "remainder"):
-        nodes[1] = harmless(nodes[1], 1)
+        nodes[1] = harmless(nodes[1], 1, np.not_equal)
+    elif python and name == "power":
+        nodes[0] = harmless(nodes[0], 1, np.greater)
+    elif python and name == "round" and nodes[0].dtype.kind == "f":
+        nodes[0] = harmless(nodes[0], 0.0)
     return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
 
 
-def harmless(node: Node, value: Any) -> Node:
-    """Replace a quantity by a value that does no harm where the code at hand does not run."""
-    path = path_condition.get()
-    if path is None or isinstance(node.operation, ConstantValue):
+def harmless(node: Node, value: Any, fine: np.ufunc | None = None) -> Node:
+    """Replace a quantity by a value that does no harm where the code at hand does not run.
+
+    Constants stay as they are if they are `fine` in comparison with zero.
+    """
+    path, operation = path_condition.get(), node.operation
+    if path is None or (fine is not None and isinstance(operation, ConstantValue) and fine(operation.array, 0).all()):
         return node
     return numpy_functions.where(path.node, node, constant(value))
 
@@ -309,7 +314,8 @@ class RandomVariable(ArrayMethods):
         if self.node.levels is not None or target.kind not in "bif":
             refuse(f"astype({target})")
         wide = {"b": np.dtype(bool), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}[target.kind]
-        return RandomVariable(numpy_functions.cast(self.node, wide))
+        floats_to_integers = self.node.dtype.kind == "f" and wide.kind == "i"
+        return RandomVariable(numpy_functions.cast(harmless(self.node, 0.0) if floats_to_integers else self.node, wide))
 
     # NumPy protocols.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

@@ -1,5 +1,6 @@
 """Distributions over listed values: Constant, Choice and Empirical."""
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,12 +76,27 @@ class ChoiceFamily(Family):
             raise PriorError(f"Choice: the probabilities must sum to one, but are off by {off:.3g}")
 
 
+# A table's rows are often made from the same list again and again: its family is the same as long as its items are.
+MOST_RECENT = 64
+_recent: dict[int, tuple[list[Any], ChoiceFamily]] = {}
+
+
 def _family(values: Sequence[Any]) -> ChoiceFamily:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray | set | frozenset | range):
         raise PriorError(f"Choice: values must be a list, not {values!r}")
     if isinstance(values, set | frozenset):
         values = sorted(values, key=repr)  # a set of strings has another order in every process
-    listed = [_plain(value) for value in values]
+    known = _recent.get(id(values))
+    if known is not None and len(known[0]) == len(values) and all(map(operator.is_, known[0], values)):
+        return known[1]
+    family = _checked_family([_plain(value) for value in values])
+    if len(_recent) >= MOST_RECENT:
+        _recent.clear()
+    _recent[id(values)] = list(values), family
+    return family
+
+
+def _checked_family(listed: list[Any]) -> ChoiceFamily:
     if not listed:
         raise PriorError("Choice: values must not be empty")
     if any(isinstance(value, RandomVariable) for value in listed):

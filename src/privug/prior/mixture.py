@@ -50,7 +50,8 @@ class MixtureFamily(Family):
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return np.result_type(*(family.dtype for family in self.families))
 
-    def _parts(self, parameters: Sequence[Array]) -> list[tuple[Family, Sequence[Array]]]:
+    def parts(self, parameters: Sequence[Array]) -> list[tuple[Family, Sequence[Array]]]:
+        """Return each family with its own parameters."""
         starts = np.cumsum((1, *self.counts))
         return [
             (family, parameters[start : start + count])
@@ -64,13 +65,13 @@ class MixtureFamily(Family):
         weights = parameters[0].reshape(len(parameters[0]), -1)
         chosen = chooser.family.draw(rng, samples, shape, [weights])
         result = np.empty((samples, *shape), self.dtype)
-        for position, (family, own) in enumerate(self._parts(parameters)):
+        for position, (family, own) in enumerate(self.parts(parameters)):
             np.copyto(result, family.draw(rng, samples, shape, own), where=chosen == position)
         return result
 
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
         weights = np.moveaxis(parameters[0].reshape(len(parameters[0]), *(1,) * (values.ndim - 1), -1), -1, 0)
-        logs = [family.log_density(values, own) for family, own in self._parts(parameters)]
+        logs = [family.log_density(values, own) for family, own in self.parts(parameters)]
         with np.errstate(divide="ignore"):
             total: Array = scipy.special.logsumexp(np.stack(logs) + np.log(weights), axis=0)
         return total
@@ -79,7 +80,7 @@ class MixtureFamily(Family):
         p = parameters[0]
         if not (np.all(np.isfinite(p)) and np.all(p >= 0) and np.all(np.abs(p.sum(axis=-1) - 1) < 1e-9)):
             raise PriorError("Mixture: weights must be probabilities that sum to one")
-        for family, own in self._parts(parameters):
+        for family, own in self.parts(parameters):
             family.check(own)
 
 
@@ -129,7 +130,7 @@ class MvNormalFamily(Family):
     dtype = np.dtype(np.float64)
 
     @cached_property
-    def _factor(self) -> Array:
+    def factor(self) -> Array:
         """A matrix whose product with its transpose is the covariance, which may be singular."""
         values, vectors = np.linalg.eigh(self.covariance)
         factor: Array = vectors * np.sqrt(np.clip(values, 0.0, None))
@@ -137,7 +138,7 @@ class MvNormalFamily(Family):
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         standard = rng.standard_normal((samples, *shape))
-        result: Array = standard @ self._factor.T
+        result: Array = standard @ self.factor.T
         result += parameters[0]
         return result
 

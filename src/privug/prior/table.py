@@ -11,6 +11,7 @@ from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.conditional import Choose
 from privug.prior.family import Draw, draw_node, is_distribution, replicate
+from privug.prior.plating import Likeness, copies, nodes_of
 
 
 def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
@@ -56,6 +57,7 @@ class Records:
         self.size: int | RandomVariable = _checked_size(size)
         self._row = row
         self._rows: list[Row] = []
+        self._likeness = Likeness()
 
     @property
     def is_fixed(self) -> bool:
@@ -73,6 +75,21 @@ class Records:
         while len(self._rows) < size:
             self._rows.append(self._checked_row(len(self._rows)))
         return Table(self._rows[:size])
+
+    def plated(self, size: int | None = None) -> Table:
+        """Return the same rows, those that are independent copies of one another as plates."""
+        wanted = size if size is not None else self.size
+        assert isinstance(wanted, int)
+        if isinstance(self._row, Row) and not self._rows:
+            shared = set(ancestors(nodes_of(self._row))) - _template_roots(self._row)
+            return copies(self._row, wanted, shared) or self.table(wanted)
+        table = self.table(wanted)
+        self._likeness.look_at(self._rows)
+        return self._likeness.table(wanted) or table
+
+    def drawn_anew(self) -> set[int]:
+        """Return the identities of the random roots that the plates of this table stand for."""
+        return self._likeness.replaced()
 
     def _checked_row(self, position: int) -> Row:
         if isinstance(self._row, Row):
@@ -108,17 +125,20 @@ class Records:
 
 def _copied(row: Row) -> Row:
     """Draw every cell anew; cells that are parameters of others are the new row's own, other parameters are shared."""
-    nodes = [cell.node for cell in row if isinstance(cell, RandomVariable)]
-    own = {root for node in nodes for root in _own_roots(node)}
-    copies: dict[Node, Node] = {}
+    nodes, own = nodes_of(row), _template_roots(row)
+    drawn: dict[Node, Node] = {}
     for node in ancestors(nodes):
         if node in own:
             assert isinstance(node.operation, Draw)
-            copies[node] = draw_node(node.operation.family, tuple(substitute(node.parents, copies)), node.shape)
-    images = iter(substitute(nodes, copies))
+            drawn[node] = draw_node(node.operation.family, tuple(substitute(node.parents, drawn)), node.shape)
+    images = iter(substitute(nodes, drawn))
     return row_maker(row.keys())(
         RandomVariable(next(images)) if isinstance(cell, RandomVariable) else cell for cell in row
     )
+
+
+def _template_roots(row: Row) -> set[Node]:
+    return {root for node in nodes_of(row) for root in _own_roots(node)}
 
 
 def _own_roots(node: Node) -> list[Node]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ArgumentError, ProgramError
+from privug.errors import ArgumentError, PrivugError, ProgramError
 from privug.model.node import Array, Context, Node, Operation
+from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten
 from privug.model.table import Row, Table
@@ -16,6 +17,7 @@ from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments
 
 CHECKED_SAMPLES = 8
+MOST_TRIED = 1000
 TOLERANCE = 1e-9
 
 
@@ -74,7 +76,37 @@ class BatchedCall(Operation):
     part: int
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        return call_on_batch(self.program, self.arguments, arguments, context.samples)[1][self.part]
+        try:
+            return call_on_batch(self.program, self.arguments, arguments, context.samples)[1][self.part]
+        except PrivugError:
+            raise
+        except Exception as error:
+            raise self._located(arguments, context, error) from error
+
+    def _located(self, arguments: Sequence[Array], context: Context, error: Exception) -> SampleFailure | ProgramError:
+        """Find the samples that fail by calling the program on halves of the batch, and halves of those."""
+        failing = np.zeros(context.samples, np.bool_)
+        waiting = [range(context.samples)]
+        while waiting:
+            samples = waiting.pop()
+            part = [array if len(array) == 1 else array[samples.start : samples.stop] for array in arguments]
+            try:
+                call_on_batch(self.program, self.arguments, part, len(samples))
+            except Exception as cause:
+                middle = len(samples) // 2
+                if middle:
+                    waiting += [samples[middle:], samples[:middle]]
+                    continue
+                failing[samples.start] = True
+                error = cause if int(failing.sum()) == 1 else error
+                if context.failed is None:
+                    break
+        if failing.any():
+            return SampleFailure(int(failing.argmax()), error, failing=failing)
+        return ProgramError(f"this batched program fails on many samples at once, but on none of them alone: {error}")
+
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return True
 
 
 def call_on_batch(
@@ -128,11 +160,12 @@ def _column(cells: Sequence[Any]) -> Array:
     return np.stack(full, axis=1)
 
 
-def apply_batched(program: Callable[..., Any], arguments: Arguments) -> Any:
+def apply_batched(program: Callable[..., Any], arguments: Arguments, exclude_errors: bool = False) -> Any:
     """Make the random variables of a batched program's output, after checking that samples do not mix."""
-    arrays = Plan(arguments.nodes).run(CHECKED_SAMPLES, np.random.Generator(np.random.SFC64(0)))
-    structure, together = call_on_batch(program, arguments, arrays, CHECKED_SAMPLES)
-    for sample in range(CHECKED_SAMPLES):
+    arrays = _checked_inputs(program, arguments, exclude_errors)
+    checked = len(arrays[0]) if arrays else CHECKED_SAMPLES
+    structure, together = call_on_batch(program, arguments, arrays, checked)
+    for sample in range(checked):
         alone = call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)[1]
         for whole, single in zip(together, alone, strict=True):
             if not _equal(whole[sample], single[0]):
@@ -145,6 +178,28 @@ def apply_batched(program: Callable[..., Any], arguments: Arguments) -> Any:
         for k, part in enumerate(together)
     ]
     return variables[0] if structure == LEAF else structure.build(variables)
+
+
+def _checked_inputs(program: Callable[..., Any], arguments: Arguments, exclude_errors: bool) -> list[Array]:
+    """Draw some inputs; where errors are to be excluded, such on which the program does not fail."""
+    rng = np.random.Generator(np.random.SFC64(0))
+    if not exclude_errors:
+        return Plan(arguments.nodes).run(CHECKED_SAMPLES, rng)
+    arrays = Plan(arguments.nodes).run(MOST_TRIED, rng)
+    fine: list[int] = []
+    for sample in range(MOST_TRIED):
+        try:
+            call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)
+        except PrivugError:
+            raise
+        except Exception as error:
+            if sample == MOST_TRIED - 1 and not fine:
+                raise ProgramError(f"the program failed on {MOST_TRIED} inputs out of {MOST_TRIED}: {error}") from error
+            continue
+        fine.append(sample)
+        if len(fine) == CHECKED_SAMPLES:
+            break
+    return [array[fine] for array in arrays]
 
 
 def _equal(left: Any, right: Any) -> bool:

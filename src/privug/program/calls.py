@@ -75,12 +75,17 @@ class Call(Operation):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         results = np.empty(context.samples, object)
         calls = self.arguments.plain(arguments, context.samples)
-        with _seeded(context.rng), _without_garbage_collection():
+        with seeded(context.rng), _without_garbage_collection():
             if isinstance(self.program, External):
                 self._call_external([named for _, named in calls], results)
             else:
                 self._call_one_by_one(calls, results)
+        if self.exclude_errors and context.failed is not None:
+            context.failed[[value is FAILED for value in results]] = True
         return results
+
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return True
 
     def _call_one_by_one(self, calls: Iterable[Any], results: Array) -> None:
         for position, (positional, named) in enumerate(calls):
@@ -133,7 +138,7 @@ def undisturbed_randomness() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def _seeded(rng: np.random.Generator) -> Iterator[None]:
+def seeded(rng: np.random.Generator) -> Iterator[None]:
     """Let the program's own randomness follow from the engine's seed."""
     seed = int(rng.integers(2**32))
     token = ambient_rng.set(rng)

@@ -9,8 +9,9 @@ from privug.errors import PriorError
 from privug.model.batch import Column
 from privug.model.node import ancestors
 from privug.model.plan import Plan
+from privug.model.plates import current_plate
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, path_condition
+from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.prior.choice import constant_value, is_constant
 from privug.prior.family import is_distribution, replicate
 
@@ -45,6 +46,8 @@ def sample(distribution: Any) -> Any:
         )
     noted = recorded.get()
     if noted is not None:
+        if current_plate.get() is not None:
+            refuse("a draw for each of many rows")
         drawn = replicate(distribution)
         noted.append((drawn, path_condition.get()))
         return drawn

@@ -12,14 +12,16 @@ import numpy as np
 from privug import settings
 from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.model.node import ConstantValue
-from privug.model.structure import flatten
+from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
-from privug.prior.conditional import finite_support, given
+from privug.prior.conditional import finite_support, given, unit
 from privug.prior.table import Records
 from privug.program.batched import BatchedProgram, apply_batched
 from privug.program.calls import Arguments, call, undisturbed_randomness
 from privug.program.external import External
+from privug.program.native.arguments import refusal
+from privug.program.native.work import calls_worth_compiling
 from privug.program.tracing import MOST_CHECKS, difference_from_plain_calls, trace
 
 
@@ -33,7 +35,10 @@ class Lifting:
     """Why the program is called sample by sample rather than compiled."""
 
     def __str__(self) -> str:
-        return self.tier if self.reason is None else f"{self.tier} ({self.reason})"
+        if self.reason is None:
+            return self.tier
+        same = self.not_compiled in (None, self.reason)
+        return f"{self.tier} ({self.reason}{'' if same else f'; not compiled: {self.not_compiled}'})"
 
 
 @dataclass(frozen=True)
@@ -52,43 +57,87 @@ def apply(
     exclude_errors: bool = False,
     checks: int = MOST_CHECKS,
     label: str = "the program",
+    native: bool | None = None,
 ) -> Lifted:
     """Apply a program to arguments that hold random variables, by the best tier that serves.
 
-    What tracing gave is compared with `checks` plain calls, fewer where the inputs are huge.
+    What tracing gave is compared with `checks` plain calls, fewer where the inputs are huge. `native` says whether to
+    compile what cannot be traced; without it, that is done only if the settings always have it done.
     """
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
     if isinstance(program, BatchedProgram):
-        return Lifted(apply_batched(program, arguments), Lifting("batched"))
+        return Lifted(apply_batched(program, arguments, exclude_errors), Lifting("batched"))
     if isinstance(program, External):
         return Lifted(call(program, arguments, exclude_errors), Lifting("external"))
-    obstacle, not_compiled = _obstacle_to_tracing(arguments, exclude_errors), None
-    if obstacle is None:
-        with undisturbed_randomness() as has_been_used:
-            traced = trace(program, *_rebuilt(arguments))
-            obstacle = traced.obstacle
-            if obstacle is None:
-                obstacle = difference_from_plain_calls(program, arguments, traced, checks)
-            own_randomness = has_been_used()
-        if own_randomness:
-            return Lifted(
-                call(program, arguments, exclude_errors, label), Lifting("python", "it draws random numbers of its own")
-            )
+    attempt = _attempt(program, arguments, checks, exclude_errors)
+    if attempt.own_randomness:
+        lifting = Lifting("python", *2 * ["it draws random numbers of its own"])
+        return Lifted(call(program, arguments, exclude_errors, label), lifting)
+    if attempt.obstacle is None:
+        return Lifted(attempt.output, Lifting("traced"))
+    not_compiled = None if attempt.was_made else attempt.obstacle
+    if attempt.wrong:
+        not_compiled = "tracing it gave wrong values"
+        name = getattr(program, "__name__", repr(program))
+        warnings.warn(
+            f"{name} is called sample by sample, because tracing it gave wrong values: {attempt.obstacle}",
+            LiftingWarning,
+            stacklevel=2,
+        )
+    elif attempt.was_made and (settings.current().native is True if native is None else native):
+        compiled = _native().apply_native(program, arguments, checks, label)
+        if not isinstance(compiled, str):
+            return Lifted(compiled, Lifting("native", attempt.obstacle))
+        not_compiled = compiled
+    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", attempt.obstacle, not_compiled))
+
+
+def apply_traced(
+    program: Callable[..., Any],
+    positional: Sequence[Any],
+    named: Mapping[str, Any] | None = None,
+    *,
+    exclude_errors: bool = False,
+    checks: int = MOST_CHECKS,
+) -> Lifted | None:
+    """Apply a program by tracing it; return None if that is not possible."""
+    arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
+    attempt = _attempt(program, arguments, checks, exclude_errors)
+    if attempt.obstacle is not None or attempt.own_randomness:
+        return None
+    return Lifted(attempt.output, Lifting("traced"))
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What came of tracing a program."""
+
+    output: Any = None
+    obstacle: str | None = None
+    was_made: bool = True
+    wrong: bool = False
+    own_randomness: bool = False
+
+
+def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exclude_errors: bool) -> _Attempt:
+    if any(node.dtype == np.dtype(object) for node in arguments.nodes):
+        obstacle: str | None = "its input comes from a program that is itself called sample by sample"
+        return _Attempt(obstacle=obstacle, was_made=False)
+    with undisturbed_randomness() as has_been_used:
+        traced = trace(program, *_rebuilt(arguments))
+        obstacle = traced.obstacle
         if obstacle is None:
-            return Lifted(traced.output, Lifting("traced"))
-        if traced.obstacle is None and not obstacle.startswith("it fails"):
-            name = getattr(program, "__name__", repr(program))
-            warnings.warn(
-                f"{name} is called sample by sample, because tracing it gave wrong values: {obstacle}",
-                LiftingWarning,
-                stacklevel=2,
-            )
-        elif settings.current().native:
-            compiled = _native().apply_native(program, arguments, checks, label)
-            if not isinstance(compiled, str):
-                return Lifted(compiled, Lifting("native", obstacle))
-            not_compiled = compiled
-    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", obstacle, not_compiled))
+            obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors)
+        wrong = obstacle is not None and traced.obstacle is None and not obstacle.startswith("it fails")
+        return _Attempt(traced.output, obstacle, True, wrong, has_been_used())
+
+
+def worth_compiling(
+    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any] | None = None
+) -> int | str:
+    """Return from how many calls on compiling a program pays, or the reason in words why it cannot be compiled."""
+    arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
+    return refusal(program, arguments) or calls_worth_compiling(program, arguments)
 
 
 def _native() -> Any:
@@ -125,14 +174,6 @@ def _rebuilt(arguments: Arguments) -> Any:
     return arguments.structure.build(iter(arguments.leaves))
 
 
-def _obstacle_to_tracing(arguments: Arguments, exclude_errors: bool) -> str | None:
-    if exclude_errors:
-        return "inputs on which it raises are to be excluded"
-    if any(node.dtype == np.dtype(object) for node in arguments.nodes):
-        return "its input comes from a program that is itself called sample by sample"
-    return None
-
-
 def lift(program: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function on values into a function on random variables; on plain values it stays as it was.
 
@@ -154,9 +195,13 @@ def lift(program: Callable[..., Any]) -> Callable[..., Any]:
         random_tables = [table for table in tables if not table.is_fixed]
         if random_tables:
             return _by_size(program, positional, named, random_tables)
-        if not tables and not Arguments(*_flattened((positional, named))).nodes:
+        arguments = Arguments(*_flattened((positional, named)))
+        if tables or arguments.nodes:
+            return apply(program, positional, named).output
+        if not random_leaves((positional, named)):
             return program(*positional, **named)
-        return apply(program, positional, named).output
+        certain_positional, certain_named = _rebuilt(arguments)
+        return unit(program(*certain_positional, **certain_named))
 
     return lifted
 

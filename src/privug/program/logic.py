@@ -8,6 +8,8 @@ import numpy as np
 
 from privug.errors import ArgumentError
 from privug.model import numpy_functions
+from privug.model.plated_table import PlatedTable
+from privug.model.plates import Plate, fold, going_through
 from privug.model.variable import RandomVariable, as_node
 
 Predicate = Callable[[Any], Any]
@@ -36,7 +38,7 @@ def count(rows: Any, predicate: Predicate) -> Any:
     >>> pv.count([17, 30, 42], lambda age: age >= 18)
     2
     """
-    verdicts = _verdicts("count", rows, predicate)
+    verdicts = _verdicts("count", rows, predicate, "sum")
     if isinstance(verdicts, RandomVariable):
         return verdicts.sum()
     return sum((_number(verdict) for verdict in verdicts), 0)
@@ -49,9 +51,11 @@ def forall(rows: Any, predicate: Predicate, then: Predicate | None = None) -> An
     >>> pv.forall([17, 30, 42], lambda age: age > 20, then=lambda age: age < 50)
     True
     """
-    verdicts = _verdicts("forall", rows, predicate)
+    if then is not None and isinstance(rows, PlatedTable):
+        return forall(rows, lambda row: _either(_negated(_truth(predicate(row))), _truth(then(row))))
+    verdicts = _verdicts("forall", rows, predicate, "all")
     if then is not None:
-        consequences = _verdicts("forall", rows, then)
+        consequences = _verdicts("forall", rows, then, "all")
         if isinstance(verdicts, RandomVariable):
             return (_negated(verdicts) | _truth(consequences)).all()
         verdicts = [_either(_negated(a), b) for a, b in zip(verdicts, consequences, strict=True)]
@@ -67,14 +71,17 @@ def exists(rows: Any, predicate: Predicate) -> Any:
     >>> pv.exists([17, 30, 42], lambda age: age > 50)
     False
     """
-    verdicts = _verdicts("exists", rows, predicate)
+    verdicts = _verdicts("exists", rows, predicate, "any")
     if isinstance(verdicts, RandomVariable):
         return verdicts.any()
     return reduce(_either, verdicts, False)
 
 
-def _verdicts(name: str, rows: Any, predicate: Predicate) -> Any:
-    """Return the predicate's verdict on each row: as one array for an array of numbers, else one by one."""
+def _verdicts(name: str, rows: Any, predicate: Predicate, how: str) -> Any:
+    """Return the predicate's verdict on each row: as one array for an array of numbers, else one by one.
+
+    Where many rows are alike there is one verdict for all of them: how many, whether all or whether any.
+    """
     if not callable(predicate):
         raise ArgumentError(f"{name}: the predicate must be a function of a row, not {predicate!r}")
     if isinstance(rows, RandomVariable):
@@ -86,7 +93,16 @@ def _verdicts(name: str, rows: Any, predicate: Predicate) -> Any:
         rows = list(rows)
     if not isinstance(rows, Iterable):
         raise ArgumentError(f"{name}: the rows must be a table, a list or an array, not {rows!r}")
+    if isinstance(rows, PlatedTable):
+        return [_verdict(segment, predicate, how) for segment in rows.segments]
     return [_truth(predicate(row)) for row in rows]
+
+
+def _verdict(segment: Any, predicate: Predicate, how: str) -> Any:
+    if not isinstance(segment, Plate):
+        return _truth(predicate(segment))
+    with going_through(segment):
+        return fold(segment, how, _truth(predicate(segment.row)))
 
 
 def _truth(value: Any) -> Any:

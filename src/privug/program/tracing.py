@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import PriorError, ProgramError
+from privug.errors import PriorError, PrivugError, ProgramError, Untraceable
 from privug.model.batch import Column
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Array, Node, ancestors, fallible
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
+from privug.model.plates import current_plate
 from privug.model.structure import Structure, flatten
-from privug.model.variable import RandomVariable, path_condition, refusals
+from privug.model.variable import RandomVariable, as_node, path_condition, refusals
 from privug.prior.choice import value_weights
-from privug.program.calls import Arguments, settled
+from privug.program.calls import FAILED, Arguments, settled
 from privug.program.drawing import recorded, replayed
 from privug.program.traced.calling import rewritten
 from privug.program.traced.masks import without_masks
@@ -42,21 +43,35 @@ def trace(program: Callable[..., Any], positional: Sequence[Any], named: Mapping
     """Call the program on random variables."""
     noted: list[str] = []
     draws: list[tuple[RandomVariable, RandomVariable | None]] = []
-    tokens = refusals.set(noted), recorded.set(draws), path_condition.set(None)
+    can_fail: list[Node] = []
+    around = fallible.set(can_fail)
+    tokens = refusals.set(noted), recorded.set(draws), path_condition.set(None), current_plate.set(None)
     try:
         output = without_masks(settled(rewritten(program)(*positional, **named)))
     except PriorError:
         raise
     except Exception as error:
-        what = noted[0] if noted else f"{type(error).__name__}: {error}"
+        what = noted[0] if noted else _described(error)
         return Trace(obstacle=f"{what}{_place(program, error)}")
     finally:
         refusals.reset(tokens[0])
         recorded.reset(tokens[1])
         path_condition.reset(tokens[2])
+        current_plate.reset(tokens[3])
+        fallible.reset(around)
     if noted:
         return Trace(obstacle=noted[0])
+    fallible_around = fallible.get()
+    if fallible_around is not None:  # another program calls this one, and may have no use for its output
+        fallible_around.extend(can_fail)
     return Trace(output, tuple(draws))
+
+
+def _described(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Untraceable:  # its message is random
+        return type(error).__name__
 
 
 def _place(program: Callable[..., Any], error: Exception) -> str:
@@ -70,17 +85,21 @@ def _place(program: Callable[..., Any], error: Exception) -> str:
 
 
 def difference_from_plain_calls(
-    program: Callable[..., Any], arguments: Arguments, traced: Trace, checks: int = MOST_CHECKS
+    program: Callable[..., Any],
+    arguments: Arguments,
+    traced: Trace,
+    checks: int = MOST_CHECKS,
+    exclude_errors: bool = False,
 ) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
-    checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, len(arguments.leaves))))
+    cells = sum(math.prod(as_node(leaf).shape) if isinstance(leaf, RandomVariable) else 1 for leaf in arguments.leaves)
+    checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, cells)))
     rng = np.random.Generator(np.random.SFC64(0))
     known = _rare_values(arguments.nodes, checks, rng)
+    comparison = _Comparison(program, arguments, traced, checks, exclude_errors)
     if known and checks == FEWEST_CHECKS:  # one look for all
-        return _difference(program, arguments, traced, checks, known, rng)
-    return _difference(program, arguments, traced, checks, {}, rng) or (
-        _difference(program, arguments, traced, checks, known, rng) if known else None
-    )
+        return comparison.difference(known, rng)
+    return comparison.difference({}, rng) or (comparison.difference(known, rng) if known else None)
 
 
 def _rare_values(nodes: Sequence[Node], checks: int, rng: np.random.Generator) -> dict[Node, Array]:
@@ -94,31 +113,51 @@ def _rare_values(nodes: Sequence[Node], checks: int, rng: np.random.Generator) -
     return chosen
 
 
-def _difference(
-    program: Callable[..., Any],
-    arguments: Arguments,
-    traced: Trace,
-    checks: int,
-    given: Mapping[Node, Array],
-    rng: np.random.Generator,
-) -> str | None:
-    structure, leaves = flatten(traced.output)
-    outputs = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]
-    draws = [draw.node for draw, _ in traced.draws]
-    conditions = [constant(True) if condition is None else condition.node for _, condition in traced.draws]
-    inputs = arguments.nodes
-    try:
-        arrays = Plan([*inputs, *draws, *conditions, *outputs], list(given)).run(checks, rng, given)
-    except (SampleFailure, ProgramError) as failure:
-        cause = failure.cause if isinstance(failure, SampleFailure) else failure
-        return f"it fails on some inputs ({type(cause).__name__}: {cause})"
-    parts = iter(arrays)
-    known = [next(parts) for _ in inputs]
-    values = [Column(next(parts), node.levels).decoded() for node in draws]
-    made = [next(parts) for _ in conditions]
-    predicted = _values(structure, leaves, list(parts), checks)
-    drawn = [[column[k] for column, there in zip(values, made, strict=True) if there[k]] for k in range(checks)]
-    return difference_in_calls(program, arguments.plain(known, checks), drawn, predicted)
+@dataclass(frozen=True)
+class _Comparison:
+    """A traced program and the plain calls it is compared with."""
+
+    program: Callable[..., Any]
+    arguments: Arguments
+    traced: Trace
+    checks: int
+    exclude_errors: bool
+
+    def difference(self, given: Mapping[Node, Array], rng: np.random.Generator) -> str | None:
+        """Return what differs on random inputs, if anything; some nodes have given values."""
+        structure, leaves = flatten(self.traced.output)
+        outputs = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]
+        draws = [draw.node for draw, _ in self.traced.draws]
+        conditions = [constant(True) if condition is None else condition.node for _, condition in self.traced.draws]
+        inputs, start = self.arguments.nodes, rng.bit_generator.state
+        excused = None if self.exclude_errors else inputs
+        plan, failed = Plan([*inputs, *draws, *conditions, *outputs], list(given), excused), self._nobody()
+        try:
+            parts = iter(plan.run(self.checks, rng, given, failed=failed))
+        except (SampleFailure, ProgramError) as failure:
+            cause = failure.cause if isinstance(failure, SampleFailure) else failure
+            return f"it fails on some inputs ({type(cause).__name__}: {cause})"
+        known = [next(parts) for _ in inputs]
+        values = [Column(next(parts), node.levels).decoded() for node in draws]
+        made = [next(parts) for _ in conditions]
+        predicted = _values(structure, leaves, list(parts), self.checks)
+        there = np.flatnonzero(~self._without_inputs(given, start)) if failed.any() else range(self.checks)
+        drawn = [[column[k] for column, held in zip(values, made, strict=True) if held[k]] for k in there]
+        expected = [FAILED if failed[k] else predicted[k] for k in there]
+        chosen = [array[there] if len(array) > 1 else array for array in known]
+        calls = self.arguments.plain(chosen, len(there))
+        return difference_in_calls(self.program, calls, drawn, expected, self.exclude_errors)
+
+    def _nobody(self) -> Array:
+        return np.zeros(self.checks, np.bool_)
+
+    def _without_inputs(self, given: Mapping[Node, Array], state: Any) -> Array:
+        """Mark the samples for which there are no inputs, because what they come from failed: draw them again."""
+        rng = np.random.Generator(np.random.SFC64(0))
+        rng.bit_generator.state = state
+        failed = self._nobody()
+        Plan(self.arguments.nodes, list(given)).run(self.checks, rng, given, failed=failed)
+        return failed
 
 
 def _values(structure: Structure, leaves: Sequence[Any], arrays: Sequence[Array], samples: int) -> list[Any]:
@@ -126,7 +165,11 @@ def _values(structure: Structure, leaves: Sequence[Any], arrays: Sequence[Array]
 
 
 def difference_in_calls(
-    program: Callable[..., Any], calls: Iterable[Any], drawn: Sequence[list[Any]], predicted: Sequence[Any]
+    program: Callable[..., Any],
+    calls: Iterable[Any],
+    drawn: Sequence[list[Any]],
+    predicted: Sequence[Any],
+    exclude_errors: bool = False,
 ) -> str | None:
     """Compare predicted outputs with plain calls, whose draws are replayed; return what differs, if anything."""
     scale = max((_magnitude(value) for value in predicted), default=0.0)
@@ -136,11 +179,16 @@ def difference_in_calls(
             with np.errstate(all="ignore"):
                 plain = settled(program(*positional, **named))
         except Exception as error:
-            return f"it fails on some inputs ({type(error).__name__}: {error})"
+            what = f"{type(error).__name__}: {error}"
+            if not exclude_errors or isinstance(error, PrivugError):
+                return f"it fails on some inputs ({what})"
+            if predicted[position] is not FAILED:
+                return f"a plain call raised {what}, the traced program gave {shortened(predicted[position])}"
+            continue
         finally:
             left = replayed.get()
             replayed.reset(token)
-        if left:
+        if left and predicted[position] is not FAILED:
             return "it made fewer draws in a plain call than while it was traced"
         if not _same(plain, predicted[position], scale):
             return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"

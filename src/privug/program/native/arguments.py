@@ -1,20 +1,32 @@
 """How arguments are handed to a compiled program: as arrays over samples, one for each column of a table."""
 
+import inspect
 import keyword
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from privug.errors import ProgramError
 from privug.model.node import Array
 from privug.model.structure import LEAF, Structure
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments
+from privug.program.traced.calling import is_users_own
 
 DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(bool), "c": np.dtype(np.int64)}
+
+
+class OutputMisfit(ProgramError):
+    """A plain call returned something that does not fit among the compiled program's outputs."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; pv.configure(native=False) takes any outputs")
+        self.reason = reason
 
 
 class Refused(Exception):
@@ -116,6 +128,20 @@ def layout(arguments: Arguments) -> Layout:
     return Layout(tuple(parameters), named.keys)
 
 
+def refusal(program: Callable[..., Any], arguments: Arguments) -> str | None:
+    """Say why a program cannot be compiled, as far as that can be told without a compiler."""
+    if not isinstance(program, FunctionType) or not is_users_own(program):
+        return "it is not a plain Python function"
+    kinds = {parameter.kind for parameter in inspect.signature(program).parameters.values()}
+    if not kinds <= {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}:
+        return "it has parameters with * or after one"
+    try:
+        layout(arguments)
+    except Refused as refused:
+        return str(refused)
+    return None
+
+
 def encodings(code: Callable[[str], int], arguments: Arguments) -> list[Array | None]:
     """Return the codes in the program of each leaf's levels; None for numbers. All strings get their codes here."""
     known: dict[tuple[str, ...], Array] = {}
@@ -139,12 +165,11 @@ def prepared(
         if parameter.names is None:
             made.append(_repeated(next(leaves), samples, DTYPES[parameter.kinds]))
             continue
-        width = len(parameter.kinds)
-        columns = [np.empty((parameter.rows, samples), DTYPES[kind]) for kind in parameter.kinds]
+        columns = [np.empty((samples, parameter.rows), DTYPES[kind]) for kind in parameter.kinds]
         for row in range(parameter.rows):
-            for k in range(width):
-                columns[k][row] = next(leaves)
-        made += [np.ascontiguousarray(column.T) for column in columns]
+            for column in columns:
+                column[:, row] = next(leaves)
+        made += columns
     return made
 
 

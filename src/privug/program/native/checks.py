@@ -99,7 +99,7 @@ def type_obstacle(func_ir: Any, typemap: Mapping[str, Any], calltypes: Mapping[A
         for statement in block.body:
             value = statement.value if isinstance(statement, ir.Assign) else statement
             obstacle = _statement_obstacle(value, typemap, calltypes)
-            if obstacle == ".sort" and func_ir.func_id.func is ordered:
+            if obstacle == ".sort" and func_ir.func_id.func.__code__ is ordered.__code__:
                 continue
             if obstacle is not None:
                 return f"it uses {obstacle}"

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any
 """Compiling a program with Numba, together with the loop over the samples of a block."""
 
-import inspect
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numba
@@ -17,13 +17,17 @@ from numba.core.extending import intrinsic
 
 from privug.model.node import Array
 from privug.program.calls import Arguments
-from privug.program.native.arguments import DTYPES, Layout, Parameter, Refused, layout
-from privug.program.native.arithmetic import INT, give_up, scalar
+from privug.program.native import storage
+from privug.program.native.arguments import DTYPES, Layout, Parameter, layout, refusal
+from privug.program.native.arithmetic import BOOL, FLOAT, INT, give_up, scalar
+from privug.program.native.fingerprint import Fingerprint, fingerprint, surroundings
 from privug.program.native.passes import Compilation, compilation
 from privug.program.native.records import CATEGORY, RecordsType, as_category, borrowed, records_maker
 from privug.program.traced.calling import is_users_own
 
 DEEPEST_RECURSION = 400
+KERNEL = "kernel_"
+MARK_LENGTH = 32  # 128 bits: no two programs share a mark
 
 
 @dataclass(frozen=True)
@@ -31,79 +35,79 @@ class NativeProgram:
     """A compiled program: it works on prepared arrays, with the samples first."""
 
     kernel: Any
-    results: tuple[np.dtype[Any], ...]
+    results: tuple[str, ...]
+    """A dtype's letter for each part of the result."""
     is_tuple: bool
-    compiled: Compilation
-    lock: Any = None
+    codes: dict[str, int]
+    """The strings of program and arguments, and the codes that stand for them."""
+    is_recursive: bool
+    lock: Any = field(default_factory=threading.Lock)
     """Held while a program with recursion runs, which counts its depth."""
-    depth: Any = None
-    """The counter of the depth, which must live as long as the kernel."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the result, structured if it has several parts."""
         if not self.is_tuple:
-            return self.results[0]
-        return np.dtype([(f"part_{k}", dtype) for k, dtype in enumerate(self.results)])
+            return DTYPES[self.results[0]]
+        return np.dtype([(f"part_{k}", DTYPES[letter]) for k, letter in enumerate(self.results)])
 
     def code(self, string: str) -> int:
         """Return the code that stands for a string."""
-        return self.compiled.code(string)
+        return self.codes.setdefault(string, len(self.codes))
 
     def run(self, arrays: Sequence[Array], samples: int) -> tuple[list[Array], Array]:
         """Return the results, and for which samples there are none."""
-        outputs = [np.zeros(samples, dtype) for dtype in self.results]
+        outputs = [np.zeros(samples, DTYPES[letter]) for letter in self.results]
         failed = np.zeros(samples, bool)
-        if self.lock is None:
+        with self.lock if self.is_recursive else nullcontext():
             self.kernel(samples, failed, *arrays, *outputs)
-        else:
-            with self.lock:
-                self.kernel(samples, failed, *arrays, *outputs)
         return outputs, failed
 
 
-def _unchanged(look_up: Callable[[], Any], value: Any) -> bool:
-    try:
-        now = look_up()
-    except ValueError:  # a variable of an enclosing function that has been deleted
-        return False
-    if isinstance(value, np.ndarray):
-        return isinstance(now, np.ndarray) and now.dtype == value.dtype and np.array_equal(now, value)
-    return now is value or (type(now) is type(value) and isinstance(value, int | float | str | tuple) and now == value)
-
-
-_cache: dict[tuple[Any, Layout], tuple[NativeProgram | str, Compilation]] = {}
+_cache: dict[tuple[Any, Layout], tuple[Fingerprint, NativeProgram | str]] = {}
 LARGEST_CACHE = 64
 
 
-def compile_program(program: Callable[..., Any], arguments: Arguments) -> NativeProgram | str:
+def compile_program(program: Any, arguments: Arguments) -> NativeProgram | str:
     """Compile a program for arguments like these; return the reason in words if that cannot be done."""
-    if not isinstance(program, types.FunctionType) or not is_users_own(program):
-        return "it is not a plain Python function"
-    kinds = {parameter.kind for parameter in inspect.signature(program).parameters.values()}
-    if not kinds <= {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}:
-        return "it has parameters with * or after one"
-    try:
-        shape = layout(arguments)
-    except Refused as refused:
-        return str(refused)
-    if (program, shape) in _cache:
-        result, compiled = _cache[program, shape]
-        if all(_unchanged(look_up, value) for look_up, value in compiled.frozen):
-            return result
-    compiled = Compilation()
+    obstacle = refusal(program, arguments)
+    if obstacle is not None:
+        return obstacle
+    shape = layout(arguments)
+    mark = fingerprint(program, shape)
+    known, result = _cache.get((program, shape), (None, None))
+    if result is not None and known == mark:
+        return result
+    result = _loaded(mark, shape) or _compiled(program, shape, mark)
+    _cache.pop(next(iter(_cache)), None) if len(_cache) >= LARGEST_CACHE else None
+    _cache[program, shape] = mark, result
+    return result
+
+
+def _compiled(program: Any, shape: Layout, mark: Fingerprint) -> NativeProgram | str:
+    compiled = Compilation(mark.digest[:MARK_LENGTH])
     token = compilation.set(compiled)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = _compile(program, shape, compiled)
+            return _compile(program, shape, compiled, mark)
     except Exception as error:
-        result = compiled.refusal or _first_line(error)
+        return compiled.refusal or _first_line(error)
     finally:
         compilation.reset(token)
-    _cache.pop(next(iter(_cache)), None) if len(_cache) >= LARGEST_CACHE else None
-    _cache[program, shape] = result, compiled
-    return result
+
+
+def _loaded(mark: Fingerprint, shape: Layout) -> NativeProgram | None:
+    """Return the program as it was compiled by an earlier process, if it was."""
+    stored = storage.load(mark.digest) if mark.is_portable else None
+    if stored is None:
+        return None
+    cache = storage.KernelCache(stored.code)
+    try:
+        kernel = _kernel(stored.source, {}, _signature(shape, stored.results), cache)
+    except Exception:  # nothing that lies on a disk is sure to be as it was
+        return None
+    return NativeProgram(kernel, stored.results, stored.is_tuple, stored.codes, stored.is_recursive)
 
 
 def _first_line(error: Exception) -> str:
@@ -115,10 +119,10 @@ def _first_line(error: Exception) -> str:
     return f"it cannot be compiled: {(said or [type(error).__name__])[0]}"
 
 
-def _compile(program: Any, shape: Layout, compiled: Compilation) -> NativeProgram | str:
-    compiled.recursive = _recursive_functions(program)
-    depth = np.zeros(1, np.int64)
-    compiled.guards = (_enter(depth), _leave(depth))
+def _compile(program: Any, shape: Layout, compiled: Compilation, mark: Fingerprint) -> NativeProgram | str:
+    recursive = _recursive_functions(program)
+    compiled.recursive = {function.__code__ for function in recursive}
+    compiled.guards = (_enter(compiled.mark), _leave(compiled.mark))
     dispatcher = compiled.dispatcher(program)
     given = [_type_of(parameter) for parameter in shape.parameters]
     split = len(given) - len(shape.names)
@@ -126,27 +130,42 @@ def _compile(program: Any, shape: Layout, compiled: Compilation) -> NativeProgra
     context = dispatcher.targetdescr.typing_context
     returned = numba.typeof(dispatcher).get_call_type(context, tuple(given[:split]), named).return_type
     is_tuple = isinstance(returned, numba_types.BaseTuple)
-    results = list(returned.types) if is_tuple else [returned]
-    if not results or isinstance(returned, numba_types.BaseNamedTuple) or any(scalar(r) is None for r in results):
+    parts = list(returned.types) if is_tuple else [returned]
+    if not parts or isinstance(returned, numba_types.BaseNamedTuple) or any(scalar(part) is None for part in parts):
         return f"its output is of type {returned}, not a number or a tuple of numbers"
-    names: dict[str, Any] = {
-        "program": dispatcher,
-        "as_category": as_category,
-        "borrowed": borrowed,
-        "reset": _reset(depth),
-    }
-    source = _kernel_source(shape, len(results) if is_tuple else 0, bool(compiled.recursive), names)
-    exec(source, names)
+    names = {"program": dispatcher, "as_category": as_category, "borrowed": borrowed, "reset": _reset(compiled.mark)}
+    source = _kernel_source(shape, len(parts) if is_tuple else 0, bool(recursive), names, compiled.mark)
+    results = tuple(_LETTERS[scalar(part)] for part in parts)
+    cache = storage.KernelCache()
+    kernel = _kernel(source, names, _signature(shape, results), cache)
+    if mark.is_portable and cache.code is not None:
+        codes = dict(compiled.codes)
+        storage.save(mark.digest, storage.Stored(source, results, is_tuple, bool(recursive), codes, cache.code))
+    return NativeProgram(kernel, results, is_tuple, compiled.codes, bool(recursive))
+
+
+_LETTERS = {INT: "i", FLOAT: "f", BOOL: "b"}
+
+
+def _signature(shape: Layout, results: Sequence[str]) -> tuple[Any, ...]:
+    """Return the types of the kernel's arguments."""
     arrays = [numba_types.Array(numba_types.boolean, 1, "C")]
     for parameter in shape.parameters:
         arrays += [numba_types.Array(_number(kind), parameter.rank + 1, "C") for kind in parameter.kinds]
-    arrays += [numba_types.Array(scalar(result), 1, "C") for result in results]
-    kernel = numba.njit(nogil=True)(names["kernel"])
-    kernel.compile((numba_types.int64, *arrays))
+    arrays += [numba_types.Array(_number(kind), 1, "C") for kind in results]
+    return numba_types.int64, *arrays
+
+
+def _kernel(source: str, names: dict[str, Any], signature: tuple[Any, ...], cache: storage.KernelCache) -> Any:
+    """Make the kernel of its source: with the code that the cache has, or else compiled."""
+    names["__name__"] = __name__
+    exec(source, names)
+    function = next(value for name, value in names.items() if name.startswith(KERNEL))
+    kernel: Any = numba.njit(nogil=True)(function)
+    kernel._cache = cache
+    kernel.compile(signature)
     kernel.disable_compile()
-    dtypes = tuple(np.dtype(scalar(result).name if scalar(result).name != "bool" else bool) for result in results)
-    lock = threading.Lock() if compiled.recursive else None
-    return NativeProgram(kernel, dtypes, is_tuple, compiled, lock, depth)
+    return kernel
 
 
 def _number(kind: str) -> Any:
@@ -162,7 +181,7 @@ def _type_of(parameter: Parameter) -> Any:
     return numba_types.Array(number, parameter.rank, "C") if parameter.rank else number
 
 
-def _kernel_source(layout: Layout, results: int, recursive: bool, names: dict[str, Any]) -> str:
+def _kernel_source(layout: Layout, results: int, recursive: bool, names: dict[str, Any], mark: str) -> str:
     """Write the loop over the samples."""
     arrays: list[str] = []
     given: list[str] = []
@@ -179,7 +198,7 @@ def _kernel_source(layout: Layout, results: int, recursive: bool, names: dict[st
     outputs = [f"r{k}" for k in range(max(results, 1))]
     stored = [f"{name}[i] = result{f'[{k}]' if results else ''}" for k, name in enumerate(outputs)]
     lines = [
-        f"def kernel(samples, failed, {', '.join((*arrays, *outputs))}):",
+        f"def {KERNEL}{mark}(samples, failed, {', '.join((*arrays, *outputs))}):",
         *(f"    b{k} = borrowed(a{k})" for k in range(len(arrays))),
         "    for i in range(samples):",
         "        reset()" if recursive else "        pass",
@@ -199,7 +218,8 @@ def _recursive_functions(program: Any) -> set[Any]:
     while waiting:
         function = waiting.pop()
         if function not in calls:
-            calls[function] = [f for f in _mentioned(function) if isinstance(f, types.FunctionType) and is_users_own(f)]
+            around = (value for _, value in surroundings(function))
+            calls[function] = [f for f in around if isinstance(f, types.FunctionType) and is_users_own(f)]
             waiting += calls[function]
     return {function for function in calls if function in _reachable(function, calls)}
 
@@ -215,27 +235,17 @@ def _reachable(start: Any, calls: dict[Any, list[Any]]) -> set[Any]:
     return seen
 
 
-def _mentioned(function: Any) -> Iterator[Any]:
-    """Yield what a function's global names and the variables around it stand for."""
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            continue
-    codes = [function.__code__]
-    while codes:
-        code = codes.pop()
-        yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)
-        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-
-
-def _depth_change(depth: Array, change: Callable[[Any, Any, Any], Any]) -> Any:
-    """Make a compiled function that changes the counter of the recursion's depth."""
-    address = depth.ctypes.data
+def _depth_change(mark: str, change: Callable[[Any, Any, Any], Any]) -> Any:
+    """Make a compiled function that changes the counter of the recursion's depth, which the code brings with it."""
 
     def typed(typing_context: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            counter = builder.inttoptr(ir.IntType(64)(address), ir.IntType(64).as_pointer())
+            name, number = f"privug_depth_{mark}", ir.IntType(64)
+            if name not in builder.module.globals:
+                made = ir.GlobalVariable(builder.module, number, name)
+                made.linkage = "common"  # the same one in all functions that are linked together
+                made.initializer = number(0)
+            counter = builder.module.globals[name]
             value = change(context, builder, builder.load(counter))
             builder.store(value, counter)
             return value
@@ -245,17 +255,17 @@ def _depth_change(depth: Array, change: Callable[[Any, Any, Any], Any]) -> Any:
     return intrinsic(typed)
 
 
-def _enter(depth: Array) -> Any:
+def _enter(mark: str) -> Any:
     def deeper(context: Any, builder: Any, value: Any) -> Any:
         give_up(context, builder, builder.icmp_signed(">", value, value.type(DEEPEST_RECURSION)), RecursionError)
         return builder.add(value, value.type(1))
 
-    return _depth_change(depth, deeper)
+    return _depth_change(mark, deeper)
 
 
-def _leave(depth: Array) -> Any:
-    return _depth_change(depth, lambda context, builder, value: builder.sub(value, value.type(1)))
+def _leave(mark: str) -> Any:
+    return _depth_change(mark, lambda context, builder, value: builder.sub(value, value.type(1)))
 
 
-def _reset(depth: Array) -> Any:
-    return _depth_change(depth, lambda context, builder, value: value.type(0))
+def _reset(mark: str) -> Any:
+    return _depth_change(mark, lambda context, builder, value: value.type(0))

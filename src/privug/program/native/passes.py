@@ -5,13 +5,11 @@ Only what is known to give the same values as Python gets through. Errors need n
 compiled program raises is left to a plain call.
 """
 
-import builtins
 import operator
 import types as python_types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numba
@@ -37,14 +35,14 @@ OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "python"}
 class Compilation:
     """One program on its way through the compiler."""
 
+    mark: str = ""
+    """Part of the names of compiled functions: code of the same name is the same code, stored code too."""
     codes: dict[str, int] = field(default_factory=dict)
     """The strings of program and arguments, and the codes that stand for them."""
-    recursive: set[Any] = field(default_factory=set)
+    recursive: set[python_types.CodeType] = field(default_factory=set)
     guards: tuple[Any, ...] = ()
     """What recursive functions call when they start and when they return."""
     dispatchers: dict[Any, Any] = field(default_factory=dict)
-    frozen: list[tuple[Callable[[], Any], Any]] = field(default_factory=list)
-    """Values of the program's surroundings that were compiled in, and how to look whether they are still the same."""
     refusal: str | None = None
 
     def refuse(self, reason: str) -> Any:
@@ -55,8 +53,15 @@ class Compilation:
     def dispatcher(self, function: Any) -> Any:
         """Return the compiled version of a function, to be compiled when it is first used."""
         if function not in self.dispatchers:
-            self.dispatchers[function] = numba.njit(pipeline_class=_Compiler, **OPTIONS)(function)
+            self.dispatchers[function] = numba.njit(pipeline_class=_Compiler, **OPTIONS)(self._twin(function))
         return self.dispatchers[function]
+
+    def _twin(self, function: Any) -> Any:
+        """Return the same function under a name of its own."""
+        inside = function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        twin = python_types.FunctionType(*inside)
+        twin.__qualname__ = f"{function.__qualname__}_{self.mark}"
+        return twin
 
     def code(self, string: str) -> int:
         """Return the code that stands for a string."""
@@ -142,7 +147,6 @@ class _Rewriter:
     def __init__(self, func_ir: Any, compiled: Compilation) -> None:
         self._ir = func_ir
         self._compiled = compiled
-        self._function = func_ir.func_id.func
         self._placeholders: set[str] = set()  # variables that held functions and modules
         func_ir._definitions = ir_utils.build_definitions(func_ir.blocks)
         self._steps = {id(step) for name in func_ir._definitions for step in self._counter_steps(name)}
@@ -204,7 +208,6 @@ class _Rewriter:
             definition = ir_utils.guard(ir_utils.get_definition, self._ir, value)
             return LOCAL if definition is None else self._found(definition)
         if isinstance(value, ir.Global | ir.FreeVar):
-            self._compiled.frozen.append((partial(_look_up, self._function, value.name), value.value))
             return value.value
         if isinstance(value, ir.Expr) and value.op == "getattr":
             owner = self._found(value.value)
@@ -302,7 +305,7 @@ class _Rewriter:
                     self._compiled.refuse("it uses a function or a module as a value")
 
     def _guard_recursion(self) -> None:
-        if self._function not in self._compiled.recursive:
+        if self._ir.func_id.func.__code__ not in self._compiled.recursive:
             return
         first = self._ir.blocks[min(self._ir.blocks)]
         places = [(first, sum(_takes_argument(statement) for statement in first.body), self._compiled.guards[0])]
@@ -324,11 +327,3 @@ _UNARY_OPERATORS = {"-": operator.neg, "+": operator.pos, "~": operator.invert, 
 
 def _takes_argument(statement: Any) -> bool:
     return isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Arg)
-
-
-def _look_up(function: Any, name: str) -> Any:
-    """Return what a name outside of a function stands for now."""
-    code = function.__code__
-    if name in code.co_freevars:
-        return function.__closure__[code.co_freevars.index(name)].cell_contents
-    return function.__globals__.get(name, getattr(builtins, name, None))

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import LiftingWarning, ProgramError
+from privug.errors import LiftingWarning, PrivugError, ProgramError
 from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, settled, undisturbed_randomness
-from privug.program.native.arguments import Layout, encodings, layout, prepared
+from privug.program.native.arguments import Layout, OutputMisfit, encodings, layout, prepared
 from privug.program.native.kernel import NativeProgram, compile_program
-from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls
+from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls, shortened
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class NativeCall(Operation):
         ready = prepared(self.arguments, self.layout, self.codes, arguments, samples)
         outputs, failed = self.compiled.run(ready, samples)
         if failed.any():
-            self._call_plainly(np.flatnonzero(failed), arguments, outputs)
+            self._call_plainly(np.flatnonzero(failed), arguments, outputs, context)
         if not self.compiled.is_tuple:
             return outputs[0]
         joined = np.empty(samples, self.compiled.dtype)
@@ -46,7 +46,12 @@ class NativeCall(Operation):
             joined[name] = output
         return joined
 
-    def _call_plainly(self, which: Array, arguments: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return True
+
+    def _call_plainly(
+        self, which: Array, arguments: Sequence[Array], outputs: Sequence[Array], context: Context
+    ) -> None:
         """Call the program itself where the compiled one gave up; errors are those of the program."""
         chosen = [array if len(array) == 1 else array[which] for array in arguments]
         for position, (positional, named) in zip(which, self.arguments.plain(chosen, len(which)), strict=True):
@@ -55,12 +60,12 @@ class NativeCall(Operation):
                     result = settled(self.program(*positional, **named))
                 parts = list(result) if self.compiled.is_tuple and type(result) is tuple else [result]
                 if len(parts) != len(outputs) or not all(map(_fits, parts, outputs)):
-                    raise ProgramError(
-                        f"the output is {result!r}, but numbers of other types on other inputs; "
-                        "pv.configure(native=False) takes any outputs"
-                    )
+                    raise OutputMisfit(f"the output is {shortened(result)}, but numbers of other types on other inputs")
             except Exception as error:
-                raise SampleFailure(int(position), error, self.label) from error
+                if context.failed is None or isinstance(error, PrivugError):
+                    raise SampleFailure(int(position), error, self.label) from error
+                context.failed[position] = True
+                parts = [0] * len(outputs)
             for output, part in zip(outputs, parts, strict=True):
                 output[position] = part
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from privug.model.plates import current_plate
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program.traced import control, expressions, masks
+from privug.program.traced import control, expressions, iteration, masks
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.functions import (
     CALLING,
@@ -21,11 +22,13 @@ from privug.program.traced.functions import (
     first,
     of_category,
     text,
+    whole_array,
 )
 from privug.program.traced.keys import has_random
 from privug.program.traced.masks import Masked, MaskedList
-from privug.program.traced.rewriting import RUNTIME, rewritten_code
+from privug.program.traced.rewriting import rewritten_code
 from privug.program.traced.sorting import holds_random
+from privug.program.traced.syntax import RUNTIME
 
 _LIBRARY = (
     *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),
@@ -102,11 +105,13 @@ def _method(owner: Any, name: str, arguments: tuple[Any, ...], named: dict[str, 
     if isinstance(owner, MaskedDict | MaskedSet) and name not in CALLING_METHODS:
         return getattr(owner, name)(*arguments, **named)
     if isinstance(owner, MaskedList) and name in ("append", "extend"):
-        for item, there in expressions.iterate(arguments[0]) if name == "extend" else [(arguments[0], True)]:
+        for item, there in iteration.iterate(arguments[0]) if name == "extend" else [(arguments[0], True)]:
             owner.add(item, masks.both(masks.current(), there))
         return None
     if name in _MUTATORS and masks.current() is not True:
         return refuse(f"{name}() under a random condition")
+    if name in _MUTATORS and current_plate.get() is not None:
+        return refuse(f"{name}() for each of many rows")
     if holds_random(owner) or any(map(holds_random, (*arguments, *named.values()))):
         if name in METHODS and isinstance(owner, list | tuple):
             return METHODS[name](owner, *arguments, **named)
@@ -132,13 +137,13 @@ def _made(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     if kind is defaultdict and len(arguments) == 1 and not named:
         return MaskedDict(default=lambda: None if items is None else call(items)) if items else MaskedDict()
     if kind is Counter and not named and not isinstance(items, dict | MaskedDict):
-        return MaskedDict(counting=True).count(expressions.iterate(items))
+        return MaskedDict(counting=True).count(iteration.iterate(items))
     if kind is dict and not arguments and not named:
         return MaskedDict()
     if kind is list and not named:
-        return MaskedList.of_pairs(expressions.iterate(items))
+        return MaskedList.of_pairs(iteration.iterate(items))
     if kind is set and not named:
-        pairs = list(expressions.iterate(items))
+        pairs = list(iteration.iterate(items))
         return MaskedSet(pairs) if not pairs or _uncertain(pairs) else set(items)
     if kind is tuple and isinstance(items, Masked):
         return tuple(items.plain())
@@ -148,7 +153,7 @@ def _made(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 def _pairs_of(items: Any) -> Iterator[tuple[Any, masks.Mask]]:
-    return expressions.iterate(items.items() if isinstance(items, dict | MaskedDict) else items)
+    return iteration.iterate(items.items() if isinstance(items, dict | MaskedDict) else items)
 
 
 def _uncertain(pairs: list[tuple[Any, masks.Mask]]) -> bool:
@@ -188,8 +193,10 @@ def _lifted_version(function: Any) -> Callable[..., Any] | None:
 
 def _stacked(argument: Any) -> Any:
     """Turn a list of random numbers into one random array for NumPy."""
-    if isinstance(argument, MaskedList) and not argument.is_certain:
+    if isinstance(argument, Masked) and not argument.is_certain:
         refuse("a NumPy function of a list of random length")
+    if iteration.has_plates(argument):
+        return whole_array(argument)
     if isinstance(argument, list | tuple) and argument and holds_random(argument):
         parts = [_stacked(part) for part in argument]
         return RandomVariable(stack_values(parts))
@@ -205,14 +212,14 @@ class Runtime:
     not_ = staticmethod(expressions.not_)
     choose = staticmethod(expressions.choose)
     compare = staticmethod(expressions.compare)
-    filtered = staticmethod(expressions.filtered)
+    filtered = staticmethod(iteration.filtered)
     call = staticmethod(call)
     method = staticmethod(method)
     setdefault = staticmethod(setdefault)
     subscript = staticmethod(expressions.subscript)
-    items = staticmethod(masks.items)
+    items = staticmethod(iteration.items)
     text = staticmethod(text)
-    stream = expressions.Stream
+    stream = iteration.Stream
     first = staticmethod(first)
     List = masks.MaskedList
 

@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from privug.errors import ProgramError, Untraceable
+from privug.model.plates import Plate, current_plate
 from privug.model.variable import refusals, refuse
+from privug.program.traced import accumulators
+from privug.program.traced.accumulators import Accumulator
 from privug.program.traced.dictionaries import MaskedDict
-from privug.program.traced.expressions import iterate, positioned
+from privug.program.traced.expressions import positioned
+from privug.program.traced.iteration import iterate, segments
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     UNDEFINED,
@@ -41,6 +45,7 @@ class Frame:
         self._value: Any = UNDEFINED
         self._returned: Mask = False
         self._loops: list[dict[str, Mask]] = []
+        self._plates: list[Plate | None] = []
 
     # Three flags: returned, and broken off or gone on in the innermost loop. They are relative to the branch
     # they are set in, all false where a statement starts, and merged where branches meet.
@@ -107,7 +112,7 @@ class Frame:
         try:
             error = make()
         except Untraceable:
-            error = ProgramError("an error with a random message")
+            error = RuntimeError("an error with a random message")
         finally:
             refusals.reset(token)
         fail_where(self.alive(), error if isinstance(error, Exception) else error())
@@ -123,13 +128,47 @@ class Frame:
         """Yield the items of a loop while any sample is still in it."""
         flags: dict[str, Mask] = {"broken": False, "continued": False}
         self._loops.append(flags)
-        for item, there in iterate(items):
+        for item, there, plate in segments(items):
             flags["continued"] = False
             if self.alive() is False:
                 break
+            ended = self._returned, flags["broken"]
             flags["continued"] = both(self.alive(), negated(there))
+            self._plates.append(plate)
             yield item
+            self._plates.pop()
+            if plate is not None and (self._returned is not ended[0] or flags["broken"] is not ended[1]):
+                refuse("a loop over many rows that may end early")
         flags["continued"] = False
+
+    @property
+    def for_many(self) -> bool:
+        """Whether the innermost loop's body is being traced once for many rows."""
+        return self._plates[-1] is not None
+
+    def carried(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
+        """Return the variables that a loop's body assigns, as it may use them."""
+        return accumulators.carried(values)
+
+    def lost(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
+        """Return the variables that each row has for itself as they are outside its round."""
+        return (accumulators.LOST,) * len(values)
+
+    def folded(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
+        """Return the variables that a loop's body assigned, as they are after all rows."""
+        assert self._plates[-1] is not None
+        return accumulators.folded(values, self._plates[-1])
+
+    def carry_items(self, *containers: Callable[[], Any]) -> None:
+        """Let the numbers in containers grow that a loop's body adds to."""
+        for container in containers:
+            accumulators.carry_items(container())
+
+    def fold_items(self, *containers: Callable[[], Any]) -> None:
+        """Put back the numbers that grew, as they are after all rows."""
+        assert self._plates[-1] is not None
+        for container in containers:
+            accumulators.fold_items(container(), self._plates[-1])
 
     def end_loop(self) -> Mask:
         """Leave the loop; return for which samples it was not broken off."""
@@ -195,6 +234,8 @@ class Frame:
     def set_attribute(self, thing: Any, name: str, value: Any) -> None:
         """Assign to an attribute where the code at this point runs."""
         here = both(current(), self.alive())
+        if current_plate.get() is not None:
+            refuse("an attribute that each of many rows sets")
         setattr(thing, name, value if here is True else select(here, value, getattr(thing, name, UNDEFINED)))
 
     def plainly(self, what: str) -> None:
@@ -212,6 +253,8 @@ def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = Fa
         refuse("a change of one of several dictionaries")
     elif isinstance(container, MaskedDict):
         container.put(key, value, here, fresh)
+    elif current_plate.get() is not getattr(container, "plate", None) and not isinstance(value, Accumulator):
+        refuse("a container that each of many rows changes")
     elif has_random(key):
         _set_random_item(container, key, value, here)
     elif here is True:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from privug.model.plates import current_plate
 from privug.model.variable import refuse
 from privug.program.logic import where
 from privug.program.traced.keys import alternatives, has_random
@@ -175,6 +176,8 @@ class MaskedDict(Masked):
             self._enter(level, value.copy() if copied else value, both(here, hit))
 
     def _enter(self, level: Any, value: Any, here: Mask) -> None:
+        if current_plate.get() is not None:
+            refuse("a dictionary that each of many rows changes")
         if here is False:
             return
         before = self.masks.get(level, False)
@@ -252,6 +255,8 @@ class MaskedSet(Masked):
 
     def enter(self, item: Any, here: Mask) -> None:
         """Put something in under a condition."""
+        if current_plate.get() is not None:
+            refuse("a set that each of many rows changes")
         for level, hit in alternatives(item).items():
             mask = either(self.masks.get(level, False), both(here, hit))
             if mask is not False:

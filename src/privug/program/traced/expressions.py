@@ -1,13 +1,14 @@
 """Expressions of rewritten programs: logic, comparisons, comprehensions and subscripts on random values."""
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from privug.model.categories import map_levels
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.iteration import any_item, has_plates
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     Mask,
@@ -19,59 +20,12 @@ from privug.program.traced.masks import (
     either,
     fail_where,
     is_value,
-    item_mask,
     negated,
     one_of,
     select,
     truth,
     under,
 )
-
-
-def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
-    """Yield the items of anything iterable, each with the condition under which it is there."""
-    if isinstance(items, MaskedList):
-        yield from _live(items)
-    elif isinstance(items, Masked):
-        yield from items.pairs()
-    else:
-        for item in items:
-            yield item, True
-
-
-def _live(items: MaskedList) -> Iterator[tuple[Any, Mask]]:
-    """Yield the items of a list as a loop sees them that changes the list on its way."""
-    length = len(items.pairs())  # brings the masks up to date, too
-    if isinstance(items, OneOf):
-        for position in range(length):
-            yield items.pairs()[position]
-        return
-    for position, item in enumerate(list.__iter__(items)):
-        yield item, items.masks[position] if position < len(items.masks) else True
-
-
-class Stream(Masked):
-    """What a generator expression, map() or filter() gives: it can be read once."""
-
-    is_iterator = True
-
-    def __init__(self, items: MaskedList) -> None:
-        self._items: MaskedList | None = items
-
-    def unordered(self) -> list[tuple[Any, Mask]]:
-        if self._items is None:
-            refuse("a generator that is read twice")
-        return self._items.pairs()
-
-    def pairs(self) -> list[tuple[Any, Mask]]:
-        pairs, self._items = self.unordered(), None
-        return pairs
-
-    def plain(self) -> list[Any]:
-        return MaskedList.of_pairs(self.pairs()).plain()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.plain())
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
@@ -197,35 +151,17 @@ def contains(container: Any, item: Any) -> Any:
         return (container == item).any()
     if isinstance(item, RandomVariable) and isinstance(container, str):
         return RandomVariable(map_levels(item.node, lambda level: level in container))
-    uncertain = isinstance(container, Masked) and not container.is_certain
+    uncertain = has_plates(container) or (isinstance(container, Masked) and not container.is_certain)
     random_inside = uncertain or (isinstance(container, list | tuple) and any(map(_holds_random, container)))
     if not _holds_random(item) and not random_inside:
         return item in container
-    found: Mask = False
-    for part, there in iterate(container):
-        found = either(found, both(there, truth(equal(item, part))))
-    return found
+    return any_item(container, lambda part, there: both(there, truth(equal(item, part))))
 
 
 def _holds_random(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(_holds_random(part) for part in value)
     return isinstance(value, RandomVariable)
-
-
-def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList:
-    """Collect a comprehension whose condition may be random: pairs of a condition and the item."""
-    collected = MaskedList()
-    token = item_mask.set(True)
-    try:
-        for condition, item in pairs:
-            held = truth(condition)
-            if held is not False:
-                with under(held):
-                    collected.add(item(), both(item_mask.get(), held))
-    finally:
-        item_mask.reset(token)
-    return collected
 
 
 def subscript(container: Any, key: Any) -> Any:

@@ -7,25 +7,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privug.model.node import Array, Context, Kind, Node, Operation
+from privug.errors import PrivugError, Untraceable
+from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, fallible
 from privug.model.operations import SampleFailure
+from privug.model.plates import Fold, Lane
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node, refusals, refuse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked(Operation):
-    """A quantity that is to be had only where no error is raised; the conditions of errors follow it."""
+    """A quantity that is to be had only where no error is raised.
+
+    The conditions of errors follow it, and then what the program computed in vain, which may have failed.
+    """
 
     errors: tuple[Exception, ...]
 
     fresh = False
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        for failing, error in zip(arguments[1:], self.errors, strict=True):
-            if failing.any():
-                raise SampleFailure(int(np.flatnonzero(failing)[0]), error)
+        conditions = arguments[1 : 1 + len(self.errors)]
+        raised = [pair for pair in zip(conditions, self.errors, strict=True) if pair[0].any()]
+        own = [pair for pair in raised if isinstance(pair[1], PrivugError)]
+        if raised:
+            first, error = (own or raised)[0]
+            failing = first if own else np.logical_or.reduce(np.broadcast_arrays(*(failing for failing, _ in raised)))
+            raise SampleFailure(int(first.argmax()), error, failing=failing)
         return arguments[0]
+
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return True
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return parents[0].kind
@@ -43,7 +55,7 @@ _noted: ContextVar[tuple[_Noted, ...]] = ContextVar("noted", default=())
 
 def fail_at(failing: RandomVariable, error: Exception) -> None:
     """Remember that the program being traced raises an error under a condition."""
-    trace = refusals.get()
+    trace, error = refusals.get(), _with_plain_message(error)
     for noted in _noted.get():
         if noted.trace is trace:
             noted.errors.append((failing, error))
@@ -53,21 +65,57 @@ def fail_at(failing: RandomVariable, error: Exception) -> None:
     _noted.set((*others, _Noted(trace, [(failing, error)])))
 
 
+def _with_plain_message(error: Exception) -> Exception:
+    token = refusals.set([])
+    try:
+        str(error)
+    except Untraceable:
+        return RuntimeError(f"{type(error).__name__}, with a random message")
+    finally:
+        refusals.reset(token)
+    return error
+
+
 def with_failures(output: Any) -> Any:
     """Return the output of the program being traced such that it fails where the program raised."""
     trace = refusals.get()
     errors = [error for noted in _noted.get() if noted.trace is trace for error in noted.errors]
     _noted.set(tuple(noted for noted in _noted.get() if noted.trace is not trace))
-    if not errors:
-        return output
     structure, leaves = flatten(output)
+    conditions = tuple(failing.node for failing, _ in errors)
+    unused = _computed_in_vain([*(leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)), *conditions])
+    if not errors and not unused:
+        return output
     if not leaves:
         refuse("an error under a random condition, in a program without output")
-    conditions = tuple(failing.node for failing, _ in errors)
     operation = Checked(tuple(error for _, error in errors))
-    return structure.build(_checked(leaf, operation, conditions) for leaf in leaves)
+    return structure.build(_checked(leaf, operation, conditions + unused) for leaf in leaves)
 
 
-def _checked(leaf: Any, operation: Checked, conditions: tuple[Node, ...]) -> RandomVariable:
+def _computed_in_vain(used: Sequence[Node]) -> tuple[Node, ...]:
+    """Return what the program computed without need, if that fails on some inputs: then the program fails there."""
+    noted = fallible.get()
+    if not noted:
+        return ()
+    reached = {id(node) for node in _behind(used)}
+    unused = [node for node in noted if id(node) not in reached]
+    # What is behind another of them is computed with it.
+    inner = {id(node) for node in _behind([parent for other in unused for parent in other.parents])}
+    unused = [node for node in unused if id(node) not in inner]
+    if any(isinstance(node.operation, Lane) for node in ancestors(unused)):
+        refuse("a result for each of many rows that is not used")
+    return tuple(unused)
+
+
+def _behind(nodes: Sequence[Node]) -> list[Node]:
+    """Return all nodes behind some, those inside folds too."""
+    found = ancestors(nodes)
+    terms = [node.operation.term for node in found if isinstance(node.operation, Fold)]
+    return found + (_behind(terms) if terms else [])
+
+
+def _checked(leaf: Any, operation: Checked, parents: tuple[Node, ...]) -> RandomVariable:
     node = as_node(leaf)
-    return RandomVariable(Node(operation, (node, *conditions), node.shape, node.dtype, node.levels))
+    checked = Node(operation, (node, *parents), node.shape, node.dtype, node.levels)
+    checked.bound = node.bound
+    return RandomVariable(checked)

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from privug.model.categories import map_levels, map_pairs
-from privug.model.operations import Elementwise, SampleFailure, elementwise
+from privug.model.operations import Elementwise, elementwise, fail_samples
+from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, as_node, path_condition, refuse, stack_values
 from privug.program.logic import where
+from privug.program.traced.accumulators import term_where
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
-from privug.program.traced.expressions import Stream, equal
+from privug.program.traced.expressions import equal
+from privug.program.traced.iteration import Segment, Stream, any_item, collected, has_plates, listed, segments
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -25,7 +28,6 @@ from privug.program.traced.masks import (
     MaskedList,
     any_of,
     both,
-    either,
     fail_where,
     negated,
     select,
@@ -36,7 +38,6 @@ from privug.program.traced.sorting import (
     Call,
     extreme,
     holds_random,
-    listed,
     mode,
     most_common,
     sort_in_place,
@@ -46,34 +47,49 @@ from privug.program.traced.sorting import (
 
 def _sum(items: Any, start: Any = 0) -> Any:
     total = start
-    for item, there in listed(items, ordered=False):
-        total = total + (item if there is True else where(there, item, 0))
+    for item, there, plate in segments(items, ordered=False):
+        term = item if there is True else term_where(there, item)
+        total = total + (term if plate is None else fold(plate, "sum", term))
     return total
 
 
 def _len(items: Any) -> Any:
-    if isinstance(items, Masked) and not items.is_certain:
-        return _sum([where(mask, 1, 0) for _, mask in items.unordered()])
+    if isinstance(items, Masked) and not items.is_iterator and (has_plates(items) or not items.is_certain):
+        held = segments(items) if has_plates(items) else ((None, mask, None) for _, mask in items.unordered())
+        return sum(_number_there(mask, plate) for _, mask, plate in held)
     if isinstance(items, RandomVariable) and items.node.levels is not None and items.node.shape == ():
         return RandomVariable(map_levels(items.node, len))
     return len(items)
 
 
+def _number_there(mask: Mask, plate: Plate | None) -> Any:
+    number = int(mask) if isinstance(mask, bool) else where(mask, 1, 0)
+    return number if plate is None else fold(plate, "sum", int(mask) if isinstance(mask, bool) else mask)
+
+
 def _any(items: Any) -> Any:
-    found: Mask = False
-    for item, there in listed(items, ordered=False):
-        found = either(found, both(there, truth(item)))
-    return found
+    return any_item(items, lambda item, there: both(there, truth(item)))
 
 
 def _all(items: Any) -> Any:
-    held: Mask = True
-    for item, there in listed(items, ordered=False):
-        held = both(held, either(negated(there), truth(item)))
-    return held
+    return negated(any_item(items, lambda item, there: both(there, negated(truth(item)))))
+
+
+def whole_array(items: Any) -> RandomVariable:
+    """Return a list of numbers, all there, as one array."""
+    parts: list[Any] = []
+    for item, there, plate in segments(items):
+        if there is not True:
+            refuse("a function of a list of random length")
+        parts.append(RandomVariable(stack_values([item])) if plate is None else fold(plate, "map", item))
+    joined: Any = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    assert isinstance(joined, RandomVariable)
+    return joined
 
 
 def _numbers(items: Any) -> RandomVariable:
+    if has_plates(items):
+        return whole_array(items)
     pairs = listed(items)
     if any(there is not True for _, there in pairs):
         refuse("a function of a list of random length")
@@ -170,22 +186,22 @@ def _part(table: dict[Any, list[Any]], position: int, level: Any) -> Any:
 
 
 def _filter(call: Call, predicate: Any, items: Any) -> Stream:
-    kept = MaskedList()
-    for item, there in listed(items):
+    kept: list[Segment] = []
+    for item, there, plate in segments(items):
         with under(there):
             held = both(there, truth(item if predicate is None else call(predicate, item)))
-        kept.add(item, held)
-    return Stream(kept)
+        kept.append((item, held, plate))
+    return Stream(collected(kept))
 
 
 def _map(call: Call, function: Any, *sequences: Any) -> Stream:
-    mapped = MaskedList()
     if len(sequences) > 1:
         return Stream(MaskedList([call(function, *items) for items in zip(*sequences, strict=False)]))
-    for item, there in listed(sequences[0]):
+    mapped: list[Segment] = []
+    for item, there, plate in segments(sequences[0]):
         with under(there):
-            mapped.add(call(function, item), there)
-    return Stream(mapped)
+            mapped.append((call(function, item), there, plate))
+    return Stream(collected(mapped))
 
 
 def _reduce(call: Call, function: Any, items: Any, *initial: Any) -> Any:
@@ -228,8 +244,7 @@ def _checked_math(name: str) -> Callable[..., Any]:
     def evaluate(*arrays: Any) -> Any:
         result = array_function(*(array.astype(float) for array in arrays))
         wrong = ~np.isfinite(result) & np.logical_and.reduce([np.isfinite(array) for array in arrays])
-        if wrong.any():
-            raise SampleFailure(int(np.flatnonzero(wrong)[0]), ValueError("math domain error"))
+        fail_samples(wrong, ValueError("math domain error"))
         return result
 
     def lifted(*values: Any) -> Any:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from privug.model.categories import map_levels
-from privug.model.node import ConstantValue
+from privug.model.plates import current_plate, fold
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
+from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected, term_where
 from privug.program.traced.failures import fail_at, with_failures
 
 Mask = Any  # True, False, or a random variable of truth values
@@ -39,6 +40,10 @@ class Masked(ABC):
         """Return the same, in any order."""
         return self.pairs()
 
+    def some_there(self) -> Mask:
+        """Return whether any item is there."""
+        return any_of([mask for _, mask in self.unordered()])
+
     @abstractmethod
     def plain(self) -> Any:
         """Return the plain container, if there is one."""
@@ -55,6 +60,7 @@ class MaskedList(list[Any], Masked):
     def __init__(self, items: Any = ()) -> None:
         super().__init__(items)
         self.masks: list[Mask] = [True] * list.__len__(self)
+        self.plate = current_plate.get()
 
     @staticmethod
     def of_pairs(pairs: Iterable[tuple[Any, Mask]]) -> "MaskedList":
@@ -66,6 +72,8 @@ class MaskedList(list[Any], Masked):
 
     def add(self, item: Any, mask: Mask) -> None:
         """Append an item that is there under a condition."""
+        if current_plate.get() is not self.plate:
+            refuse("a list that grows with each of many rows")
         if mask is not False:
             list.append(self, item)
             self.masks.append(mask)
@@ -235,7 +243,7 @@ def truth(value: Any) -> Mask:
             refuse("the truth of an array")
         return value if value.node.dtype == np.dtype(bool) else value != 0
     if isinstance(value, Masked):
-        return value.is_iterator or any_of([mask for _, mask in value.unordered()])
+        return value.is_iterator or value.some_there()
     return bool(value)
 
 
@@ -282,7 +290,8 @@ def fail_where(mask: Mask, error: Exception) -> None:
     if failing is True:
         raise error
     if failing is not False:
-        fail_at(failing, error)
+        plate = current_plate.get()
+        fail_at(failing if plate is None else fold(plate, "any", failing), error)
 
 
 MOST_NESTED = 150
@@ -317,6 +326,8 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         return new
     if mask is False or new is UNDEFINED:
         return old
+    if isinstance(new, Accumulator | Lost) or isinstance(old, Accumulator | Lost):
+        return new if old is LOST else selected(mask, new, old)
     if _is_single(new) and _is_single(old):
         return _select_single(mask, new, old)
     if isinstance(new, MaskedList) and isinstance(old, MaskedList):
@@ -345,14 +356,7 @@ def _select_single(mask: Mask, new: Any, old: Any) -> Any:
         return new
     grown = _added_to(old, new)
     # A counting loop becomes a sum of independent terms: where(p, c + t, c) is c + where(p, t, 0), and c + p if t is 1.
-    if grown is None:
-        return where(mask, new, old)
-    return old + (mask if _is_one(grown) else where(mask, grown, 0))
-
-
-def _is_one(value: RandomVariable) -> bool:
-    operation = value.node.operation
-    return isinstance(operation, ConstantValue) and operation.array.dtype == np.int64 and bool(operation.array[0] == 1)
+    return where(mask, new, old) if grown is None else old + term_where(mask, grown)
 
 
 def _added_to(old: Any, new: Any) -> Any:
@@ -367,30 +371,14 @@ def _added_to(old: Any, new: Any) -> Any:
     return RandomVariable(parents[0]) if parents[1] is old.node else None
 
 
-item_mask: ContextVar[Mask] = ContextVar("item_mask", default=True)
-"""Inside a comprehension over a list of random length: whether the item at hand is there."""
-
-
-def items(values: Any) -> Iterator[Any]:
-    """Yield the items of anything iterable inside a comprehension, each under its own condition."""
-    if not isinstance(values, Masked):
-        yield from values
-        return
-    for item, there in values.pairs():
-        token = item_mask.set(both(item_mask.get(), there))
-        try:
-            with under(there):
-                yield item
-        finally:
-            item_mask.reset(token)
-
-
 def without_masks(value: Any) -> Any:
     """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
     return with_failures(_unmasked(value))
 
 
 def _unmasked(value: Any) -> Any:
+    if isinstance(value, Accumulator | Lost):
+        refuse("the last row's value of a variable, after a loop over many rows,")
     if isinstance(value, Masked):
         return _unmasked(value.plain())
     if type(value) in (list, tuple):

@@ -9,10 +9,12 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.node import Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise, elementwise
+from privug.model.plates import fold
 from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.dictionaries import MaskedDict
-from privug.program.traced.expressions import gathered, iterate
+from privug.program.traced.expressions import gathered
+from privug.program.traced.iteration import has_plates, listed, segments
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -36,17 +38,13 @@ def holds_random(value: Any) -> bool:
     """Say whether a value is random or a container of something random."""
     if isinstance(value, RandomVariable):
         return True
+    if has_plates(value):
+        return True
     if isinstance(value, Masked):
         return not value.is_certain or any(holds_random(item) for item, _ in value.unordered())
     if isinstance(value, list | tuple):
         return any(holds_random(item) for item in value)
     return isinstance(value, dict) and any(holds_random(item) for item in value.values())
-
-
-def listed(items: Any, ordered: bool = True) -> list[tuple[Any, Mask]]:
-    """Return the items of anything iterable with their conditions."""
-    loosely = isinstance(items, Masked) and not ordered and not items.is_iterator
-    return items.unordered() if loosely else list(iterate(items))
 
 
 _MISSING = object()
@@ -56,6 +54,8 @@ def extreme(
     better: Callable[[Any, Any], Any], call: Call, *items: Any, key: Any = None, default: Any = _MISSING
 ) -> Any:
     """Return the item that is better than all others, the first among equals; its keys may be tuples."""
+    if len(items) == 1 and key is None and default is _MISSING and has_plates(items[0]):
+        return _extreme_of_plates("min" if better is operator.lt else "max", items[0])
     pairs = listed(items[0], ordered=key is not None) if len(items) == 1 else [(item, True) for item in items]
     best, rank, seen = UNDEFINED, UNDEFINED, False
     for item, there in pairs:
@@ -68,6 +68,18 @@ def extreme(
         fail_where(negated(seen), ValueError("min() or max() of nothing"))
         return best
     return default if seen is False else select(seen, best, default)
+
+
+def _extreme_of_plates(how: str, items: Any) -> Any:
+    """Return the smallest or largest of numbers of which some stand for many."""
+    better = np.minimum if how == "min" else np.maximum
+    best = None
+    for item, there, plate in segments(items):
+        if there is not True or not isinstance(item, RandomVariable | int | float):
+            refuse("an extreme of a list of random length with many rows")
+        value = item if plate is None else fold(plate, how, item)
+        best = value if best is None else better(best, value)
+    return best
 
 
 def _better(better: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

@@ -1,0 +1,124 @@
+"""The distinct numbers of an array, and for each number its place among them.
+
+Sorting would do; the cases that matter are much quicker. Whole numbers of a small range are told apart by their
+distance from the smallest, and numbers with few distinct values by a hash table, in parts that stay in the cache.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from privug.model.node import Array
+
+PART = 1 << 15
+PROBE = 1 << 16
+MOST_TABLED = 1 << 14
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing
+
+
+def ranked(array: Array) -> tuple[Array, Array]:
+    """Return the place of each number among the distinct ones, and those in ascending order; not-a-number is one."""
+    if array.dtype.kind in "biu" and array.dtype != np.uint64 and len(array):
+        low, high = int(array.min()), int(array.max())
+        if high - low < 4 * len(array) + 1024:
+            return _by_offset(array, low, high - low + 1)
+    tabled = _by_table(array) if array.dtype.itemsize == 8 and len(array) > PROBE else None
+    if tabled is not None:
+        return tabled
+    numbers, places = np.unique(array, return_inverse=True)
+    return places.reshape(-1), numbers
+
+
+def tally(array: Array) -> Array:
+    """Return how often each distinct number occurs, in ascending order of the numbers."""
+    tabled = _by_table(array) if array.dtype.itemsize == 8 and len(array) > PROBE else None
+    return np.unique(array, return_counts=True)[1] if tabled is None else np.bincount(tabled[0])
+
+
+def _parts(length: int) -> Iterator[slice]:
+    return (slice(start, start + PART) for start in range(0, length, PART))
+
+
+def _by_offset(array: Array, low: int, span: int) -> tuple[Array, Array]:
+    places = np.empty(len(array), np.intp)
+    present = np.zeros(span, bool)
+    for part in _parts(len(array)):
+        np.subtract(array[part], low, out=places[part], dtype=np.intp)
+        present[places[part]] = True
+    numbers = np.flatnonzero(present)
+    if len(numbers) < span:
+        _replace(places, np.cumsum(present) - 1)
+    return places, (numbers + low).astype(array.dtype)
+
+
+def _replace(places: Array, table: Array) -> None:
+    for part in _parts(len(places)):
+        places[part] = table.take(places[part])
+
+
+class _Table:
+    """A hash table from the bits of some numbers to their places."""
+
+    def __init__(self, numbers: Array) -> None:
+        size = max(8, (4 * len(numbers)).bit_length())
+        self._shift = np.uint64(64 - size)
+        self._last = np.intp((1 << size) - 1)
+        self._places = np.full(1 << size, -1, np.intp)
+        self._bits = np.zeros(1 << size, np.uint64)
+        bits = numbers.view(np.uint64)
+        waiting = np.arange(len(numbers))
+        slots = self._slots(bits)
+        while len(waiting):
+            free = self._places[slots] < 0
+            self._places[slots[free]] = waiting[free]
+            settled = self._places[slots] == waiting
+            self._bits[slots[settled]] = bits[waiting[settled]]
+            waiting, slots = waiting[~settled], (slots[~settled] + 1) & self._last
+
+    def _slots(self, bits: Array) -> Array:
+        hashed = bits * MULTIPLIER
+        hashed >>= self._shift
+        return hashed.view(np.intp)
+
+    def places(self, bits: Array) -> Array:
+        """Return the place of each number, or -1 for those not in the table."""
+        slots = self._slots(bits)
+        places: Array = self._places.take(slots)
+        wrong = np.flatnonzero(self._bits.take(slots) != bits)
+        slots = slots[wrong]
+        while len(wrong):
+            slots = (slots + 1) & self._last
+            places[wrong] = self._places[slots]
+            further = (self._bits[slots] != bits[wrong]) & (places[wrong] >= 0)
+            wrong, slots = wrong[further], slots[further]
+        return places
+
+
+def _by_table(array: Array) -> tuple[Array, Array] | None:
+    """Look each number up among those of a sample; give up if the sample shows too many or knows too few."""
+    numbers = np.unique(array[:: len(array) // PROBE])
+    if len(numbers) > MOST_TABLED:
+        return None
+    table, places = _Table(numbers), np.empty(len(array), np.intp)
+    unknown: list[Array] = []
+    patience = len(array) // 8
+    for part in _parts(len(array)):
+        values = array[part] + 0 if array.dtype.kind == "f" else array[part]  # minus zero is zero
+        places[part] = found = table.places(np.ascontiguousarray(values).view(np.uint64))
+        if found.min() < 0:
+            unknown.append(part.start + np.flatnonzero(found < 0))
+            patience -= len(unknown[-1])
+            if patience < 0:
+                return None
+    if unknown:
+        numbers = _with_unknown(array, places, numbers, np.concatenate(unknown))
+    return places, numbers
+
+
+def _with_unknown(array: Array, places: Array, numbers: Array, unknown: Array) -> Array:
+    """Place the numbers that the table did not know, and return all distinct ones."""
+    others, among = np.unique(array[unknown], return_inverse=True)
+    places[unknown] = len(numbers) + among.reshape(-1)
+    merged, table = np.unique(np.concatenate([numbers, others]), return_inverse=True)
+    _replace(places, table.reshape(-1))
+    return merged

@@ -1,0 +1,250 @@
+"""Plates: many rows of a table that are independent copies of one another, computed side by side.
+
+A plate holds its cells as whole columns. Code that treats all rows alike is traced once, on a row whose cells
+are lanes: leaves that stand for one row's cell. What the code computed is then folded over all rows: its
+sum, whether it holds for any or all, its extremes, or one value for each row.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
+from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, index, kind_of_result
+from privug.model.plan import Plan
+from privug.model.table import Row, row_maker
+from privug.model.variable import RandomVariable, as_node, refuse
+
+CHUNK_BYTES = 1 << 20
+_BOOL: np.dtype[Any] = np.dtype(bool)
+_INT: np.dtype[Any] = np.dtype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lane(Operation):
+    """One row's cell in a column; it has a value only while a fold goes through the rows."""
+
+    column: Node
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        raise AssertionError("a row's cell was used outside the loop over its rows")
+
+
+@dataclass(frozen=True, eq=False)
+class Plate:
+    """Rows of equal distribution. A cell is a column of random variables, a plain column, or one value for all."""
+
+    names: tuple[str, ...]
+    cells: tuple[Any, ...]
+    size: int
+
+    @cached_property
+    def row(self) -> Row:
+        """The row that stands for all: its cells are lanes."""
+        return row_maker(self.names)([_lane(cell) for cell in self.cells])
+
+    def column(self, name: str) -> Any:
+        """Return the cells of one column, as an array."""
+        cell = self.cells[self.names.index(name)]
+        if isinstance(cell, RandomVariable | np.ndarray):
+            return cell
+        column = np.empty(self.size, object)
+        column[:] = [cell] * self.size
+        return np.array([cell] * self.size) if isinstance(cell, bool | int | float | str) else column
+
+    def spelled_out(self, position: int) -> Row:
+        """Return one row by itself."""
+        return row_maker(self.names)([_cell(cell, position) for cell in self.cells])
+
+    def part(self, start: int, stop: int) -> "Plate":
+        """Return the rows from one position up to another."""
+        cut = [cell[start:stop] if isinstance(cell, RandomVariable | np.ndarray) else cell for cell in self.cells]
+        return Plate(self.names, tuple(cut), stop - start)
+
+
+def _lane(cell: Any) -> Any:
+    if not isinstance(cell, RandomVariable | np.ndarray):
+        return cell
+    column = as_node(cell)
+    lane = Node(Lane(column), (), column.shape[1:], column.dtype, column.levels, column.kind)
+    lane.bound = column.bound
+    return RandomVariable(lane)
+
+
+def _cell(cell: Any, position: int) -> Any:
+    if isinstance(cell, RandomVariable):
+        return RandomVariable(index(cell.node, position))
+    return cell[position] if isinstance(cell, np.ndarray) else cell
+
+
+current_plate: ContextVar[Plate | None] = ContextVar("current_plate", default=None)
+"""While code is traced once for all rows of a plate: that plate."""
+
+
+@contextmanager
+def going_through(plate: Plate) -> Iterator[None]:
+    """Trace code once for all rows of a plate."""
+    if current_plate.get() is not None:
+        refuse("two loops over many rows, one inside the other,")
+    token = current_plate.set(plate)
+    try:
+        yield
+    finally:
+        current_plate.reset(token)
+
+
+_REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "sum": np.sum,
+    "any": np.any,
+    "all": np.all,
+    "min": np.min,
+    "max": np.max,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Fold(Operation):
+    """A term computed for every row of a plate, and the terms reduced to one; `map` keeps one for each row.
+
+    The parents are the columns behind the lanes, then the quantities that all rows share.
+    """
+
+    how: str
+    term: Node
+    lanes: tuple[Node, ...]
+    shared: tuple[Node, ...]
+    size: int
+    plan: Plan = field(repr=False)
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        samples = max(len(argument) for argument in arguments)
+        step = max(1, CHUNK_BYTES // (self.size * self.plan.bytes_per_sample))
+        parts = [
+            self._reduced(self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
+            for start in range(0, samples, step)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _terms(self, arguments: Sequence[Array], chosen: slice, samples: int, context: Context) -> Array:
+        """Compute the terms of some samples, rows as samples of their own."""
+        count = chosen.stop - chosen.start
+        known: dict[Node, Array] = {}
+        for node, array in zip((*self.lanes, *self.shared), arguments, strict=True):
+            part = array[chosen] if len(array) == samples else array
+            if node.operation.__class__ is not Lane:
+                known[node] = np.repeat(part, self.size, axis=0) if len(part) > 1 else part
+            elif len(part) == count:
+                known[node] = part.reshape(-1, *part.shape[2:])
+            else:
+                known[node] = np.repeat(part, count, axis=0).reshape(-1, *part.shape[2:])
+        failed = None if context.failed is None else np.zeros(count * self.size, np.bool_)
+        try:
+            terms = self.plan.run(count * self.size, context.rng, known, failed=failed)[0]
+        except SampleFailure as failure:
+            position = chosen.start + failure.index // self.size
+            raise SampleFailure(position, failure.cause, failure.label) from failure.cause
+        if context.failed is not None and failed is not None:
+            every = samples < context.samples  # what is the same for every sample fails for every sample
+            context.failed[slice(None) if every else chosen] |= failed.reshape(count, self.size).any(axis=1)
+        return terms.reshape(count, self.size, *terms.shape[1:])
+
+    def can_fail(self, parents: Sequence[Node]) -> bool:
+        return self.plan.can_fail
+
+    def _reduced(self, terms: Array) -> Array:
+        if self.how == "map":
+            return terms
+        if self.how == "sum" and terms.dtype == bool and self.size >= 256:
+            return np.fromiter(map(np.count_nonzero, terms), np.int64, len(terms))
+        if self.how == "sum":  # whole numbers are kept from wrapping around
+            return ArrayFunction("sum", np.sum, (("axis", 1),)).evaluate([terms], Context(len(terms), None))  # type: ignore[arg-type]
+        result: Array = _REDUCTIONS[self.how](terms, axis=1)
+        return result
+
+
+def fold(plate: Plate, how: str, term: Any) -> Any:
+    """Fold a term over the rows of a plate: 'sum', 'any', 'all', 'min', 'max' or 'map'."""
+    node = as_node(term)
+    inside = _dependent_on_lanes(node)
+    if id(node) not in inside:
+        return _folded_constant(plate, how, term)
+    if how == "sum":
+        linear = _linear_sum(plate, node, inside)
+        if linear is not None:
+            return linear
+    if isinstance(node.operation, Lane) and how == "map":
+        return RandomVariable(node.operation.column)
+    return RandomVariable(_fold_node(plate, how, node, inside))
+
+
+def _folded_constant(plate: Plate, how: str, term: Any) -> Any:
+    if how == "sum":
+        return term * plate.size
+    return RandomVariable(as_node([term] * plate.size)) if how == "map" else term
+
+
+def _dependent_on_lanes(node: Node) -> dict[int, Node]:
+    """Return the nodes behind a term that differ from row to row, by their identity."""
+    dependent: dict[int, Node] = {}
+    for ancestor in ancestors([node]):
+        if isinstance(ancestor.operation, Lane) or any(id(parent) in dependent for parent in ancestor.parents):
+            dependent[id(ancestor)] = ancestor
+    return dependent
+
+
+def _fold_node(plate: Plate, how: str, term: Node, inside: dict[int, Node]) -> Node:
+    lanes = [node for node in inside.values() if isinstance(node.operation, Lane)]
+    columns = tuple(node.operation.column for node in lanes if isinstance(node.operation, Lane))
+    if any(column.shape[:1] != (plate.size,) for column in columns):
+        refuse("the rows of two tables together")
+    shared = {
+        id(parent): parent
+        for node in inside.values()
+        for parent in node.parents
+        if id(parent) not in inside and not isinstance(parent.operation, ConstantValue)
+    }
+    others = tuple(shared.values())
+    operation = Fold(how, term, tuple(lanes), others, plate.size, Plan([term], [*lanes, *others]))
+    shape = (plate.size, *term.shape) if how == "map" else term.shape
+    if how in ("any", "all"):
+        dtype, kind = _BOOL, Kind.DISCRETE
+    elif how == "map":
+        dtype, kind = term.dtype, term.kind
+    else:
+        dtype = _INT if how == "sum" and term.dtype.kind in "bi" else term.dtype
+        kind = kind_of_result(how, [term])
+    node = Node(operation, (*columns, *others), shape, dtype, term.levels if how == "map" else None, kind)
+    if dtype.kind == "i" and term.bound is not None:
+        node.bound = term.bound * plate.size if how == "sum" else term.bound
+    return node
+
+
+def _linear_sum(plate: Plate, node: Node, inside: dict[int, Node]) -> Any:
+    """Return the sum of a term that is linear in the lanes, as sums of whole columns; None if it is not."""
+    if id(node) not in inside:
+        return RandomVariable(node) * plate.size
+    match node.operation:
+        case Lane(column=column) if column.levels is None and column.shape == (plate.size,):
+            return RandomVariable(column).sum()
+        case Elementwise(name="add" | "subtract" as name):
+            parts = [_linear_sum(plate, parent, inside) for parent in node.parents]
+            if any(part is None for part in parts):
+                return None
+            return parts[0] + parts[1] if name == "add" else parts[0] - parts[1]
+        case Elementwise(name="negative"):
+            part = _linear_sum(plate, node.parents[0], inside)
+            return None if part is None else -part
+        case Elementwise(name="multiply" | "true_divide" as name):
+            left, right = node.parents
+            if name == "multiply" and id(left) not in inside:
+                left, right = right, left
+            part = _linear_sum(plate, left, inside) if id(right) not in inside else None
+            if part is None:
+                return None
+            return part * RandomVariable(right) if name == "multiply" else part / RandomVariable(right)
+    return None

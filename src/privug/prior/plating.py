@@ -1,0 +1,164 @@
+"""Finding the rows of a table that are independent copies of one another, and holding them as plates."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.model.node import ConstantValue, Node, ancestors, substitute
+from privug.model.operations import Elementwise, Lookup
+from privug.model.plated_table import PlatedTable
+from privug.model.plates import Plate, fold
+from privug.model.table import Row
+from privug.model.variable import RandomVariable
+from privug.prior.conditional import Choose, Match
+from privug.prior.family import Draw, draw_node
+
+FEWEST_ROWS = 8
+"""From how many equal rows on a plate is made of them."""
+
+
+class Likeness:
+    """Which rows of a growing table are independent copies of their neighbours."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._roots: list[set[int]] = []
+        self._seen: set[int] = set()
+        self._shared: set[int] = set()
+        self._signatures: list[Hashable | None] = []
+
+    def look_at(self, rows: Sequence[Row]) -> None:
+        """Take note of rows that came after those seen before."""
+        common = len(self._shared)
+        for row in rows[len(self._rows) :]:
+            roots = {id(node) for node in ancestors(nodes_of(row)) if node.is_random}
+            self._shared |= roots & self._seen
+            self._seen |= roots
+            self._rows.append(row)
+            self._roots.append(roots)
+        if len(self._shared) > common:  # what rows have in common is no difference between them
+            self._signatures = []
+        self._signatures += [_signature(row, self._shared) for row in self._rows[len(self._signatures) :]]
+
+    def table(self, size: int) -> PlatedTable | None:
+        """Return the first rows with runs of equally distributed ones as plates; None if there is no such run."""
+        segments: list[Row | Plate] = []
+        start = 0
+        for stop in range(1, size + 1):
+            if stop < size and self._are_alike(start, stop):
+                continue
+            run = self._rows[start:stop]
+            enough = len(run) >= FEWEST_ROWS and self._signatures[start] is not None
+            segments.extend([_plate(run, self._shared)] if enough else run)
+            start = stop
+        return PlatedTable(segments) if any(isinstance(segment, Plate) for segment in segments) else None
+
+    def _are_alike(self, one: int, other: int) -> bool:
+        return self._signatures[one] is not None and self._signatures[one] == self._signatures[other]
+
+    def replaced(self) -> set[int]:
+        """Return the identities of the random roots in whose place plates have their own."""
+        last = len(self._rows) - 1
+        return {
+            root
+            for k, roots in enumerate(self._roots)
+            if (k > 0 and self._are_alike(k, k - 1)) or (k < last and self._are_alike(k, k + 1))
+            for root in roots - self._shared
+        }
+
+
+def nodes_of(row: Row) -> list[Node]:
+    """Return the nodes of a row's random cells."""
+    return [cell.node for cell in row if isinstance(cell, RandomVariable)]
+
+
+def _signature(row: Row, shared: set[int]) -> Hashable | None:
+    """Return what is equal for equally distributed rows; None if the row cannot be part of a plate."""
+    places: dict[int, int] = {}
+    private: set[int] = set()
+    parts: list[Hashable] = [row.keys()]
+    for node in ancestors(nodes_of(row)):
+        places[id(node)] = len(places)
+        own = node.is_random and id(node) not in shared
+        if own or any(id(parent) in private for parent in node.parents):
+            private.add(id(node))
+        operation = _operation_signature(node, id(node) in private)
+        if operation is None:
+            return None
+        parts.append((operation, tuple(places[id(parent)] for parent in node.parents)))
+    for cell in row:
+        if isinstance(cell, RandomVariable):
+            if id(cell.node) not in private or cell.node.shape:
+                return None
+            parts.append(places[id(cell.node)])
+        elif isinstance(cell, bool | int | float | str):
+            parts.append(type(cell).__name__)
+        else:
+            return None
+    return tuple(parts)
+
+
+def _operation_signature(node: Node, private: bool) -> Hashable | None:
+    operation = node.operation
+    if isinstance(operation, ConstantValue):
+        return operation.array.tobytes(), operation.array.dtype.str, node.shape, node.levels
+    if not private:
+        return id(node)
+    if isinstance(operation, Lookup):
+        return operation.table.tobytes(), operation.table.dtype.str, node.levels
+    if isinstance(operation, Match):
+        return operation.keys.tobytes(), operation.keys.dtype.str
+    return operation if isinstance(operation, Draw | Elementwise | Choose) else None
+
+
+def _plate(rows: Sequence[Row], shared: set[int]) -> Plate:
+    """Make a plate of rows that are distributed as the first one is."""
+    template = rows[0]
+    size = len(rows)
+    names = template.keys()
+    roots = [node for node in ancestors(nodes_of(template)) if node.is_random and id(node) not in shared]
+    columns: dict[Node, Node] = {}
+    lanes: dict[Node, Node] = {}
+    for root in roots:
+        assert isinstance(root.operation, Draw)
+        parents = tuple(_column(parent, lanes, size) for parent in root.parents)
+        columns[root] = draw_node(root.operation.family, parents, (size, *root.shape))
+        lanes[root] = _lane_of(columns[root], size)
+    cells = [
+        RandomVariable(_column(cell.node, lanes, size)) if isinstance(cell, RandomVariable) else _plain(rows, position)
+        for position, cell in enumerate(template)
+    ]
+    return Plate(names, tuple(cells), size)
+
+
+def _lane_of(column: Node, size: int) -> Node:
+    lane = Plate(("cell",), (RandomVariable(column),), size).row[0]
+    assert isinstance(lane, RandomVariable)
+    return lane.node
+
+
+def _column(node: Node, lanes: Mapping[Node, Node], size: int) -> Node:
+    """Return the column of a quantity that each row has its own of; what rows share stays as it is."""
+    image = substitute([node], lanes)[0]
+    if image is node:
+        return node
+    mapped = fold(Plate((), (), size), "map", RandomVariable(image))
+    assert isinstance(mapped, RandomVariable)
+    return mapped.node
+
+
+def _plain(rows: Sequence[Row], position: int) -> Any:
+    values = [row[position] for row in rows]
+    return values[0] if all(value == values[0] for value in values) else np.array(values)
+
+
+def copies(template: Row, size: int, shared: set[Node]) -> PlatedTable | None:
+    """Return a table all of whose rows are independent copies of one; None if they cannot be held as a plate.
+
+    The copies have the shared nodes in common.
+    """
+    common = {id(node) for node in shared}
+    if size < FEWEST_ROWS or _signature(template, common) is None:
+        return None
+    return PlatedTable([_plate([template] * size, common)])

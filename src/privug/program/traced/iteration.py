@@ -1,0 +1,182 @@
+"""Iteration in rewritten programs: item by item, or once for all rows of a plate."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from privug.model.plated_table import PlatedTable
+from privug.model.plates import Plate, current_plate, fold, going_through
+from privug.model.variable import refuse
+from privug.program.traced.masks import Mask, Masked, MaskedList, OneOf, both, either, truth, under
+
+Segment = tuple[Any, Mask, Plate | None]
+"""An item, the condition under which it is there, and the plate whose rows it stands for, if any."""
+
+
+def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
+    """Yield the items of anything iterable one by one, each with the condition under which it is there."""
+    if isinstance(items, MaskedList):
+        yield from _live(items)
+    elif isinstance(items, Masked):
+        yield from items.pairs()
+    else:
+        for item in items:
+            yield item, True
+
+
+def _live(items: MaskedList) -> Iterator[tuple[Any, Mask]]:
+    """Yield the items of a list as a loop sees them that changes the list on its way."""
+    length = len(items.pairs())  # brings the masks up to date, too
+    if isinstance(items, OneOf):
+        for position in range(length):
+            yield items.pairs()[position]
+        return
+    for position, item in enumerate(list.__iter__(items)):
+        yield item, items.masks[position] if position < len(items.masks) else True
+
+
+class PlatedList(Masked):
+    """What a comprehension over a table with plates gives: some items stand for many rows."""
+
+    def __init__(self, held: list[Segment]) -> None:
+        self.segments = held
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        return refuse("a list of many rows, item by item,")
+
+    def plain(self) -> Any:
+        return refuse("a list of many rows, item by item,")
+
+    def some_there(self) -> Mask:
+        return any_item(self, lambda _, there: there)
+
+    @property
+    def is_certain(self) -> bool:
+        return all(mask is True for _, mask, _ in self.segments)
+
+
+class Stream(Masked):
+    """What a generator expression, map() or filter() gives: it can be read once."""
+
+    is_iterator = True
+
+    def __init__(self, held: MaskedList | PlatedList) -> None:
+        self._items: MaskedList | PlatedList | None = held
+
+    def held(self) -> MaskedList | PlatedList:
+        """Return what is still to be read."""
+        if self._items is None:
+            refuse("a generator that is read twice")
+        return self._items
+
+    def taken(self) -> MaskedList | PlatedList:
+        """Read everything."""
+        items, self._items = self.held(), None
+        return items
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        return self.held().pairs()
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        return self.taken().pairs()
+
+    def plain(self) -> list[Any]:
+        return MaskedList.of_pairs(self.pairs()).plain()
+
+    @property
+    def is_certain(self) -> bool:
+        return self.held().is_certain
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.plain())
+
+
+def has_plates(items: Any) -> bool:
+    """Say whether some items stand for many rows."""
+    return isinstance(items, PlatedTable | PlatedList) or (
+        isinstance(items, Stream) and isinstance(items.held(), PlatedList)
+    )
+
+
+def listed(items: Any, ordered: bool = True) -> list[tuple[Any, Mask]]:
+    """Return the items of anything iterable with their conditions."""
+    loosely = isinstance(items, Masked) and not ordered and not items.is_iterator
+    return items.unordered() if loosely else list(iterate(items))
+
+
+def segments(items: Any, ordered: bool = True) -> Iterator[Segment]:
+    """Yield the items of anything iterable; those that stand for many rows, while their plate is gone through."""
+    if isinstance(items, PlatedTable):
+        yield from _entered([_segment(part) for part in items.segments])
+    elif has_plates(items):
+        held = items.taken() if isinstance(items, Stream) else items
+        assert isinstance(held, PlatedList)
+        yield from _entered(held.segments)
+    else:
+        for item, there in iterate(items) if ordered else listed(items, ordered=False):
+            yield item, there, None
+
+
+def _segment(part: Any) -> Segment:
+    return (part.row, True, part) if isinstance(part, Plate) else (part, True, None)
+
+
+def _entered(held: Iterable[Segment]) -> Iterator[Segment]:
+    for item, there, plate in held:
+        if plate is None:
+            yield item, there, None
+        else:
+            with going_through(plate):
+                yield item, there, plate
+
+
+item_mask: ContextVar[Mask] = ContextVar("item_mask", default=True)
+"""Inside a comprehension over a list of random length: whether the item at hand is there."""
+
+
+def items(values: Any) -> Iterator[Any]:
+    """Yield the items of anything iterable inside a comprehension, each under its own condition."""
+    if not isinstance(values, Masked | PlatedTable):
+        yield from values
+        return
+    for item, there, _ in segments(values):
+        token = item_mask.set(both(item_mask.get(), there))
+        try:
+            with under(there):
+                yield item
+        finally:
+            item_mask.reset(token)
+
+
+def collected(held: list[Segment]) -> MaskedList | PlatedList:
+    """Make a list of items, some of which may stand for many rows."""
+    if any(plate is not None for _, _, plate in held):
+        return PlatedList(held)
+    return MaskedList.of_pairs((item, there) for item, there, _ in held)
+
+
+def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList | PlatedList:
+    """Collect a comprehension whose condition may be random: pairs of a condition and the item."""
+    held: list[Segment] = []
+    outside = current_plate.get()
+    token = item_mask.set(True)
+    try:
+        for condition, item in pairs:
+            there = truth(condition)
+            if there is not False:
+                with under(there):
+                    value = item()
+                    plate = current_plate.get()
+                    held.append((value, both(item_mask.get(), there), None if plate is outside else plate))
+    finally:
+        item_mask.reset(token)
+    return collected(held)
+
+
+def any_item(items_: Any, verdict: Callable[[Any, Mask], Mask]) -> Mask:
+    """Return whether any item has a property."""
+    found: Mask = False
+    for item, there, plate in segments(items_, ordered=False):
+        held = verdict(item, there)
+        found = either(found, held if plate is None else fold(plate, "any", held))
+    return found

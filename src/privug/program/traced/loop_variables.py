@@ -1,0 +1,73 @@
+"""The variables of a loop: which of them one round hands on to the next."""
+
+import ast
+from collections.abc import Iterable, Sequence
+
+_SCOPES = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.FunctionDef | ast.ClassDef
+
+
+class LoopVariables:
+    """The variables that a loop assigns.
+
+    `handed_on` are those that some round may read before it assigns them; `temporary` the others;
+    `containers` those whose items are changed in place.
+    """
+
+    def __init__(self, loop: ast.For) -> None:
+        stored = dict.fromkeys(name for node in (loop.target, *loop.body) for name in _stored(node))
+        read: set[str] = set()
+        _follow(loop.body, set(_stored(loop.target)), read)
+        self.handed_on = [name for name in stored if name in read]
+        self.temporary = [name for name in stored if name not in read]
+        changed = dict.fromkeys(name for node in loop.body for name in _changed(node))
+        self.containers = [name for name in changed if name not in stored]
+
+
+def _stored(node: ast.AST) -> list[str]:
+    """Return the variables that a statement assigns, in functions inside it aside."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, _SCOPES):
+        return []
+    own = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+    return own + [name for child in ast.iter_child_nodes(node) for name in _stored(child)]
+
+
+def _changed(node: ast.AST) -> list[str]:
+    return [
+        inner.target.value.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.AugAssign)
+        and isinstance(inner.target, ast.Subscript)
+        and isinstance(inner.target.value, ast.Name)
+    ]
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        inner.id
+        for node in nodes
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+    }
+
+
+def _follow(block: Sequence[ast.stmt], assigned: set[str], read: set[str]) -> set[str]:
+    """Go through a block; collect what is read that may not be assigned yet; return what is assigned for sure."""
+    assigned = set(assigned)
+    for statement in block:
+        match statement:
+            case ast.If(test=test, body=body, orelse=orelse):
+                read |= _loaded([test]) - assigned
+                assigned = _follow(body, assigned, read) & _follow(orelse, assigned, read)
+            case ast.For(target=target, iter=items, body=body, orelse=orelse):
+                read |= _loaded([items]) - assigned
+                _follow([*body, *orelse], assigned | set(_stored(target)), read)
+            case ast.While() | ast.Match():
+                read |= _loaded([statement]) - assigned
+            case ast.AugAssign(target=target, value=value):
+                read |= (_loaded([target, value]) | set(_stored(target))) - assigned
+            case _:
+                read |= _loaded([statement]) - assigned
+                assigned |= set(_stored(statement))
+    return assigned
