@@ -17,7 +17,7 @@ def attack():
 class TestEveryEngine:
     def test_gives_the_posterior(self, engine):
         result = attack().run(observe=pv.equals(6), engine=engine, samples=4000, seed=1)
-        assert result.engine == engine
+        assert result.engine.startswith(engine)
         assert set(result.posterior.distribution()) == {2, 3, 4}
         assert all(1 / 3 in share.widened(2) for share in result.posterior.distribution().values())
 
@@ -39,5 +39,8 @@ class TestEveryEngine:
         assert set(total.distribution()) == {6}
 
     def test_refuses_to_answer_from_too_few_samples(self, engine):
+        if engine == "exact":
+            assert float(attack().run(observe=pv.equals(8), engine=engine, budget=1).posterior.mean()) == 4.0
+            return
         with pytest.raises(pv.InferenceError):
             attack().run(observe=pv.equals(8), engine=engine, samples=10_000, budget=1000)

@@ -12,7 +12,7 @@ FACTOR = 2
 @pytest.mark.parametrize("name", paper.AGGREGATES)
 def test_mean_age_of_a_table(name):
     attack, mean, sd, minor = paper.AGGREGATES[name]
-    posterior = attack().run(samples=10_000, seed=11).posterior
+    posterior = attack().run(engine="sample", samples=10_000, seed=11).posterior
     assert mean in posterior.mean().widened(FACTOR)
     assert sd in posterior.std().widened(FACTOR)
     assert minor in posterior.probability(lambda age: age < 18).widened(FACTOR)
@@ -21,7 +21,7 @@ def test_mean_age_of_a_table(name):
 @pytest.mark.parametrize("reading", paper.FOUR_AGES)
 def test_four_normal_ages_seen_exactly(reading):
     attack, mean, variance = paper.FOUR_AGES[reading]
-    result = attack().run(samples=20_000, seed=12)
+    result = attack().run(engine="sample", samples=20_000, seed=12)
     assert mean in result.posterior.mean().widened(FACTOR)
     assert variance**0.5 in result.posterior.std().widened(FACTOR)
     assert result.diagnostics.effective_samples > 19_999  # all roots are normal: the draws are exact
@@ -35,7 +35,7 @@ def test_four_ages_oracle_is_the_published_one():
 
 @pytest.mark.parametrize("spreads", paper.NOISY_MEANS)
 def test_mean_of_two_hundred(spreads):
-    result = paper.noisy_mean(*spreads).run(samples=20_000, seed=13)
+    result = paper.noisy_mean(*spreads).run(engine="sample", samples=20_000, seed=13)
     assert result.attack.lifting.tier == "traced"
     assert paper.NOISY_MEANS[spreads] in result.prediction.probability(lambda o: o < 55).widened(FACTOR)
 

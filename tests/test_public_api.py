@@ -57,7 +57,21 @@ def test_all_is_sorted_and_real():
 
 def test_all_matches_what_is_imported():
     public = {name for name, value in vars(pv).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public == set(pv.__all__)
+    assert public | {"leakage"} == set(pv.__all__)
+
+
+MEASURES = [
+    "entropy", "min_entropy", "guessing_entropy", "conditional_entropy", "mutual_information", "kl_divergence",
+    "total_variation", "bayes_vulnerability", "bayes_risk", "min_entropy_leakage", "multiplicative_leakage",
+    "additive_leakage", "g_vulnerability", "g_leakage", "max_posterior_belief", "shannon_capacity", "bayes_capacity",
+    "epsilon",
+]  # fmt: skip
+
+
+def test_the_measures_of_the_contract_are_there():
+    assert set(MEASURES) <= set(pv.leakage.__all__)
+    public = {name for name, value in vars(pv.leakage).items() if not name.startswith("_")}
+    assert {name for name in public if not inspect.ismodule(getattr(pv.leakage, name))} == set(pv.leakage.__all__)
 
 
 def test_contract_is_kept():

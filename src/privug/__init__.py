@@ -1,5 +1,6 @@
 """Privug: a debugger for privacy."""
 
+from privug import leakage
 from privug.attack import Attack, Result, side_by_side
 from privug.errors import (
     ArgumentError,
@@ -102,6 +103,7 @@ __all__ = [
     "explain",
     "forall",
     "given",
+    "leakage",
     "lift",
     "limited",
     "near",

@@ -1,5 +1,7 @@
 """The five steps together: an Attack asks the question, a Result holds the answer."""
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -8,21 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ArgumentError, QuestionError
+from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
+from privug.estimate import Estimate
 from privug.inference import engines
+from privug.inference.adaptive import until_precise
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.question import Case, Question
-from privug.inference.sampling import Run, generator
+from privug.inference.sampling import Run
+from privug.leakage.information import mutual_information
+from privug.leakage.table import LeakageTable, leakage_table
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
-from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation, as_observation
 from privug.prior.family import describe
 from privug.program.lifting import Lifting
+from privug.report.plain import as_frame, finite_numbers
 from privug.report.summary import Comparison, Summary, change_sentence
 from privug.report.text import as_html_fragment, as_html_page, as_text
 from privug.report.text import side_by_side as beside
@@ -68,18 +74,15 @@ class Attack:
         self.observe = None if observe is None else as_observation(observe)
         self.questions = dict(questions or {})
         self.name = name or str(getattr(program, "__name__", "program"))
+        self._latest: Lifting | None = None
 
     @property
     def lifting(self) -> Lifting:
-        """How the program was lifted; for a table of random size, at a typical size."""
-        return self._typical_case().lifting
+        """How the program was lifted in the latest run; with tables of random size, at typical sizes."""
+        return self._latest or self.question.lifting()
 
     def _typical_case(self) -> Case:
-        sizes = self.question.size_nodes
-        if not sizes:
-            return self.question.case()
-        drawn = Plan(sizes).run(101, generator(0, 0))
-        return self.question.case(tuple(int(np.sort(array)[50]) for array in drawn))
+        return self.question.case(self.question.typical_sizes)
 
     def run(
         self,
@@ -89,11 +92,17 @@ class Attack:
         samples: int = 10_000,
         seed: int = 0,
         budget: int | None = None,
+        precision: float | None = None,
+        measure: Callable[["Result"], Estimate] | None = None,
     ) -> "Result":
         """Condition the prior on what the attacker sees.
 
         `samples` is how many samples of the posterior are wanted; `budget` is how many draws from the
         prior may be spent on them. The same seed gives the same result on any number of workers.
+
+        With `precision`, samples are added until the interval of a measure is no wider than that to either side:
+        of the function of the result given as `measure`, or of the first of the attack's questions, or of the
+        mutual information.
         """
         for label, number, least in (("samples", samples, 1), ("seed", seed, 0), ("budget", budget, 1)):
             if number is None and label == "budget":
@@ -103,7 +112,21 @@ class Attack:
         observation = self.observe if observe is None else as_observation(observe)
         name, serve = engines.choose(engine)
         options = {"samples": int(samples), "seed": int(seed), "budget": budget}
-        return Result(self, observation, name, serve, options)
+        if precision is None:
+            return Result(self, observation, name, serve, options)
+        if isinstance(precision, bool) or not isinstance(precision, int | float) or not 0 < precision < math.inf:
+            raise ArgumentError(f"precision must be a positive number, such as 0.01, not {precision!r}")
+        return until_precise(
+            lambda count: Result(self, observation, name, serve, {**options, "samples": count}),
+            measure or self._first_question,
+            float(precision),
+        )
+
+    def _first_question(self, result: "Result") -> Estimate:
+        """Return the answer to the attack's first question; without questions, the mutual information."""
+        for predicate in self.questions.values():
+            return result.posterior.probability(predicate)
+        return mutual_information(result.joint)
 
     def __repr__(self) -> str:
         return f"<Attack {self.name!r} on {', '.join(self.question.prior)}>"
@@ -122,10 +145,13 @@ class Result:
     ) -> None:
         self.attack = attack
         self.observation = observation
-        self.engine = engine
         self._serve = serve
         self._options = dict(options)
+        self._asked_for = engine
         self._run = serve(attack.question, observation, **self._options)
+        self.engine = engines.served(engine, self._run)
+        self.lifting = self._run.lifting or attack.question.lifting()
+        attack._latest = self.lifting
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -140,29 +166,81 @@ class Result:
     @cached_property
     def joint(self) -> Joint:
         """Secret and output together, before the observation."""
-        run = self._run
-        if self.observation is not None:
-            samples = max(self._options["samples"], FEWEST_PRIOR_SAMPLES)
-            # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
-            options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
-            run = self._serve(self.attack.question, None, **options)
+        run = self._unconditioned
+        if run.exact is not None:
+            try:
+                return run.exact.joint()
+            except UnsuitableEngine:
+                if self._asked_for != "auto":
+                    raise
+                run = self._drawn_before(engines.ENGINES["sample"])
         return Joint(_belief(run, 0, self._spread("secret")), _belief(run, 1, self._spread("output")))
+
+    @cached_property
+    def _unconditioned(self) -> Run:
+        return self._run if self.observation is None else self._drawn_before(self._serve)
+
+    def _drawn_before(self, serve: engines.Engine) -> Run:
+        """Run without the observation, on enough samples where samples are drawn."""
+        samples = max(self._options["samples"], FEWEST_PRIOR_SAMPLES)
+        # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
+        options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
+        return serve(self.attack.question, None, **options)
 
     @property
     def prior(self) -> Belief:
         """What the attacker believes about the secret before the observation."""
-        return self.joint.secret
+        return self._before(0) or self.joint.secret
 
     @property
     def prediction(self) -> Belief:
         """What the attacker believes about the output before the observation."""
-        return self.joint.output
+        return self._before(1) or self.joint.output
+
+    def _before(self, position: int) -> Belief | None:
+        exact = self._unconditioned.exact
+        return None if exact is None else exact.beliefs[position]
 
     def belief(self, query: Callable[..., Any]) -> Belief:
         """Return the posterior belief about any function of the inputs and of `output`."""
         if not callable(query):
             raise ArgumentError(f"belief: a function of the inputs is needed, not {query!r}")
-        return _belief(self._serve(self.attack.question, self.observation, **self._options, extra=query), 2, None)
+        try:
+            run = self._serve(self.attack.question, self.observation, **self._options, extra=query)
+        except UnsuitableEngine:
+            run = engines.ENGINES["sample"](self.attack.question, self.observation, **self._options, extra=query)
+        belief = _belief(run, 2, None)
+        is_exception = self._run.exact is not None and run.exact is None
+        return replace(belief, label="sampled, though the posterior is exact, ") if is_exception else belief
+
+    def leakage(self) -> LeakageTable:
+        """Return all measures that make sense for this question, with what each means for a person."""
+        return self._leakage
+
+    @cached_property
+    def _leakage(self) -> LeakageTable:
+        return leakage_table(self.joint, None if self.observation is None else self.posterior)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the report says as plain values."""
+        summary = self.summary()
+        lines = [{"quantity": line.label, "before": line.before, "after": line.after} for line in summary.comparisons]
+        return {
+            "attack": self.attack.name,
+            "engine": self.engine,
+            "facts": dict(summary.facts),
+            "beliefs": lines,
+            "sentences": list(summary.sentences),
+            "leakage": self._leakage.to_dict(),
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return what the report says as JSON; infinite numbers as the strings 'inf' and '-inf'."""
+        return json.dumps(finite_numbers(self.to_dict()), indent=indent, ensure_ascii=False)
+
+    def to_frame(self) -> Any:
+        """Return the leakage table as a pandas DataFrame."""
+        return as_frame(self._leakage.to_dict())
 
     def _spread(self, which: str) -> Kind | None:
         if self.attack.question.size_nodes:
@@ -179,7 +257,7 @@ class Result:
             before, after = self.prior.probability(predicate), self.posterior.probability(predicate)
             comparisons.append(Comparison(f"P({claim})", before.number(), after.number()))
             sentences.append(change_sentence(claim, before, after))
-        return Summary(f"Privug: {self.attack.name}", self._facts(), comparisons, sentences)
+        return Summary(f"Privug: {self.attack.name}", self._facts(), comparisons, sentences, self._leakage)
 
     def _facts(self) -> list[tuple[str, str]]:
         run = self.diagnostics
@@ -189,9 +267,11 @@ class Result:
             else "nothing yet: these are the attacker's predictions"
         )
         facts = [("attacker knows", self._known()), ("attacker sees", seen)]
-        facts.append(("program", f"{self.attack.lifting.tier}; engine '{self.engine}'"))
+        facts.append(("program", f"{self.lifting.tier}; engine '{self.engine}'"))
         drawn = f"{run.accepted:,} samples kept of {run.draws:,} draws"
-        if self._run.log_weights is not None:
+        if self._run.exact is not None:
+            drawn = f"exact, {self._run.exact.source}"
+        elif self._run.log_weights is not None:
             drawn += f", worth {run.effective_samples:,.0f} equally weighted ones"
         facts.append(("computed from", drawn))
         if self.observation is not None:
@@ -230,11 +310,14 @@ class Result:
         return as_html_fragment(self.summary())
 
     def __repr__(self) -> str:
-        return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {self.diagnostics.accepted} samples>"
+        exact = self._run.exact
+        what = f"{self.diagnostics.accepted} samples" if exact is None else exact.source
+        return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"
 
 
 def _belief(run: Run, position: int, spread: Kind | None) -> Belief:
-    return Belief(run.quantities[position], _normalised(run.log_weights), spread=spread)
+    belief = None if run.exact is None else run.exact.beliefs[position]
+    return belief or Belief(run.quantities[position], _normalised(run.log_weights), spread=spread)
 
 
 def _normalised(log_weights: Array | None) -> Array | None:

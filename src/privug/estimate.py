@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from privug.errors import ArgumentError
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Estimate:
         return float(self.value)
 
     def __contains__(self, truth: float) -> bool:
-        return self.low <= truth <= self.high
+        # What is exact is so up to the rounding of the numbers it was computed with.
+        slack = ROUNDING * abs(self.value) if self.exact and math.isfinite(self.value) else 0.0
+        return self.low - slack <= truth <= self.high + slack
 
     def widened(self, factor: float) -> "Estimate":
         """Return the same estimate with its interval stretched around the value."""
@@ -56,7 +59,7 @@ class Estimate:
     def number(self) -> str:
         """Return the value and its interval without unit and method."""
         below, above = self.value - self.low, self.high - self.value
-        if self.exact or (below == 0 and above == 0):
+        if self.exact or self.low == self.high:
             return _plain(self.value)
         if not (math.isfinite(below) and math.isfinite(above)):
             return f"{_plain(self.value)} [{_plain(self.low)}, {_plain(self.high)}]"
@@ -71,7 +74,7 @@ class Estimate:
         return f"{_fixed(self.value, places)} ± {_fixed(max(below, above), places)}"
 
     def __str__(self) -> str:
-        provenance = "exact" if self.exact else self.method
+        provenance = "exact" if self.exact and not self.method.startswith("exact") else self.method
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.number()}{unit}" + (f" ({provenance})" if provenance else "")
 

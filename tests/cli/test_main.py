@@ -44,7 +44,7 @@ def test_demo_shows_both_attackers_side_by_side(run):
     assert outcome.exit_code == 0, outcome.output
     assert "knows a lot" in outcome.output
     assert "knows a bit" in outcome.output
-    assert "55.60" in outcome.output
+    assert "55.6" in outcome.output
     assert "belief that Alice is under 18 falls from 18 %" in outcome.output
 
 

@@ -12,6 +12,8 @@ import click
 
 import privug as pv
 from privug.cli import running_example
+from privug.cli.estimate import estimate
+from privug.cli.refusal import Refusal, Reported
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,7 +44,7 @@ def demo(code: bool, **options: Any) -> None:
     if code:
         click.echo(Path(running_example.__file__).read_text(encoding="utf-8"))
         return
-    with _Reported():
+    with Reported():
         results = [attack.run(**options) for attack in (running_example.lot, running_example.bit)]
         click.echo(pv.side_by_side("The mean age of a table is published as 55.3. What about Alice's age?", results))
 
@@ -53,10 +55,10 @@ def demo(code: bool, **options: Any) -> None:
 @_options
 def analyze(file: Path, save: Path | None, **options: Any) -> None:
     """Run the Attack objects at the top level of a Python FILE and print what each attacker learns."""
-    with _Reported():
+    with Reported():
         attacks = {n: value for n, value in vars(_loaded(file)).items() if isinstance(value, pv.Attack)}
         if not attacks:
-            raise _Refusal(f"{file} has no pv.Attack at its top level")
+            raise Refusal(f"{file} has no pv.Attack at its top level")
         for name, attack in attacks.items():
             result = attack.run(**options)
             click.echo(f"[{name}] {result}\n")
@@ -68,7 +70,7 @@ def _loaded(file: Path) -> ModuleType:
     """Run the user's file as a module; its own errors are shown with its own lines only."""
     spec = util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise _Refusal(f"{file} is not a Python file")
+        raise Refusal(f"{file} is not a Python file")
     module = util.module_from_spec(spec)
     sys.modules[file.stem] = module
     sys.path.insert(0, str(file.parent))
@@ -79,27 +81,13 @@ def _loaded(file: Path) -> ModuleType:
     except Exception as error:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file]
         line = f", line {frames[-1].lineno}" if frames else ""
-        raise _Refusal(f"{file}{line}: {type(error).__name__}: {error}") from None
+        raise Refusal(f"{file}{line}: {type(error).__name__}: {error}") from None
     finally:
         sys.path.remove(str(file.parent))
     return module
 
 
-class _Refusal(click.ClickException):
-    """An error of the user's making: a message without a traceback, and exit code 2."""
-
-    exit_code = 2
-
-
-class _Reported:
-    """Turns Privug's errors into a message and exit code 2, without a traceback."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, pv.PrivugError):
-            raise _Refusal(str(error)) from None
+main.add_command(estimate)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, al
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.family import Draw
+from privug.program.traced.failures import Checked
 
 Coefficient = Any  # a number, an array of the root's shape, a random variable of either; None if it may be zero
 
@@ -71,6 +72,8 @@ def _linear_parents(node: Node) -> tuple[list[Node], list[Node]]:
             return parents, []
         case Stack():
             return parents, []
+        case Checked():
+            return parents[:1], parents[1:]
         case Index(key=key) if all(isinstance(part, int) for part in key) and node.shape == ():
             return parents, []
         case _:

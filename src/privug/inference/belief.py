@@ -10,6 +10,7 @@ import numpy as np
 
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference.curve import Curve
 from privug.inference.intervals import (
     mean_estimate,
     proportion_estimate,
@@ -22,6 +23,9 @@ from privug.model.node import Array, Kind
 from privug.program.predicates import holds
 
 MOST_LISTED = 1000
+NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
+TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
+SAMPLES_OF_CURVE = 200_000  # where a predicate on an exactly known curve can only be sampled
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,13 @@ class Histogram:
         return np.array([float(p) for p in self.probabilities]) / np.diff(self.edges)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Belief:
     """The distribution of one quantity: values with weights, exact or sampled.
 
-    Every answer is an `Estimate`. On samples its interval follows from the effective sample size.
+    Every answer is an `Estimate`. On samples its interval follows from the effective sample size. An exact belief
+    about a quantity with a density has a `curve`, from which all answers come; its values and weights are
+    then cells that stand for the curve in sums. `error` bounds the error of an exact belief's probabilities.
 
     >>> belief = Belief.of([1, 2, 3, 6], probabilities=[0.1, 0.2, 0.3, 0.4])
     >>> print(belief.mean())
@@ -70,6 +76,17 @@ class Belief:
     exact: bool = False
     label: str = ""
     spread: Kind | None = None
+    curve: Curve | None = None
+    error: float = 0.0
+
+    @classmethod
+    def of_curve(cls, curve: Curve) -> "Belief":
+        """Make the exact belief of a curve."""
+        if not curve.parts:
+            return cls(Batch.of_values(curve.atoms), curve.masses, True, spread=Kind.DISCRETE, error=curve.error)
+        values, weights = curve.cells()
+        spread = Kind.MIXED if len(curve.atoms) else Kind.CONTINUOUS
+        return cls(Batch.of_values(values), weights, True, spread=spread, curve=curve, error=curve.error)
 
     @classmethod
     def of(cls, values: Sequence[Any], *, probabilities: Sequence[float] | None = None) -> "Belief":
@@ -94,21 +111,21 @@ class Belief:
     @cached_property
     def kind(self) -> Kind:
         """Whether the quantity is discrete, continuous or mixed; from its definition, else from its samples."""
-        if self.spread is not None and self.spread is not Kind.MIXED:
+        if self.spread is not None and (self.spread is not Kind.MIXED or self.exact):
             return self.spread
-        numbers = self.batch.numbers()
-        if numbers is None or numbers.dtype.kind != "f":
+        if not any(column.levels is None and column.array.dtype.kind == "f" for column in self.batch.columns):
             return Kind.DISCRETE
-        ties = len(numbers) - len(np.unique(numbers))
-        if ties == 0 and len(numbers) > 1:
+        numbers, samples = self.batch.numbers(), len(self.batch)
+        ties = samples - len(self.batch.factorized()[1] if numbers is None else np.unique(numbers))
+        if ties == 0 and samples > 1:
             return Kind.CONTINUOUS
-        return Kind.DISCRETE if ties >= len(numbers) / 2 else Kind.MIXED
+        return Kind.DISCRETE if ties >= samples / 2 else Kind.MIXED
 
     @property
     def method(self) -> str:
         """How the belief was obtained, in a few words."""
         if self.exact:
-            return "exact"
+            return "exact" if self.error <= NEGLIGIBLE else f"exact to {self.error:.0e}"
         if self.weights is None:
             return f"{self.label}n={len(self.batch)}"
         return f"{self.label}effective n={self.effective_samples:.0f}"
@@ -117,37 +134,67 @@ class Belief:
         """Return the probability that the predicate holds, with its exact binomial interval."""
         if not callable(predicate):
             raise ArgumentError(f"probability: a function of the value is needed, not {predicate!r}")
-        hits = holds(predicate, self.batch)
-        return self._share(hits, confidence)
+        if self.curve is None:
+            return self._share(holds(predicate, self.batch), confidence)
+        share = self.curve.probability(predicate)
+        if share is not None:
+            return self._exact_share(share)
+        sampled = Belief(Batch.of_values(self.samples(SAMPLES_OF_CURVE)), label="sampled from an exact belief, ")
+        return sampled.probability(predicate, confidence)
 
     def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
         share, samples = weighted_share(hits, self.weights)
         if self.exact:
-            return Estimate.exactly(share)
+            return self._exact_share(share)
         return proportion_estimate(share, samples, self.method, confidence)
+
+    def _exact_share(self, share: float) -> Estimate:
+        return self._exactly(share, max(0.0, share - self.error), min(1.0, share + self.error))
+
+    def _exactly(self, value: float, low: float, high: float) -> Estimate:
+        """Return an exact answer, with the bounds of its error if that is worth mentioning."""
+        if self.error <= NEGLIGIBLE:
+            return Estimate.exactly(value, method=self.method)
+        return Estimate(value, min(low, value), max(high, value), method=self.method, exact=True)
 
     def mean(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the expected value."""
         values = self._numbers("mean")
-        if self.exact:
-            return Estimate.exactly(float(self._normalised @ values))
+        if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
+            mean = float(self._normalised @ values) if self.curve is None else self.curve.mean()
+            return self._exactly(mean, mean - self._off(values), mean + self._off(values))
         return mean_estimate(values, self.weights, self.method, confidence)
 
     def std(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the standard deviation."""
         values = self._numbers("std")
-        if self.exact:
-            mean = float(self._normalised @ values)
-            return Estimate.exactly(math.sqrt(float(self._normalised @ (values - mean) ** 2)))
+        if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
+            std = self._standard_deviation(values) if self.curve is None else self.curve.std()
+            return self._exactly(std, max(0.0, std - self._off(values)), std + self._off(values))
         return std_estimate(values, self.weights, self.method, confidence)
+
+    def _standard_deviation(self, values: Array) -> float:
+        mean = float(self._normalised @ values)
+        return math.sqrt(float(self._normalised @ (values - mean) ** 2))
+
+    def _off(self, values: Array) -> float:
+        """Return how far a moment may be off if a probability of `error` lies elsewhere within the range of values."""
+        return self.error * float(np.max(values) - float(np.min(values)))
 
     def quantile(self, level: float, confidence: float = CONFIDENCE) -> Estimate:
         """Return the smallest value that is not exceeded with the given probability."""
         if not isinstance(level, int | float) or not 0 < level < 1:
             raise ArgumentError(f"quantile: the level must lie between 0 and 1, not {level!r}")
         values = self._numbers("quantile")
-        estimate = quantile_estimate(values, self.weights, level, self.method, confidence)
-        return Estimate.exactly(estimate.value) if self.exact else estimate
+        if not self.exact:
+            return quantile_estimate(values, self.weights, level, self.method, confidence)
+        shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
+        return self._exactly(*(self._exact_quantile(values, share) for share in shares))
+
+    def _exact_quantile(self, values: Array, level: float) -> float:
+        if self.curve is not None:
+            return self.curve.quantile(level)
+        return quantile_estimate(values, self.weights, min(level, 1 - 1e-16), self.method).value
 
     def median(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the middle value."""
@@ -169,13 +216,24 @@ class Belief:
             raise ArgumentError(f"histogram: bins must be a positive whole number or a list of edges, not {bins!r}")
         if not isinstance(bins, int) and not np.all(np.diff(np.asarray(bins, float)) > 0):
             raise ArgumentError("histogram: the edges must increase")
+        if self.curve is not None:
+            return self._histogram_of_curve(self.curve, bins)
         edges = np.histogram_bin_edges(values, bins)
         positions = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
         inside = (values >= edges[0]) & (values <= edges[-1])
         return Histogram(edges, tuple(self._share((positions == k) & inside) for k in range(len(edges) - 1)))
 
+    def _histogram_of_curve(self, curve: Curve, bins: int | Sequence[float]) -> Histogram:
+        low, high = (e if math.isfinite(e) else curve.quantile(p) for e, p in zip(curve.support, TAILS, strict=True))
+        edges = np.linspace(low, high, bins + 1) if isinstance(bins, int) else np.asarray(bins, float)
+        shares = curve.mass(edges[:-1], edges[1:], closed=False)
+        shares[-1] = curve.mass(edges[-2], edges[-1])
+        return Histogram(edges, tuple(self._exact_share(float(share)) for share in shares))
+
     def distribution(self) -> dict[Any, Estimate]:
         """Return the probability of each value of a discrete quantity, most likely first."""
+        if self.curve is not None:
+            raise ArgumentError("distribution: a quantity with a density has too many values to list; use histogram")
         codes, support = self.batch.factorized()
         if len(support) > MOST_LISTED:
             raise ArgumentError(f"distribution: {len(support)} distinct values are too many to list; use histogram")
@@ -191,6 +249,8 @@ class Belief:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ArgumentError(f"samples: n must be a positive whole number, not {n!r}")
         rng = np.random.default_rng(seed)
+        if self.curve is not None:
+            return self.curve.sample(n, rng)
         chosen = self.batch.take(rng.choice(len(self.batch), n, p=self.weights))
         numbers = chosen.numbers()
         return chosen.values() if numbers is None else numbers

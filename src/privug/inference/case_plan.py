@@ -10,21 +10,14 @@ from privug.errors import ObservationError, ProgramError
 from privug.inference.question import Case
 from privug.inference.solving import solve
 from privug.model.batch import Batch, Column
-from privug.model.node import Array, Context, Node, Operation, ancestors
+from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.variable import as_node
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation
-from privug.program.calls import FAILED
-
-
-class NotFailed(Operation):
-    """Whether a program called sample by sample returned, rather than raised."""
-
-    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        return np.fromiter((value is not FAILED for value in arguments[0]), bool, len(arguments[0]))
+from privug.program.tracing import shortened
 
 
 @dataclass(frozen=True)
@@ -53,9 +46,15 @@ class Kept:
     positions: Array
     quantities: tuple[Batch, ...]
     log_weights: Array | None
-    excluded: int
+    failed: Array
+    """The positions of draws on which the program failed, where such are left out."""
     density: int
     """How many exact values were seen of continuous outputs: beside one of lower order, such samples weigh nothing."""
+
+    @property
+    def excluded(self) -> int:
+        """How many draws were left out."""
+        return len(self.failed)
 
 
 class CasePlan:
@@ -81,14 +80,12 @@ class CasePlan:
         self._conditions, self._weights = len(likelihood.conditions), len(likelihood.log_weights)
         self._exclude = exclude
         judged = len(self._secret.nodes) + len(self._output.nodes)
-        returned = [
-            Node(NotFailed(), (n,), (), np.dtype(bool)) for n in targets[:judged] if exclude and n.dtype == object
-        ]
-        primary = [*targets[:judged], *likelihood.conditions, *likelihood.log_weights, *returned]
+        primary = [*targets[:judged], *likelihood.conditions, *likelihood.log_weights]
         self._split = judged, len(primary)
         # What the query needs comes last and does not change the size of a block: the samples stay the same.
-        self.plan = Plan([*primary, *targets[judged:]], known)
+        self.plan = Plan([*primary, *targets[judged:]], known, excused=targets[:judged])
         self.block = self.plan.block if self._query is None else Plan(primary, known).block
+        self._unsolved = Plan([*self._secret.nodes, *self._output.nodes], known) if self._density and exclude else None
 
     @property
     def is_weighted(self) -> bool:
@@ -100,31 +97,33 @@ class CasePlan:
     ) -> Kept:
         """Evaluate one block and keep the samples that agree with the observation."""
         samples = len(positions)
-        arrays = self.plan.run(samples, rng, known, forgiving=forgiving)
+        failed = np.zeros(samples, np.bool_)
+        arrays = self.plan.run(samples, rng, known, forgiving=forgiving, failed=failed if self._exclude else None)
         judged, primary = self._split
-        checks = arrays[judged + self._conditions + self._weights : primary]
         log_weights = self._log_weights(arrays[judged + self._conditions :][: self._weights], samples)
         kept = np.ones(samples, bool)
         for condition in arrays[judged : judged + self._conditions]:
             kept &= condition
-        valid = np.ones(samples, bool)
-        for check in checks:
-            valid &= check
         if not forgiving:
-            valid &= ~self._not_a_number(arrays[:judged], kept & valid)
-        kept &= valid
+            failed |= self._not_a_number(arrays[:judged], kept & ~failed)
+        kept &= ~failed
         if log_weights is not None:
             kept &= log_weights > -np.inf
-        weights = log_weights[kept] if log_weights is not None else None
-        count = int(kept.sum())
+        count = int(np.count_nonzero(kept))
+        which: Any = kept if count < samples else slice(None)  # copying takes longer than most programs
+        weights = log_weights[which] if log_weights is not None else None
         split = len(self._secret.nodes)
         quantities = [
-            self._secret.batch([array[kept] for array in arrays[:split]], count),
-            self._output.batch([array[kept] for array in arrays[split:judged]], count),
+            self._secret.batch([array[which] for array in arrays[:split]], count),
+            self._output.batch([array[which] for array in arrays[split:judged]], count),
         ]
         if self._query is not None:
-            quantities.append(self._answer(self._query, [array[kept] for array in arrays[primary:]], count, rng))
-        return Kept(positions[kept], tuple(quantities), weights, int((~valid).sum()), self._density)
+            quantities.append(self._answer(self._query, [array[which] for array in arrays[primary:]], count, rng))
+        if self._unsolved is not None and self._unsolved.can_fail:
+            # Draws moved onto the observation do not tell how often the program fails on draws from the prior.
+            failed = np.zeros(samples, np.bool_)
+            self._unsolved.run(samples, rng, known, failed=failed)
+        return Kept(positions[which], tuple(quantities), weights, positions[failed], self._density)
 
     def _answer(self, query: Quantity, carried: Sequence[Array], samples: int, rng: np.random.Generator) -> Batch:
         """Evaluate the query on the samples that were kept: it need not make sense on others."""
@@ -174,6 +173,21 @@ def _needed(query: Quantity, case: Case) -> list[Node]:
         else:
             frontier.extend(node.parents)
     return needed
+
+
+def explained(
+    case: Case, failure: SampleFailure, rng: np.random.Generator, positions: Array, known: Mapping[Node, Array]
+) -> ProgramError:
+    """Say on which input the program failed, by evaluating the block again with the inputs kept."""
+    plan = CasePlan(case, None, dict(case.inputs), list(known), exclude=False)
+    inputs = plan.run(rng, positions, known, forgiving=True).quantities[2]
+    shown = inputs.take(np.array([failure.index % len(positions)])).values()[0]
+    listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
+    cause = failure.cause
+    return ProgramError(
+        f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
+        '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
+    )
 
 
 def settled(batch: Batch) -> Batch:

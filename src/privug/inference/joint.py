@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError
+from privug.estimate import Estimate
 from privug.inference.belief import Belief
+from privug.inference.channel import Channel
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """The joint distribution of secret and output: weighted pairs, exact or sampled.
+
+    Pairs of an exact joint are its support, or cells of quadrature where a side has a `curve`: sums over them are
+    exact up to rounding. `information` is the mutual information in bits where that is known in closed form; if
+    it is infinite, its method says why. A `channel` stands in for pairs that are too many to list; `secret` and
+    `output` are then the marginal beliefs, each with values of its own.
 
     >>> joint = Joint.from_channel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
     >>> print(joint.output.probability(lambda o: o == 0))
@@ -23,9 +30,11 @@ class Joint:
 
     secret: Belief
     output: Belief
+    information: Estimate | None = None
+    channel: Channel | None = None
 
     def __post_init__(self) -> None:
-        if len(self.secret.batch) != len(self.output.batch):
+        if self.channel is None and len(self.secret.batch) != len(self.output.batch):
             counts = f"{len(self.secret.batch)} and {len(self.output.batch)}"
             raise ArgumentError(f"secrets and outputs must come in pairs, but there are {counts}")
 
@@ -37,6 +46,11 @@ class Joint:
     @property
     def weights(self) -> Array | None:
         """The probability of each pair; None means all equal."""
+        if self.channel is not None:
+            raise ArgumentError(
+                f"this joint has some {self.channel.states:,} pairs of secret and output, too many to list; ask for "
+                "mutual_information, bayes_vulnerability or bayes_risk, or for joint.secret and joint.output"
+            )
         return self.secret.weights
 
     @property

@@ -2,11 +2,19 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import FunctionType
 from typing import Any
 
+import numpy as np
+
+from privug import settings
 from privug.errors import QuestionError
-from privug.model.node import Node
+from privug.model.node import Node, ancestors
+from privug.model.plan import Plan
+from privug.model.plated_table import PlatedTable
+from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
 from privug.prior.table import Records
 from privug.program import lifting
@@ -34,7 +42,7 @@ class Question:
     prior: Mapping[str, Any]
     secret: Any
     exclude_errors: bool = False
-    _cases: dict[Sizes, Case] = field(default_factory=dict, repr=False)
+    _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -51,23 +59,88 @@ class Question:
         sizes = [self.prior[name].size for name in self.random_tables]
         return [size.node for size in sizes if isinstance(size, RandomVariable)]
 
-    def case(self, sizes: Sizes = ()) -> Case:
-        """Return the model for given sizes of the tables of random size."""
-        if sizes not in self._cases:
-            self._cases[sizes] = self._build(sizes)
-        return self._cases[sizes]
+    @cached_property
+    def typical_sizes(self) -> Sizes:
+        """Sizes of the tables of random size that lie in the middle."""
+        drawn = Plan(self.size_nodes).run(101, np.random.Generator(np.random.SFC64(0)))
+        return tuple(int(np.sort(array)[50]) for array in drawn)
 
-    def _build(self, sizes: Sizes) -> Case:
+    def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
+        """Return the model for given sizes of the tables of random size.
+
+        `samples` is how many are wanted of all sizes: where it pays for so many, the program is compiled.
+        """
+        native = settings.current().native
+        return self._case(sizes, self._pays_for(samples) if native == "auto" else native)
+
+    def _case(self, sizes: Sizes, native: bool) -> Case:
+        if (sizes, native) not in self._cases:
+            self._cases[sizes, native] = self._build(sizes, native)
+        return self._cases[sizes, native]
+
+    def lifting(self, samples: int = 0) -> Lifting:
+        """Say how the program is lifted for so many samples; with tables of random size, at typical sizes."""
+        how = self.case(self.typical_sizes, samples).lifting
+        if how.tier != "python" or how.not_compiled is not None or not samples:
+            return how
+        if settings.current().native is False:
+            return replace(how, not_compiled="pv.configure(native=False) forbids it")
+        worth = self._worth_compiling
+        return replace(how, not_compiled=worth if isinstance(worth, str) else f"that pays from {worth:,} samples on")
+
+    def _pays_for(self, samples: int) -> bool:
+        worth = self._worth_compiling if samples else ""
+        return not isinstance(worth, str) and samples >= worth
+
+    @cached_property
+    def _worth_compiling(self) -> int | str:
+        """From how many samples on compiling the program pays, or why it is not to be compiled."""
+        case = self._case(self.typical_sizes, False)
+        if case.lifting.tier != "python" or case.lifting.not_compiled is not None:
+            return case.lifting.not_compiled or "it is not called sample by sample"
+        return lifting.worth_compiling(self.program, *self._arranged(case.inputs))
+
+    def _build(self, sizes: Sizes, native: bool) -> Case:
         by_name = dict(zip(self.random_tables, sizes, strict=True))
-        inputs = {
-            name: value.table(by_name.get(name)) if isinstance(value, Records) else value
+        return self._with_plates(by_name) or self._case_of(self._inputs(by_name, Records.table), native)
+
+    def _inputs(self, sizes: Mapping[str, int], made: Callable[[Records, int | None], Any]) -> dict[str, Any]:
+        return {
+            name: made(value, sizes.get(name)) if isinstance(value, Records) else value
             for name, value in self.prior.items()
         }
-        # The first size is checked in full; the program is the same for the others.
-        checks = FEWEST_CHECKS if self._cases else MOST_CHECKS
-        lifted = lifting.apply(self.program, *self._arranged(inputs), exclude_errors=self.exclude_errors, checks=checks)
+
+    def _case_of(self, inputs: Mapping[str, Any], native: bool) -> Case:
+        options: Any = {"exclude_errors": self.exclude_errors, "checks": self._checks, "native": native}
+        lifted = lifting.apply(self.program, *self._arranged(inputs), **options)
+        return Case(inputs, self._function_of_inputs(self.secret, inputs, "secret"), lifted.output, lifted.lifting)
+
+    def _with_plates(self, sizes: Mapping[str, int]) -> Case | None:
+        """Return the model in which rows that are alike are held as columns, if the program can be traced like that."""
+        inputs = self._inputs(sizes, Records.plated)
+        plated = {name: value for name, value in inputs.items() if isinstance(value, PlatedTable)}
+        if not plated or not isinstance(self.program, FunctionType):
+            return None
+        options: Any = {"exclude_errors": self.exclude_errors, "checks": self._checks}
+        lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **options)
+        if lifted is None:
+            return None
         secret = self._function_of_inputs(self.secret, inputs, "secret")
+        # Rows whose cells appear elsewhere are not alike after all.
+        others = [inputs[name] for name in inputs if name not in plated]
+        elsewhere = random_leaves((secret, lifted.output, others, [table.cells() for table in plated.values()]))
+        replaced = [self.prior[name].drawn_anew() for name in plated]
+        together: set[int] = set().union(*replaced)
+        if len(together) < sum(map(len, replaced)) or len({id(self.prior[name]) for name in plated}) < len(plated):
+            return None
+        if any(id(node) in together for node in ancestors([variable.node for variable in elsewhere])):
+            return None
         return Case(inputs, secret, lifted.output, lifted.lifting)
+
+    @property
+    def _checks(self) -> int:
+        """How many plain calls to compare with: the first size in full; the program is the same for the others."""
+        return FEWEST_CHECKS if self._cases else MOST_CHECKS
 
     def query(self, case: Case, function: Callable[..., Any]) -> Any:
         """Apply a function of the inputs, and of `output`, to a case."""
@@ -79,9 +152,15 @@ class Question:
         if not callable(function):
             return tuple(inputs[name] for name in function)
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
-        checks = FEWEST_CHECKS if self._cases else MOST_CHECKS
         label = "the secret" if what == "secret" else "the query"
-        return lifting.apply(function, arguments, exclude_errors=self.exclude_errors, checks=checks, label=label).output
+        # A query is asked about inputs on which the program did not fail: its own errors are errors.
+        options: Any = {"exclude_errors": self.exclude_errors and what == "secret", "checks": self._checks}
+        if any(isinstance(value, PlatedTable) for value in arguments):
+            lifted = lifting.apply_traced(function, arguments, **options)
+            if lifted is not None:
+                return lifted.output
+            arguments = [value.spelled_out() if isinstance(value, PlatedTable) else value for value in arguments]
+        return lifting.apply(function, arguments, label=label, **options).output
 
     def _arranged(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Arrange the inputs as the program's positional and named arguments."""

@@ -11,25 +11,29 @@ from typing import Any
 
 import numpy as np
 
+from privug import settings
 from privug.errors import ImpossibleObservation, PriorError, ProgramError, TooFewSamples
 from privug.estimate import Estimate
-from privug.inference.case_plan import CasePlan, Kept, settled
+from privug.inference.answer import Exact
+from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import Diagnostics, effective_sample_size
 from privug.inference.intervals import mean_estimate, proportion_estimate
-from privug.inference.question import Question
+from privug.inference.question import Case, Question
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
-from privug.program.tracing import shortened
+from privug.program.lifting import Lifting
+from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
 
 FEWEST_SAMPLES = 100
 LARGEST_ROUND = 1 << 22
 LARGEST_BUDGET = 200_000_000
 LARGEST_OPAQUE_BUDGET = 1_000_000
+MOST_FUTILE = 1_000_000  # after so many failures and nothing else, the program always fails
 LARGEST_WEIGHTED_BUDGET = 4_000_000  # weighted draws are all kept
 DEFAULT_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
 
@@ -41,6 +45,10 @@ class Run:
     quantities: tuple[Batch, ...]
     log_weights: Array | None
     diagnostics: Diagnostics
+    lifting: Lifting | None = None
+    """How the program was lifted for so many draws."""
+    exact: Exact | None = None
+    """The answers of an exact engine, which has no samples."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +77,17 @@ class Sampler:
         seed: int,
         budget: int | None = None,
         extra: Callable[..., Any] | None = None,
+        not_compiled: str | None = None,
     ) -> None:
         self._question = question
+        self._not_compiled = not_compiled
+        self._expected = 0  # draws, to tell whether compiling the program pays
         self._observation = observation
         self._samples = samples
         self._seed = seed
         self._extra = extra
         self._plans: dict[tuple[int, ...], CasePlan] = {}
+        self._cases: dict[tuple[int, ...], Case] = {}
         sizes = question.size_nodes
         self._size_roots = [node for node in ancestors(sizes) if node.is_random]
         self._budget = budget
@@ -100,8 +112,9 @@ class Sampler:
         return self._result(time.perf_counter() - started)
 
     def _plan(self, sizes: tuple[int, ...]) -> CasePlan:
-        if sizes not in self._plans:
-            case = self._question.case(sizes)
+        case = self._question.case(sizes, self._expected)
+        if self._cases.get(sizes) is not case:
+            self._cases[sizes] = case
             query = None if self._extra is None else self._question.query(case, self._extra)
             known = self._size_roots if sizes else []
             self._plans[sizes] = CasePlan(case, self._observation, query, known, self._question.exclude_errors)
@@ -113,7 +126,8 @@ class Sampler:
         if self._draws == 0:
             return min(wanted, LARGEST_ROUND, self._budget or wanted)
         budget = self._stated_budget()
-        if worth >= wanted or self._draws >= budget:
+        futile = self._draws >= MOST_FUTILE and sum(kept.excluded for kept in self._kept) == self._draws
+        if worth >= wanted or self._draws >= budget or futile:
             return 0
         missing = 1.1 * (wanted - worth) * self._draws / worth if worth else 8 * self._draws
         cautious = int(min(missing, 8 * self._draws, LARGEST_ROUND))
@@ -141,6 +155,7 @@ class Sampler:
     def _round(self, number: int, samples: int, meter: ProgressMeter) -> None:
         """Draw one round. If it is cut short, whole blocks are kept, unless they would favour some sizes of tables."""
         drawn, blocks = self._draws, len(self._kept)
+        self._expected = drawn + samples if self._not_compiled is None else 0
         try:
             self._run_tasks(number, samples, meter)
         except BaseException:
@@ -202,25 +217,14 @@ class Sampler:
 
     def _explained(self, number: int, task: _Task, failure: SampleFailure) -> ProgramError:
         """Say on which input the program failed, by drawing the block again with the inputs kept."""
-        case = self._question.case(task.sizes)
-        known = self._size_roots if task.sizes else []
-        plan = CasePlan(case, None, dict(case.inputs), known, exclude=False)
         rng = generator(self._seed, number, task.number)
-        inputs = plan.run(rng, task.positions, task.known, forgiving=True).quantities[2]
-        shown = inputs.take(np.array([failure.index % len(task.positions)])).values()[0]
-        listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
-        cause = failure.cause
-        return ProgramError(
-            f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
-            '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
-        )
+        return explained(self._cases[task.sizes], failure, rng, task.positions, task.known)
 
     def _result(self, seconds: float) -> Run:
         counted = self._counted()
         total = sum(len(kept.positions) for kept in counted)
-        excluded = sum(kept.excluded for kept in self._kept)
         if total == 0:
-            raise self._nothing_accepted(excluded)
+            raise self._nothing_accepted(sum(kept.excluded for kept in self._kept))
         quantities = [Batch.concatenate([k.quantities[i] for k in counted]) for i in range(len(counted[0].quantities))]
         positions = np.concatenate([kept.positions for kept in counted])
         log_weights = _log_weights(counted)
@@ -231,7 +235,8 @@ class Sampler:
             draws = int(positions[order[-1]]) + 1
         weights = log_weights[order] if log_weights is not None else None
         # Inputs on which the program failed are no possibility: the observation's probability is given the others.
-        valid = draws - round(excluded * draws / self._draws)
+        excluded = sum(int(np.count_nonzero(kept.failed < draws)) for kept in self._kept)
+        valid = max(1, draws - excluded)
         worth = effective_sample_size(weights, len(order))
         diagnostics = Diagnostics(
             draws,
@@ -243,7 +248,11 @@ class Sampler:
             seconds,
             tuple(self._remarks),
         )
-        return Run(tuple(settled(batch.take(order)) for batch in quantities), weights, self._judged(diagnostics))
+        kept = tuple(settled(batch.take(order)) for batch in quantities)
+        lifting = self._question.lifting(self._expected)
+        if self._not_compiled is not None:
+            lifting = replace(lifting, not_compiled=self._not_compiled)
+        return Run(kept, weights, self._judged(diagnostics), lifting)
 
     def _judged(self, diagnostics: Diagnostics) -> Diagnostics:
         """Refuse too few samples; remark on fewer than were asked for."""
@@ -286,9 +295,10 @@ def _evidence(log_weights: Array | None, accepted: int, draws: int) -> Estimate:
     if log_weights is None:
         return proportion_estimate(accepted / draws, draws, f"n={draws}")
     largest = float(log_weights.max())
-    weights = np.zeros(draws)
+    # Of draws moved onto the observation, more may be left than there are draws on which the program does not fail.
+    weights = np.zeros(max(draws, len(log_weights)))
     weights[: len(log_weights)] = np.exp(log_weights - largest)
-    scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest))
+    scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest)) * len(weights) / draws
     low = max(0.0, scaled.low) * scale
     return Estimate(scaled.value * scale, low, scaled.high * scale, "density", f"n={draws}")
 
@@ -308,5 +318,11 @@ def _equal_groups(columns: list[Array]) -> list[Array]:
 
 
 def draw(question: Question, observation: Observation | None, **options: Any) -> Run:
-    """Run the sampling engine."""
-    return Sampler(question, observation, **options).run()
+    """Run the sampling engine, without compiling if it turns out that compiled code cannot hold all outputs."""
+    try:
+        return Sampler(question, observation, **options).run()
+    except ProgramError as error:
+        if not isinstance(error.__cause__, OutputMisfit) or settings.current().native is True:
+            raise
+        reason = error.__cause__.reason
+    return Sampler(question, observation, **options, not_compiled=reason).run()

@@ -20,7 +20,7 @@ import numpy as np
 from privug.errors import ObservationError
 from privug.inference.affine import Coefficient, affine_roots
 from privug.inference.diagnostics import effective_sample_size
-from privug.model.node import ConstantValue, Kind, Node, substitute
+from privug.model.node import Array, ConstantValue, Kind, Node, substitute
 from privug.model.operations import constant
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable, as_node
@@ -83,8 +83,15 @@ def _best_solution(node: Node, value: float) -> Solution | None:
 
 def _has_atoms(node: Node) -> bool:
     """Say whether a quantity that looks continuous takes some value again and again, as `x - x` does."""
-    values = Plan([node]).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)))[0]
+    values = _pilot(node)
     return len(np.unique(values)) < len(values)
+
+
+def _pilot(node: Node) -> Array:
+    """Draw some values of a node, leaving out samples for which there is none."""
+    failed = np.zeros(PILOT_SAMPLES, np.bool_)
+    values = Plan([node]).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)), failed=failed)[0]
+    return values[~failed]
 
 
 def _family(root: Node) -> Family:
@@ -149,7 +156,6 @@ def _log_density(family: Family, at: Node, parameters: tuple[Node, ...]) -> Rand
 
 
 def _pilot_sample_size(solution: Solution) -> float:
-    plan = Plan([solution.log_weight])
-    log_weights = plan.run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)))[0]
+    log_weights = _pilot(solution.log_weight)
     log_weights = log_weights[np.isfinite(log_weights)]
     return effective_sample_size(log_weights, len(log_weights))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from privug.estimate import Estimate
+from privug.leakage.table import LeakageTable
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Summary:
     facts: Sequence[tuple[str, str]]
     comparisons: Sequence[Comparison]
     sentences: Sequence[str] = field(default=())
+    leakage: LeakageTable | None = None
 
 
 def percent(probability: float) -> str:

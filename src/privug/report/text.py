@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from privug.leakage.table import LeakageRow, LeakageTable
 from privug.report.summary import Summary
 
 WIDTH = 110
@@ -28,7 +29,36 @@ def as_text(summary: Summary, width: int = WIDTH) -> str:
     console.print(table)
     for sentence in summary.sentences:
         console.print(f"  {sentence}")
+    if summary.leakage is not None:
+        console.print(_leakage_grid(summary.leakage))
     return _lines(buffer)
+
+
+def _leakage_grid(leakage: LeakageTable) -> TextTable:
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    table.add_column("leakage")
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("what it means")
+    for row in leakage:
+        table.add_row(_titled(row), f"{row.estimate.number()} {row.estimate.unit}".rstrip(), row.meaning)
+    return table
+
+
+def _leakages(summaries: Sequence[Summary]) -> TextTable:
+    """Return the measures of several summaries side by side."""
+    columns = [{_titled(row): row.estimate for row in summary.leakage or ()} for summary in summaries]
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    table.add_column("leakage")
+    for summary in summaries:
+        table.add_column(summary.title, justify="right")
+    for title in dict.fromkeys(title for column in columns for title in column):
+        found = [column.get(title) for column in columns]
+        table.add_row(title, *("-" if e is None else f"{e.number()} {e.unit}".rstrip() for e in found))
+    return table
+
+
+def _titled(row: LeakageRow) -> str:
+    return f"{row.name.replace('_', ' ')} {row.about}".rstrip()
 
 
 def _console(buffer: io.StringIO, width: int) -> Console:
@@ -65,7 +95,19 @@ def as_html_fragment(summary: Summary) -> str:
     )
     head = '<tr><th></th><th class="number">before</th><th class="number">after</th></tr>'
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in summary.sentences)
-    return f"<h2>{escape(summary.title)}</h2><dl>{facts}</dl><table>{head}{lines}</table>{sentences}"
+    leakage = "" if summary.leakage is None else _leakage_as_html(summary.leakage)
+    return f"<h2>{escape(summary.title)}</h2><dl>{facts}</dl><table>{head}{lines}</table>{sentences}{leakage}"
+
+
+def _leakage_as_html(leakage: LeakageTable) -> str:
+    head = '<tr><th>leakage</th><th class="number"></th><th>what it means</th><th>how it was obtained</th></tr>'
+    lines = "".join(
+        f'<tr><td>{escape(_titled(row))}</td><td class="number">'
+        f"{escape(f'{row.estimate.number()} {row.estimate.unit}'.rstrip())}</td><td>{escape(row.meaning)}</td>"
+        f"<td>{escape('exact' if row.estimate.exact else row.estimate.method)}</td></tr>"
+        for row in leakage
+    )
+    return f"<table>{head}{lines}</table>"
 
 
 def as_html_page(summary: Summary) -> str:
@@ -90,6 +132,8 @@ def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -
     for lines in zip(*(summary.comparisons for summary in summaries), strict=True):
         table.add_row(lines[0].label, *(cell for line in lines for cell in (line.before, line.after)))
     console.print(table)
+    if any(summary.leakage is not None for summary in summaries):
+        console.print(_leakages(summaries))
     for summary in summaries:
         console.print(summary.title)
         console.print(_facts_grid(summary))

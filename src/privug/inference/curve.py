@@ -1,0 +1,382 @@
+"""Curve: the distribution of one real number, known exactly or to a stated error."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug.errors import ArgumentError, InferenceError
+from privug.inference.density import (
+    Analytic,
+    Density,
+    StandardNormal,
+    Tabulated,
+    followed,
+    integrals,
+    panel_nodes,
+    resolved,
+    tabulate,
+)
+from privug.inference.regions import true_intervals
+from privug.model.batch import Batch
+from privug.model.node import Array
+from privug.prior.family import ScalarFamily
+from privug.program.predicates import holds
+
+MOST_PARTS = 8
+GRID = 4096
+CHECKS = 2048
+NOTHING = 1e-13  # a probability that quadrature cannot tell from zero
+HEAVY = 1e-9  # a share of an integral that the outermost panel must not have, or the integral may not exist
+
+
+def _nothing() -> Array:
+    return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The distribution of one real number: densities with their shares, and atoms with theirs.
+
+    Shares and masses sum to one. `error` bounds the absolute error of every probability.
+
+    >>> curve = Curve.normal(40.0, 3.0)
+    >>> round(curve.probability(lambda x: x < 34), 6), round(curve.quantile(0.975), 4)
+    (0.02275, 45.8799)
+    """
+
+    parts: tuple[tuple[float, Density], ...] = ()
+    atoms: Array = field(default_factory=_nothing)
+    masses: Array = field(default_factory=_nothing)
+    error: float = 0.0
+
+    @classmethod
+    def point(cls, value: float) -> "Curve":
+        """Make the distribution that is certain of one value."""
+        return cls((), np.array([float(value)]), np.ones(1))
+
+    @classmethod
+    def discrete(cls, values: Any, probabilities: Any, error: float = 0.0) -> "Curve":
+        """Make a distribution of atoms alone."""
+        atoms, codes = np.unique(np.asarray(values, float), return_inverse=True)
+        masses = np.bincount(codes.reshape(-1), np.asarray(probabilities, float), len(atoms))
+        return cls((), atoms[masses > 0], masses[masses > 0] / masses.sum(), error)
+
+    @classmethod
+    def normal(cls, mean: float, sd: float) -> "Curve":
+        """Make a normal distribution; a deviation of zero gives a point."""
+        return cls(((1.0, Analytic(StandardNormal(), float(sd), float(mean))),)) if sd > 0 else cls.point(mean)
+
+    @classmethod
+    def of_family(cls, family: ScalarFamily, *parameters: float) -> "Curve":
+        """Make a distribution of a continuous family with known parameters."""
+        if family.name == "Normal":
+            return cls.normal(*parameters)
+        kinks = (float(parameters[0]),) if family.name == "Laplace" else ()
+        return cls(((1.0, Analytic(family.frozen(*parameters), kinks=kinks)),))
+
+    @classmethod
+    def of_density(
+        cls, density: Callable[[Array], Array], edges: Sequence[float] | Array, *, kinks: Sequence[float] = ()
+    ) -> "Curve":
+        """Make a distribution of a density function, which need not be normalised, between the outermost edges."""
+        total, error, table = tabulate(density, edges, kinks or tuple(edges))
+        if table is None:
+            raise InferenceError("this density vanishes between its edges")
+        return cls(((1.0, table),), error=error / total)
+
+    @classmethod
+    def of_panels(cls, edges: Any, values: Any, *, error: float = 0.0, kinks: Sequence[float] = ()) -> "Curve":
+        """Make a distribution of densities at the nodes of panels (`panel_nodes`), which need not be normalised."""
+        return cls(((1.0, Tabulated(np.asarray(edges, float), np.asarray(values, float), tuple(kinks))),), error=error)
+
+    @classmethod
+    def mixture(cls, weights: Any, curves: "Sequence[Curve]") -> "Curve":
+        """Make the distribution of a quantity that follows one of several curves, chosen by weights."""
+        shares = np.asarray(weights, float) / np.sum(weights)
+        chosen = [(float(share), curve) for share, curve in zip(shares, curves, strict=True) if share > 0]
+        parts = tuple((share * weight, part) for share, curve in chosen for weight, part in curve.parts)
+        atoms = np.concatenate([curve.atoms for _, curve in chosen])
+        masses = np.concatenate([share * curve.masses for share, curve in chosen])
+        error = sum(share * curve.error for share, curve in chosen)
+        values, codes = np.unique(atoms, return_inverse=True)
+        merged = cls(parts, values, np.bincount(codes.reshape(-1), masses, len(values)), error)
+        return merged if len(parts) <= MOST_PARTS else merged._compressed()
+
+    def _compressed(self) -> "Curve":
+        """Put many densities into one table."""
+        kinks = np.unique(np.concatenate([part.breaks for _, part in self.parts]))
+        inner = kinks[np.isfinite(kinks)]
+        ends = (bool(np.isinf(kinks[0])), bool(np.isinf(kinks[-1])))
+        bodies = np.sort(np.concatenate([part.quantile(np.array([0.01, 0.5, 0.99])) for _, part in self.parts]))
+        tails = np.concatenate([followed(part, part.breaks)[[0, -1]] for _, part in self.parts])
+        thinned = bodies[:: max(1, len(bodies) // 64)]
+        edges = np.concatenate([thinned, inner, [tails.min(), tails.max()]])
+        total, error, table = tabulate(self.pdf, edges, inner, ends)
+        assert table is not None
+        return replace(self, parts=((self.continuous_share, table),), error=self.error + error / total)
+
+    @cached_property
+    def continuous_share(self) -> float:
+        """The probability of the part that has a density."""
+        return float(sum(weight for weight, _ in self.parts))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        ends = [part.support for _, part in self.parts] + [(float(atom), float(atom)) for atom in self.atoms]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    @cached_property
+    def breaks(self) -> Array:
+        """The points between which the density is smooth, infinite ends included."""
+        return np.unique(np.concatenate([part.breaks for _, part in self.parts])) if self.parts else _nothing()
+
+    @cached_property
+    def edges(self) -> Array:
+        """The panels on which the density is a polynomial but for rounding."""
+        return np.unique(np.concatenate([part.edges for _, part in self.parts])) if self.parts else _nothing()
+
+    def pdf(self, x: Any) -> Array:
+        """Return the density of the part that has one; it integrates to `continuous_share`."""
+        points = np.asarray(x, float)
+        return sum((weight * part.pdf(points) for weight, part in self.parts), np.zeros(points.shape))
+
+    def logpdf(self, x: Any) -> Array:
+        """Return the natural logarithm of the density, which does not vanish where the density underflows."""
+        points = np.asarray(x, float)
+        if not self.parts:
+            return np.full(points.shape, -np.inf)
+        logs = [math.log(weight) + part.logpdf(points) for weight, part in self.parts]
+        return np.asarray(scipy.special.logsumexp(logs, axis=0)) if len(logs) > 1 else logs[0]
+
+    def cdf(self, x: Any) -> Array:
+        """Return the probability of values up to x."""
+        points = np.asarray(x, float)
+        return np.asarray(self.mass(np.full(points.shape, -np.inf), points))
+
+    def mass(self, low: Any, high: Any, *, closed: bool = True) -> Array:
+        """Return the probability of the interval from `low`, which is included, to `high`, which is if `closed`."""
+        start, end = np.asarray(low, float), np.asarray(high, float)
+        total = sum((weight * part.mass(start, end) for weight, part in self.parts), np.zeros(start.shape))
+        if len(self.atoms):
+            below = np.concatenate([[0.0], np.cumsum(self.masses)])
+            first = np.searchsorted(self.atoms, start, side="left")
+            last = np.searchsorted(self.atoms, end, side="right" if closed else "left")
+            total = total + below[np.maximum(last, first)] - below[first]
+        return np.clip(total, 0.0, 1.0)
+
+    def quantile(self, p: float) -> float:
+        """Return the smallest value that is not exceeded with probability p."""
+        return float(self.quantiles(np.array([p]))[0])
+
+    def quantiles(self, p: Array) -> Array:
+        """Return the smallest values that are not exceeded with the given probabilities."""
+        if len(self.parts) == 1 and not len(self.atoms):
+            return self.parts[0][1].quantile(p)
+        ends = [part.quantile(p) for _, part in self.parts]
+        ends += [np.full(p.shape, atom) for atom in self.atoms[[0, -1]]] if len(self.atoms) else []
+        low, high = np.min(ends, axis=0), np.max(ends, axis=0)
+        for _ in range(1100):  # enough to halve any range of doubles to its last bit
+            middle = low / 2 + high / 2
+            reached = self.cdf(middle) >= p - 1e-15
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+            if np.all(high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))):
+                break
+        return self._on_atoms(low, high)
+
+    def _on_atoms(self, low: Array, high: Array) -> Array:
+        """Return the atom within a last bit of each range, or its upper end."""
+        if not len(self.atoms):
+            return high
+        place = np.minimum(np.searchsorted(self.atoms, low), len(self.atoms) - 1)
+        nearest = self.atoms[place]
+        return np.where(np.abs(nearest - high) <= 4 * np.spacing(np.abs(high)), nearest, high)
+
+    def cells(self) -> tuple[Array, Array]:
+        """Return values and probabilities that stand for the distribution in sums: nodes of quadrature, and atoms."""
+        values, weights = [self.atoms], [self.masses]
+        for share, part in self.parts:
+            nodes, widths = panel_nodes(part.edges)
+            density = _on_nodes(part.pdf, part.edges) * widths
+            exact, sums = part.mass(part.edges[:-1], part.edges[1:]), density.sum(axis=1)
+            scale = np.divide(exact, sums, out=np.zeros_like(sums), where=sums > 0)
+            values.append(nodes.reshape(-1))
+            weights.append((share * density * scale[:, np.newaxis]).reshape(-1))
+        everything, probabilities = np.concatenate(values), np.concatenate(weights)
+        kept = probabilities > 0
+        return everything[kept], probabilities[kept] / probabilities.sum()
+
+    def probability(self, predicate: Callable[[Any], Any]) -> float | None:
+        """Return the probability that a predicate holds; None if it changes too often to be followed.
+
+        Where it changes is found on a fine grid, at the numbers that stand in it, and by bisection.
+        """
+        total = float(self.masses[holds(predicate, Batch.of_values(self.atoms))].sum()) if len(self.atoms) else 0.0
+        if self.parts:
+            checks = self._continuous.sample(CHECKS, np.random.default_rng(0))
+            intervals = true_intervals(predicate, self._grid(), checks)
+            if intervals is None:
+                return None
+            low, high = np.array(intervals).reshape(-1, 2).T
+            total += math.fsum(weight * math.fsum(part.mass(low, high)) for weight, part in self.parts)
+        return min(1.0, total)
+
+    def _grid(self) -> Array:
+        """Return points all over the panels, their ends left out: a predicate need not make sense there."""
+        edges = self.edges
+        each = max(2, GRID // (len(edges) - 1))
+        shares = (np.arange(each) + 0.5) / each
+        return np.unique(edges[:-1, np.newaxis] + np.diff(edges)[:, np.newaxis] * shares)
+
+    def expectation(self, function: Callable[[Array], Array], breaks: Any = ()) -> float:
+        """Return the expected value of a function of arrays, which is smooth between the panels and `breaks`."""
+        total = float(self.masses @ np.asarray(function(self.atoms), float)) if len(self.atoms) else 0.0
+        for weight, part in self.parts:
+            edges = np.unique(np.concatenate([part.edges, np.asarray(breaks, float)]))
+            inside = edges[(edges >= part.edges[0]) & (edges <= part.edges[-1])]
+            grid, values, _ = resolved(partial(_weighted, function, part.pdf), inside)
+            self._refuse_heavy(part, integrals(grid, np.abs(values)))
+            # The distribution function knows what a singular density has in its last panels; quadrature does not.
+            known, found = part.mass(grid[:-1], grid[1:]), integrals(grid, _on_nodes(part.pdf, grid))
+            scale = np.divide(known, found, out=np.ones_like(found), where=found > 0)
+            total += weight * math.fsum(integrals(grid, values) * scale)
+        return total
+
+    @staticmethod
+    def _refuse_heavy(part: Density, shares: Array) -> None:
+        """Refuse an integral to which the outermost panel of an endless tail still contributes."""
+        ends = np.isinf(part.breaks[[0, -1]])
+        if np.any(ends & (shares[[0, -1]] > HEAVY * shares.sum())):
+            raise ArgumentError(
+                "this expected value does not exist: the tails of the distribution are too heavy; ask for median() "
+                "or quantile()"
+            )
+
+    def mean(self) -> float:
+        """Return the expected value."""
+        return self._moment(lambda part: part.mean(), lambda x: x)
+
+    def std(self) -> float:
+        """Return the standard deviation."""
+        mean = self.mean()
+        if len(self.parts) == 1 and not len(self.atoms):
+            known = self.parts[0][1].std()
+            if known is not None:
+                return known if math.isfinite(known) else math.inf
+        unit = self.quantile(0.9) - self.quantile(0.1) or 1.0  # so that squares neither overflow nor vanish
+        return unit * math.sqrt(self.expectation(lambda x: ((x - mean) / unit) ** 2))
+
+    def _moment(self, known: Callable[[Density], float | None], function: Callable[[Array], Array]) -> float:
+        closed = [known(part) for _, part in self.parts]
+        if any(value is not None and not math.isfinite(value) for value in closed):
+            raise ArgumentError("the mean does not exist; ask for median() or quantile()")
+        total = float(self.masses @ function(self.atoms)) if len(self.atoms) else 0.0
+        for (weight, part), value in zip(self.parts, closed, strict=True):
+            total += weight * (Curve(((1.0, part),)).expectation(function) if value is None else value)
+        return total
+
+    def differential_entropy(self) -> float:
+        """Return the differential entropy in bits: minus the expected logarithm of the density."""
+        if len(self.atoms):
+            raise ArgumentError("a quantity with point masses has no differential entropy")
+        return -self.expectation(self._safe_log, self.edges) / math.log(2)
+
+    def _safe_log(self, x: Array) -> Array:
+        """Return the log density, and zero where the density vanishes: such points have no weight."""
+        logs = self.logpdf(x)
+        return np.where(np.isfinite(logs), logs, 0.0)
+
+    def kl_to(self, other: "Curve") -> float:
+        """Return the Kullback-Leibler divergence to another distribution in bits; infinite where that has nothing."""
+        total = 0.0
+        if len(self.atoms):
+            if not np.isin(self.atoms, other.atoms).all():
+                return math.inf
+            shared = other.masses[np.searchsorted(other.atoms, self.atoms)]
+            total = float(self.masses @ np.log2(self.masses / shared))
+        if not self.parts:
+            return max(0.0, total)
+        continuous = self._continuous
+        values, weights = continuous.cells()
+        if self.continuous_share * weights[np.isneginf(other.logpdf(values))].sum() > NOTHING:
+            return math.inf
+        breaks = np.union1d(self.edges, other.edges)
+        ratio = continuous.expectation(lambda x: self._safe_log(x) - other._safe_log(x), breaks)
+        return max(0.0, total + ratio / math.log(2))
+
+    @cached_property
+    def _continuous(self) -> "Curve":
+        return replace(self, atoms=_nothing(), masses=_nothing())
+
+    def affine(self, scale: float, shift: float) -> "Curve":
+        """Return the distribution of `scale * x + shift`."""
+        if scale == 0:
+            return Curve.point(shift)
+        parts = tuple((weight, part.affine(scale, shift)) for weight, part in self.parts)
+        order = slice(None, None, 1 if scale > 0 else -1)
+        return replace(self, parts=parts, atoms=(self.atoms * scale + shift)[order], masses=self.masses[order])
+
+    def restricted(self, low: float, high: float) -> "tuple[float, Curve | None]":
+        """Return the probability of an interval, ends included, and the distribution given it, if it has one."""
+        probability = float(self.mass(low, high))
+        inside = (self.atoms >= low) & (self.atoms <= high)
+        ends = np.array(low, float), np.array(high, float)
+        parts = [(weight * float(part.mass(*ends)), part.restricted(low, high)) for weight, part in self.parts]
+        return self._conditioned(probability, parts, self.atoms[inside], self.masses[inside], self.error)
+
+    def reweighted(
+        self, likelihood: Callable[[Array], Array], breaks: Any = (), error: float = 0.0
+    ) -> "tuple[float, Curve | None]":
+        """Return the expected likelihood and the posterior distribution, if there is one.
+
+        `likelihood` takes arrays, is not negative, and is smooth between `breaks`; `error` bounds its own error.
+        """
+        masses = self.masses * np.asarray(likelihood(self.atoms), float) if len(self.atoms) else self.masses
+        parts, failed = [], 0.0
+        for weight, part in self.parts:
+            kinks = np.union1d(part.breaks, np.asarray(breaks, float))
+            inner = kinks[np.isfinite(kinks) & (kinks > part.edges[0]) & (kinks < part.edges[-1])]
+            ends = (bool(np.isinf(part.breaks[0])), bool(np.isinf(part.breaks[-1])))
+            total, missed, table = tabulate(
+                partial(_weighted, likelihood, part.pdf), np.union1d(part.edges, inner), inner, ends
+            )
+            parts.append((weight * total, table))
+            failed += weight * missed
+        probability = float(sum(share for share, _ in parts) + masses.sum())
+        return self._conditioned(probability, parts, self.atoms, masses, self.error + failed + error)
+
+    @staticmethod
+    def _conditioned(
+        probability: float, parts: "Sequence[tuple[float, Density | None]]", atoms: Array, masses: Array, error: float
+    ) -> "tuple[float, Curve | None]":
+        if not probability > 0:
+            return 0.0, None
+        left = tuple((share / probability, part) for share, part in parts if part is not None and share > 0)
+        there = masses > 0
+        return probability, Curve(left, atoms[there], masses[there] / probability, min(1.0, error / probability))
+
+    def sample(self, samples: int, rng: np.random.Generator) -> Array:
+        """Draw independent values."""
+        shares = np.array([*(weight for weight, _ in self.parts), *self.masses])
+        chosen = rng.choice(len(shares), samples, p=shares / shares.sum())
+        values, uniform = np.empty(samples), rng.random(samples)
+        for position, (_, part) in enumerate(self.parts):
+            values[chosen == position] = part.quantile(uniform[chosen == position])
+        from_atoms = chosen >= len(self.parts)
+        values[from_atoms] = self.atoms[chosen[from_atoms] - len(self.parts)]
+        return values
+
+
+def _weighted(function: Callable[[Array], Array], density: Callable[[Array], Array], x: Array) -> Array:
+    return np.asarray(function(x), float) * density(x)
+
+
+def _on_nodes(density: Callable[[Array], Array], edges: Array) -> Array:
+    nodes = panel_nodes(edges)[0]
+    values = density(nodes.reshape(-1)).reshape(nodes.shape)
+    return np.where(np.isfinite(values), values, 0.0)

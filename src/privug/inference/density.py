@@ -1,0 +1,388 @@
+"""Densities of real numbers that are known exactly: families that SciPy knows, and tables on Gauss-Legendre panels.
+
+A panel is an interval on which the density is smooth. On it, the density is known by its values at the
+nodes of Gauss and Legendre, and so are its polynomial, its integral and every expectation of a smooth function.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug.model.node import Array
+
+NODES = 24
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
+# Values at the nodes to coefficients of Legendre polynomials: c_k = (2k + 1) / 2 sum_j w_j P_k(x_j) f(x_j).
+_ANALYSIS = ((np.arange(NODES) + 0.5) * np.polynomial.legendre.legvander(_POINTS, NODES - 1)).T * _WEIGHTS
+DEEPEST = 200
+MOST_PANELS = 1 << 14
+RELATIVE = 1e-13
+ABSOLUTE = 1e-17
+FARTHEST = 1e-40  # the probability beyond which tails are not followed
+
+
+def panel_nodes(edges: Array) -> tuple[Array, Array]:
+    """Return the nodes and weights of Gauss and Legendre on each panel, a row for each."""
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    return middle[:, np.newaxis] + half[:, np.newaxis] * _POINTS, half[:, np.newaxis] * _WEIGHTS
+
+
+def integrals(edges: Array, values: Array) -> Array:
+    """Return the integral over each panel of a function by its values at the nodes."""
+    return np.asarray((values @ _WEIGHTS) * np.diff(edges) / 2)
+
+
+def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Array, float]:
+    """Split panels until a function is a polynomial on each but for rounding.
+
+    Returns the edges, the values at the nodes (a row for each panel), and a bound on the error of the integral
+    where that could not be reached.
+    """
+    grid = np.unique(np.asarray(edges, float))
+    low, high = grid[:-1], grid[1:]
+    lows, tables = [], []
+    total = error = 0.0
+    for depth in range(DEEPEST):
+        points = ((high + low) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * _POINTS
+        values = np.asarray(function(points.reshape(-1)), float).reshape(points.shape)
+        values[~np.isfinite(values)] = 0.0  # a singular end, met because nodes are rounded
+        shares = np.abs(values) @ _WEIGHTS * (high - low) / 2
+        coefficients = np.abs(values @ _ANALYSIS.T)
+        tails = coefficients[:, -3:].max(axis=1)
+        middle = (low + high) / 2
+        # Nodes are rounded, so values are only known to this relative error: do not try to resolve it.
+        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / (high - low)
+        rough = tails > np.maximum(RELATIVE, rounding) * coefficients.max(axis=1)
+        rough &= tails * (high - low) > ABSOLUTE * (total + shares.sum())
+        done = ~rough | (rounding > 0.5) | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
+        error += float((tails * (high - low))[done & rough].sum())
+        total += float(shares[done].sum())
+        lows.append(low[done])
+        tables.append(values[done])
+        if done.all():
+            break
+        low, high = (
+            np.concatenate([low[~done], middle[~done]]),
+            np.concatenate([middle[~done], high[~done]]),
+        )
+    starts = np.concatenate(lows)
+    order = np.argsort(starts, kind="stable")
+    return np.append(starts[order], grid[-1]), np.concatenate(tables)[order], error
+
+
+class StandardNormal:
+    """The normal distribution of mean 0 and deviation 1, as far as it is needed here, without the weight of SciPy's."""
+
+    def pdf(self, x: Array) -> Array:
+        """Return the density."""
+        return np.asarray(np.exp(-0.5 * np.square(x)) / math.sqrt(2 * math.pi))
+
+    def logpdf(self, x: Array) -> Array:
+        """Return the natural logarithm of the density."""
+        return np.asarray(-0.5 * np.square(x) - 0.5 * math.log(2 * math.pi))
+
+    def cdf(self, x: Array) -> Array:
+        """Return the probability of values up to x."""
+        return np.asarray(scipy.special.ndtr(x))
+
+    def sf(self, x: Array) -> Array:
+        """Return the probability of values above x."""
+        return np.asarray(scipy.special.ndtr(np.negative(x)))
+
+    def ppf(self, p: Array) -> Array:
+        """Return quantiles."""
+        return np.asarray(scipy.special.ndtri(p))
+
+    def isf(self, p: Array) -> Array:
+        """Return quantiles counted from above."""
+        return -self.ppf(p)
+
+    def support(self) -> tuple[float, float]:
+        """Return the smallest and the largest value."""
+        return -math.inf, math.inf
+
+    def mean(self) -> float:
+        """Return the expected value."""
+        return 0.0
+
+    def std(self) -> float:
+        """Return the standard deviation."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Analytic:
+    """A distribution that SciPy knows, stretched, shifted and cut to an interval.
+
+    `frozen` has `pdf, logpdf, cdf, sf, ppf, isf, support, mean, std` as SciPy's frozen distributions do; `kinks` are
+    the points between which its density is smooth, in its own coordinate.
+    """
+
+    frozen: Any
+    scale: float = 1.0
+    shift: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+    kinks: tuple[float, ...] = ()
+
+    @cached_property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        ends = sorted(self.shift + self.scale * float(end) for end in self.frozen.support())
+        return max(self.low, ends[0]), min(self.high, ends[1])
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether the interval leaves out values that the whole distribution can take."""
+        ends = sorted(self.shift + self.scale * float(end) for end in self.frozen.support())
+        return self.support != (ends[0], ends[1])
+
+    @cached_property
+    def _middle(self) -> float:
+        return float(self.frozen.ppf(0.5))
+
+    @cached_property
+    def total(self) -> float:
+        """The probability of the interval in the whole distribution."""
+        return float(self._between(np.array([self.low]), np.array([self.high]))[0])
+
+    def _between(self, low: Array, high: Array) -> Array:
+        """Return probabilities in the whole distribution, from whichever tail keeps their digits."""
+        start, end = (low - self.shift) / self.scale, (high - self.shift) / self.scale
+        if self.scale < 0:
+            start, end = end, start
+        frozen = self.frozen
+        above = start > self._middle
+        share = np.where(above, frozen.sf(start) - frozen.sf(end), frozen.cdf(end) - frozen.cdf(start))
+        return np.asarray(np.maximum(share, 0.0))
+
+    def pdf(self, x: Array) -> Array:
+        """Return the density."""
+        inside = (x >= self.low) & (x <= self.high)
+        density = self.frozen.pdf((x - self.shift) / self.scale) / (abs(self.scale) * self.total)
+        return np.where(inside, density, 0.0)
+
+    def logpdf(self, x: Array) -> Array:
+        """Return the natural logarithm of the density, which does not vanish where the density underflows."""
+        inside = (x >= self.low) & (x <= self.high)
+        logs = self.frozen.logpdf((x - self.shift) / self.scale) - math.log(abs(self.scale)) - math.log(self.total)
+        return np.where(inside, logs, -np.inf)
+
+    def mass(self, low: Array, high: Array) -> Array:
+        """Return the probability of the interval from `low` to `high`."""
+        start, end = np.clip(low, *self.support), np.clip(high, *self.support)
+        return np.clip(self._between(start, np.maximum(start, end)) / self.total, 0.0, 1.0)
+
+    def quantile(self, p: Array) -> Array:
+        """Return the value that is not exceeded with probability p."""
+        frozen, p = self.frozen, np.asarray(p, float)
+        ends = [(end - self.shift) / self.scale for end in (self.low, self.high)]
+        upward = self.scale > 0
+        start = ends[0] if upward else ends[1]
+        if start > self._middle:
+            found = frozen.isf(float(frozen.sf(start)) - (p if upward else 1 - p) * self.total)
+        else:
+            found = frozen.ppf(float(frozen.cdf(start)) + (p if upward else 1 - p) * self.total)
+        return np.asarray(np.clip(self.shift + self.scale * found, *self.support))
+
+    def mean(self) -> float | None:
+        """Return the expected value if it is known in closed form; NaN or infinity if there is none."""
+        return None if self.is_cut else self.shift + self.scale * float(self.frozen.mean())
+
+    def std(self) -> float | None:
+        """Return the standard deviation if it is known in closed form."""
+        return None if self.is_cut else abs(self.scale) * float(self.frozen.std())
+
+    @cached_property
+    def breaks(self) -> Array:
+        """The points between which the density is smooth, infinite ends included."""
+        inner = [self.shift + self.scale * kink for kink in self.kinks]
+        low, high = self.support
+        return np.unique([low, *(kink for kink in inner if low < kink < high), high])
+
+    @cached_property
+    def edges(self) -> Array:
+        """The panels on which the density is a polynomial but for rounding, as far out as there is probability."""
+        return resolved(self.pdf, followed(self, self.breaks))[0]
+
+    def affine(self, scale: float, shift: float) -> "Analytic":
+        """Return the distribution of a linear function."""
+        ends = sorted(shift + scale * end for end in (self.low, self.high))
+        return replace(
+            self, scale=self.scale * scale, shift=shift + scale * self.shift, low=float(ends[0]), high=float(ends[1])
+        )
+
+    def restricted(self, low: float, high: float) -> "Analytic | None":
+        """Return the distribution given an interval; None if that has no probability."""
+        low, high = max(low, self.low), min(high, self.high)
+        if not low < high:
+            return None
+        part = replace(self, low=low, high=high)
+        return part if part.total > 0 and part.support[0] < part.support[1] else None
+
+
+def followed(density: "Analytic | Tabulated", breaks: Array) -> Array:
+    """Return finite edges from which to resolve a density: its breaks, some quantiles, and steps into its tails."""
+    body = np.asarray(density.quantile(np.array([0.01, 0.1, 0.5, 0.9, 0.99])), float)
+    width = max(float(body[-1] - body[0]), np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        steps = width * 2.0 ** np.arange(-1, 1000)
+    edges = [*body, *breaks[np.isfinite(breaks)]]
+    if np.isinf(breaks[0]):
+        edges.extend(_tail(body[0] - steps, lambda x: density.mass(np.full(len(x), -np.inf), x)))
+    if np.isinf(breaks[-1]):
+        edges.extend(_tail(body[-1] + steps, lambda x: density.mass(x, np.full(len(x), np.inf))))
+    return np.unique(edges)
+
+
+def _tail(steps: Array, beyond: Callable[[Array], Array]) -> Array:
+    steps = steps[np.abs(steps) < 1e300]
+    left = beyond(steps) > FARTHEST
+    return steps[: int(np.argmin(left)) + 1] if not left.all() else steps
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A density by its values at the nodes of panels, a row of values for each; made to integrate to one.
+
+    `kinks` are the edges at which the density itself is not smooth; `open_ends` says whether it goes on beyond the
+    first and the last panel.
+    """
+
+    edges: Array
+    values: Array
+    kinks: tuple[float, ...] = ()
+    open_ends: tuple[bool, bool] = (False, False)
+
+    @cached_property
+    def _coefficients(self) -> Array:
+        raw = self.values @ _ANALYSIS.T
+        return np.asarray(raw / (np.diff(self.edges) @ raw[:, 0]))
+
+    @cached_property
+    def _integrals(self) -> Array:
+        """The coefficients of the integral of each panel from its left end, in the panel's own coordinate."""
+        c = self._coefficients
+        shares = c / (2 * np.arange(NODES) + 1)
+        result = np.zeros((len(c), NODES + 1))
+        result[:, 1:] += shares
+        result[:, 0] += c[:, 0]
+        result[:, : NODES - 1] -= shares[:, 1:]
+        return result * (np.diff(self.edges) / 2)[:, np.newaxis]
+
+    @cached_property
+    def _panel_mass(self) -> Array:
+        return np.asarray(np.diff(self.edges) * self._coefficients[:, 0])
+
+    @cached_property
+    def _before(self) -> Array:
+        return np.concatenate([[0.0], np.cumsum(self._panel_mass)])
+
+    @cached_property
+    def _after(self) -> Array:
+        return np.concatenate([np.cumsum(self._panel_mass[::-1])[::-1], [0.0]])
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return float(self.edges[0]), float(self.edges[-1])
+
+    @property
+    def breaks(self) -> Array:
+        """The points between which the density is smooth, infinite ends included."""
+        ends = [end if shut else sign * math.inf for end, shut, sign in self._ends()]
+        return np.unique([ends[0], *(kink for kink in self.kinks if self.edges[0] < kink < self.edges[-1]), ends[1]])
+
+    def _ends(self) -> list[tuple[float, bool, float]]:
+        return [
+            (float(self.edges[0]), not self.open_ends[0], -1.0),
+            (float(self.edges[-1]), not self.open_ends[1], 1.0),
+        ]
+
+    def _located(self, x: Array) -> tuple[Array, Array]:
+        panel = np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+        low, high = self.edges[panel], self.edges[panel + 1]
+        return panel, np.clip((2 * x - low - high) / (high - low), -1.0, 1.0)
+
+    def pdf(self, x: Array) -> Array:
+        """Return the density."""
+        x = np.asarray(x, float)
+        panel, t = self._located(x)
+        density = np.polynomial.legendre.legval(t, self._coefficients[panel].T, tensor=False)
+        return np.where((x >= self.edges[0]) & (x <= self.edges[-1]), np.maximum(density, 0.0), 0.0)
+
+    def logpdf(self, x: Array) -> Array:
+        """Return the natural logarithm of the density."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.pdf(x)))
+
+    def mass(self, low: Array, high: Array) -> Array:
+        """Return the probability of the interval from `low` to `high`."""
+        (before, after), (until, beyond) = self._split(np.asarray(low, float)), self._split(np.asarray(high, float))
+        return np.clip(np.where(before > 0.5, after - beyond, until - before), 0.0, 1.0)
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        """Return the probabilities below and above x."""
+        panel, t = self._located(np.clip(x, self.edges[0], self.edges[-1]))
+        inner = np.polynomial.legendre.legval(t, self._integrals[panel].T, tensor=False)
+        return self._before[panel] + inner, self._after[panel + 1] + (self._panel_mass[panel] - inner)
+
+    def quantile(self, p: Array) -> Array:
+        """Return the value that is not exceeded with probability p."""
+        p = np.asarray(p, float)
+        panel = np.clip(np.searchsorted(self._before, p, side="left") - 1, 0, len(self.edges) - 2)
+        low, high = self.edges[panel], self.edges[panel + 1]
+        for _ in range(80):
+            middle = (low + high) / 2
+            below, above = self._split(middle)
+            short = np.where(p > 0.5, above > 1 - p, below < p)
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return np.asarray((low + high) / 2)
+
+    def mean(self) -> float | None:
+        """Return nothing: the mean follows from the panels."""
+        return None
+
+    def std(self) -> float | None:
+        """Return nothing: the standard deviation follows from the panels."""
+        return None
+
+    def affine(self, scale: float, shift: float) -> "Tabulated":
+        """Return the distribution of a linear function."""
+        edges, values, ends = self.edges * scale + shift, self.values / abs(scale), self.open_ends
+        kinks = tuple(shift + scale * kink for kink in self.kinks)
+        if scale < 0:
+            return Tabulated(edges[::-1], values[::-1, ::-1], kinks, (ends[1], ends[0]))
+        return Tabulated(edges, values, kinks, ends)
+
+    def restricted(self, low: float, high: float) -> "Tabulated | None":
+        """Return the distribution given an interval; None if that has no probability."""
+        low, high = max(low, self.support[0]), min(high, self.support[1])
+        if not low < high or float(self.mass(np.array([low]), np.array([high]))[0]) <= 0:
+            return None
+        inner = self.edges[(self.edges > low) & (self.edges < high)]
+        edges = np.concatenate([[low], inner, [high]])
+        nodes = panel_nodes(edges)[0]
+        ends = (self.open_ends[0] and low == self.edges[0], self.open_ends[1] and high == self.edges[-1])
+        return Tabulated(edges, self.pdf(nodes.reshape(-1)).reshape(nodes.shape), self.kinks, ends)
+
+
+Density = Analytic | Tabulated
+
+
+def tabulate(
+    function: Callable[[Array], Array],
+    edges: Sequence[float] | Array,
+    kinks: Sequence[float] = (),
+    open_ends: tuple[bool, bool] = (False, False),
+) -> tuple[float, float, Tabulated | None]:
+    """Return the integral of a function that is not negative, a bound on its error, and the density it gives."""
+    grid, values, error = resolved(function, edges)
+    values = np.maximum(values, 0.0)
+    total = float(integrals(grid, values).sum())
+    return total, error, Tabulated(grid, values, tuple(kinks), open_ends) if total > 0 else None

@@ -1,0 +1,246 @@
+"""The distribution of a weighted sum of independent quantities, through their characteristic functions."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privug.inference.curve import Curve
+from privug.inference.density import panel_nodes
+from privug.inference.exact.request import Obstacle
+from privug.inference.exact.support import is_finite, support
+from privug.model.node import Array
+from privug.prior.family import Family, ScalarFamily
+
+VANISHING = 1e-15  # a characteristic function below this does not show in the density
+ERROR = 1e-13  # what rounding in some thousand terms of a Fourier series leaves
+MOST_FREQUENCIES = 4096
+MOST_ATOMS = 4096
+WIDE = 6.0  # noise so many times as wide as the rest is better added to it than multiplied into its transform
+FAR = 42.0  # exponential tails beyond so many scales hold less than 1e-18
+
+Transform = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Component:
+    """Some independent quantities of one distribution, each multiplied by the same weight."""
+
+    family: Family
+    parameters: tuple[float | Array, ...]
+    weight: float
+    count: int
+
+    @cached_property
+    def curve(self) -> Curve:
+        """The distribution of one of them, weighted."""
+        if is_finite(self.family):
+            listed = support(self.family, [np.asarray(p, float)[np.newaxis] for p in self.parameters], 1)
+            return Curve.discrete(listed.values, listed.probabilities).affine(self.weight, 0.0)
+        assert isinstance(self.family, ScalarFamily)
+        return Curve.of_family(self.family, *(float(p) for p in self.parameters)).affine(self.weight, 0.0)
+
+    @cached_property
+    def reach(self) -> float | None:
+        """How far from its mean one of them can be, but for a negligible probability; None if endlessly far."""
+        name, numbers = self.family.name, [float(np.max(p)) for p in self.parameters]
+        size = abs(self.weight)
+        if name == "Laplace":
+            return FAR * numbers[1] * size
+        if name == "Exponential":
+            return FAR * numbers[0] * size
+        if name == "Gamma":
+            return (FAR + 8 * math.sqrt(numbers[0] * FAR)) * numbers[1] * size
+        low, high = self.curve.support
+        if not math.isfinite(high - low):
+            return None
+        mean = self.curve.mean()
+        return max(high - mean, mean - low)
+
+    @property
+    def transform(self) -> Transform | None:
+        """The characteristic function of one of them; None if it is not known."""
+        if not self.curve.parts:
+            return lambda t: np.exp(1j * np.multiply.outer(t, self.curve.atoms)) @ self.curve.masses
+        known = _TRANSFORMS.get(self.family.name)
+        if known is None:
+            return None
+        numbers = [float(p) for p in self.parameters]
+        return lambda t: known(t * self.weight, *numbers)
+
+    def bound(self, t: float) -> float:
+        """The largest modulus of the characteristic function from a frequency on; values on a lattice never fade."""
+        if not self.curve.parts or self.transform is None:
+            return 1.0
+        if self.family.name == "Uniform":
+            low, high = self.curve.support
+            return min(1.0, 2 / (t * (high - low)))
+        return float(np.abs(self.transform(np.array([t])))[0])
+
+
+_TRANSFORMS: dict[str, Callable[..., Array]] = {
+    "Uniform": lambda t, low, high: np.exp(0.5j * t * (low + high)) * np.sinc(t * (high - low) / (2 * np.pi)),
+    "Laplace": lambda t, loc, scale: np.exp(1j * t * loc) / (1 + (scale * t) ** 2),
+    "Exponential": lambda t, scale: 1 / (1 - 1j * scale * t),
+    "Gamma": lambda t, shape, scale: (1 - 1j * scale * t) ** -shape,
+}
+
+
+def sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
+    """Return the distribution of a normal variable of mean zero plus independent components."""
+    if not components:
+        return Curve.normal(0.0, sd)
+    if len(components) == 1 and components[0].count == 1 and sd == 0:
+        return components[0].curve
+    atoms = [c for c in components if not c.curve.parts]
+    if sd == 0 and len(atoms) < len(components):
+        single = [c for c in components if c.curve.parts]
+        mixed = _shifted(single[0].curve, atoms) if len(single) == 1 and single[0].count == 1 else None
+        if mixed is not None:
+            return mixed
+    wide = [c for c in components if c.family.name == "Laplace" and c.count == 1]
+    if len(wide) == 1:
+        others = [c for c in components if c is not wide[0]]
+        narrow = math.sqrt(sd**2 + sum(c.count * c.curve.std() ** 2 for c in others))
+        scale = abs(wide[0].weight) * float(wide[0].parameters[1])
+        inner = _smooth_sum(sd, others) if scale > WIDE * narrow else None
+        if isinstance(inner, Curve):
+            return _blurred(inner, scale).affine(1.0, wide[0].weight * float(wide[0].parameters[0]))
+    made = _smooth_sum(sd, components)
+    if isinstance(made, Obstacle) and atoms:
+        smooth = sum_curve(sd, [c for c in components if c.curve.parts])
+        return made if isinstance(smooth, Obstacle) else _shifted(smooth, atoms) or made
+    return made
+
+
+def _blurred(curve: Curve, scale: float) -> Curve:
+    """Add Laplace noise of a scale that is wide beside the curve.
+
+    The density at w is (e^(-w/b) E[e^(X/b); X <= w] + e^(w/b) E[e^(-X/b); X > w]) / 2b.
+    """
+    middle = curve.mean()
+    rising, left = curve.reweighted(lambda x: np.exp((x - middle) / scale))
+    falling, right = curve.reweighted(lambda x: np.exp((middle - x) / scale))
+    assert left is not None
+    assert right is not None
+    low, high = curve.edges[0], curve.edges[-1]
+    tail = scale * np.linspace(0.0, FAR, 16)[1:]
+    edges = np.concatenate([low - tail[::-1], curve.edges, high + tail])
+    nodes = panel_nodes(edges)[0].reshape(-1)
+    below = rising * left.cdf(nodes) * np.exp((middle - nodes) / scale)
+    above = falling * right.mass(nodes, np.full(nodes.shape, np.inf)) * np.exp((nodes - middle) / scale)
+    return Curve.of_panels(edges, ((below + above) / (2 * scale)).reshape(len(edges) - 1, -1), error=ERROR)
+
+
+def _shifted(curve: Curve, atoms: Sequence[Component]) -> Curve | None:
+    """Add finitely many values to a quantity with a density."""
+    values: Array = np.zeros(1)
+    masses: Array = np.ones(1)
+    for component in atoms:
+        for _ in range(component.count):
+            sums = np.add.outer(values, component.curve.atoms).reshape(-1)
+            weights = np.multiply.outer(masses, component.curve.masses).reshape(-1)
+            unit = float(np.abs(sums).max()) or 1.0
+            _, first, codes = np.unique(np.round(sums / unit, 13), return_index=True, return_inverse=True)
+            values, masses = sums[first], np.bincount(codes.reshape(-1), weights, len(first))
+            if len(values) > MOST_ATOMS:
+                return None
+    return Curve.mixture(masses, [curve.affine(1.0, float(value)) for value in values])
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A constant, a normal variable of mean zero and independent components, with a probability in a mixture."""
+
+    probability: float
+    constant: float
+    sd: float
+    components: tuple[Component, ...]
+
+    @cached_property
+    def mean(self) -> float:
+        """The expected value."""
+        return self.constant + sum(component.count * component.curve.mean() for component in self.components)
+
+    def curve(self) -> Curve | Obstacle:
+        """The distribution of this sum alone."""
+        made = sum_curve(self.sd, self.components)
+        return made if isinstance(made, Obstacle) else made.affine(1.0, self.constant)
+
+    def transform(self, t: Array) -> Array:
+        """The characteristic function."""
+        total = np.exp(-0.5 * (self.sd * t) ** 2 + 1j * t * self.constant)
+        for component in self.components:
+            known = component.transform
+            assert known is not None
+            total = total * known(t) ** component.count
+        return total
+
+    def bound(self, t: float) -> float:
+        """The largest modulus of the characteristic function from a frequency on, at most."""
+        faded = (component.bound(t) ** component.count for component in self.components)
+        return math.prod(faded, start=math.exp(-0.5 * (self.sd * t) ** 2))
+
+
+def mixture_curve(sums: Sequence[Sum]) -> Curve | Obstacle:
+    """Return the distribution of one of several sums, chosen by their probabilities."""
+    if len(sums) > 2 and all(one.components for one in sums):
+        smooth = _smooth_mixture(sums)
+        if isinstance(smooth, Curve):
+            return smooth
+    curves = []
+    for one in sums:
+        made = one.curve()
+        if isinstance(made, Obstacle):
+            return made
+        curves.append(made)
+    return Curve.mixture([one.probability for one in sums], curves)
+
+
+def _smooth_sum(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
+    return _smooth_mixture([Sum(1.0, 0.0, sd, tuple(components))])
+
+
+def _smooth_mixture(sums: Sequence[Sum]) -> Curve | Obstacle:
+    components = [component for one in sums for component in one.components]
+    if any(component.transform is None or component.reach is None for component in components):
+        names = ", ".join(sorted({component.family.name for component in components}))
+        return Obstacle(f"the distribution of a sum is not known for these families: {names}")
+    total = sum(one.probability for one in sums)
+    mean = sum(one.probability * one.mean for one in sums) / total
+    radius = max(_radius(one) + abs(one.mean - mean) for one in sums)
+
+    def transform(t: Array) -> Array:
+        parts = sum((one.probability / total * one.transform(t) for one in sums), np.zeros(len(t), complex))
+        return parts * np.exp(-1j * t * mean)
+
+    step = np.pi / radius
+    for frequencies in (64, 128, 256, 512, 1024, 2048, MOST_FREQUENCIES):
+        if max(one.bound(step * frequencies / 2) for one in sums) < VANISHING:
+            values = transform(step * np.arange(frequencies // 2))
+            return _inverted(values, step, radius).affine(1.0, mean)
+    return Obstacle("the output is a sum of too few continuous quantities to be smooth")
+
+
+def _radius(one: Sum) -> float:
+    """Return how far from its mean the sum can be, but for a negligible probability, by Bernstein's inequality."""
+    reaches = [(component.count, component.reach or 0.0) for component in one.components]
+    variance = sum(component.count * component.curve.std() ** 2 for component in one.components)
+    everywhere, largest = sum(count * reach for count, reach in reaches), max(reach for _, reach in reaches)
+    bernstein = FAR * largest / 3 + math.sqrt((FAR * largest / 3) ** 2 + 2 * FAR * variance)
+    return 1.05 * min(everywhere, bernstein) + 9.5 * one.sd
+
+
+def _inverted(values: Array, step: float, radius: float) -> Curve:
+    """Return the density whose Fourier series within the radius has these coefficients."""
+    panels = max(8, math.ceil(len(values) / 3))  # 24 nodes for at most one and a half oscillations
+    edges = np.linspace(-radius, radius, panels + 1)
+    # Panels are equally wide: the nodes at one place in each of them form a grid, on which the series is a transform.
+    places = panel_nodes(edges)[0].reshape(panels, -1)[0]
+    halved = np.concatenate([0.5 * values[:1], values[1:]])
+    terms = halved * np.exp(-1j * np.multiply.outer(places, step * np.arange(len(values))))
+    folded = np.pad(terms, ((0, 0), (0, -len(values) % panels))).reshape(len(places), -1, panels).sum(axis=1)
+    density = np.fft.fft(folded, axis=1).real.T
+    return Curve.of_panels(edges, np.maximum(density, 0.0) / radius, error=ERROR)

@@ -1,0 +1,46 @@
+"""The exact engine: its parts are tried in order; the first that can serve does."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from privug.errors import UnsuitableEngine
+from privug.inference.exact.additive import prepare_additive
+from privug.inference.exact.finite import prepare_counts, prepare_finite
+from privug.inference.exact.gaussian import prepare_gaussian
+from privug.inference.exact.request import Obstacle, Part, Prepared, Request
+from privug.inference.question import Question
+from privug.inference.sampling import Run
+from privug.observation.observations import Observation
+
+PARTS: tuple[Part, ...] = (prepare_finite, prepare_gaussian, prepare_counts, prepare_additive)
+
+
+def prepare(request: Request) -> Prepared | Obstacle:
+    """Return the first prepared answer, or the obstacle that says most."""
+    obstacles: list[Obstacle] = []
+    for part in PARTS:
+        prepared = part(request)
+        if isinstance(prepared, Prepared):
+            return prepared
+        obstacles.append(prepared)
+    return _telling(obstacles)
+
+
+def _telling(obstacles: Sequence[Obstacle]) -> Obstacle:
+    return next((obstacle for obstacle in obstacles if not obstacle.vague), obstacles[0])
+
+
+def infer(
+    question: Question,
+    observation: Observation | None,
+    *,
+    samples: int,
+    seed: int,
+    budget: int | None = None,
+    extra: Callable[..., Any] | None = None,
+) -> Run:
+    """Answer exactly, or say what stands in the way; samples, seed and budget change nothing."""
+    prepared = prepare(Request(question, observation, extra))
+    if isinstance(prepared, Obstacle):
+        raise UnsuitableEngine(f"engine='exact' cannot answer this: {prepared.reason}; engine='sample' can")
+    return prepared.run()

@@ -1,0 +1,195 @@
+"""The states of a question: which roots to enumerate in each case, and what the program makes of their values."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privug.errors import PriorError, UnsuitableEngine
+from privug.inference.case_plan import CasePlan, Kept, explained
+from privug.inference.exact.reduction import reduced
+from privug.inference.exact.request import Obstacle, Request
+from privug.inference.exact.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
+from privug.inference.exact.watching import OWN_RANDOMNESS, Watched, is_untouched, watched
+from privug.inference.question import Case, Sizes
+from privug.model.execution import run_tasks
+from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.operations import SampleFailure
+from privug.model.plan import Plan
+from privug.model.structure import random_leaves
+from privug.observation.observations import Observation
+from privug.prior.conditional import BindDraw
+from privug.prior.family import Draw, describe
+
+MOST_STATES = 200_000_000
+MOST_CALLS = 2_000_000
+MOST_SIZES = 1000
+LARGEST_OPAQUE_BLOCK = 1 << 12
+COST_OF_NUMBER = 3.0  # of one number of a state or a sample, in elementary operations
+COST_OF_CALL = 3000.0  # of a plain call, in elementary operations
+COST_OF_CASE = 1e7  # of lifting the program for one more size of its tables
+
+
+def nodes_of(*values: Any) -> list[Node]:
+    """Return the nodes of the random variables in some nested values."""
+    return [leaf.node for leaf in random_leaves(values)]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One case with the roots to enumerate; `start` holds the values of roots that the sizes of tables depend on."""
+
+    case: Case
+    query: Any
+    start: States
+    roots: Roots
+    watchers: Sequence[Watched]
+    exclude: bool
+
+    @cached_property
+    def targets(self) -> list[Node]:
+        """The nodes of secret, output and query, in this order."""
+        return nodes_of(self.case.secret, self.case.output, self.query)
+
+    @cached_property
+    def count(self) -> float:
+        """How many states there are, at most."""
+        return len(self.start) * self.roots.count(MOST_STATES)
+
+    @cached_property
+    def is_opaque(self) -> bool:
+        """Whether plain Python code is called for each state."""
+        return any(node.operation.opaque for node in ancestors(self.targets))
+
+    @cached_property
+    def cost(self) -> float:
+        """How many elementary operations all states take."""
+        order = ancestors(self.targets)
+        numbers = sum(math.prod(node.shape) for node in order if not isinstance(node.operation, ConstantValue))
+        work = COST_OF_NUMBER * numbers + sum(COST_OF_CALL for node in order if node.operation.opaque)
+        return self.count * work + (COST_OF_CASE if self.start.arrays else 0.0)
+
+
+def settings_of(request: Request) -> list[Setting] | Obstacle:
+    """Return the cases of a question that can be enumerated, or what stands in the way."""
+    groups = table_sizes(request)
+    if isinstance(groups, Obstacle):
+        return groups
+    settings: list[Setting] = []
+    for sizes, start in groups:
+        setting = _setting(request, sizes, start)
+        if isinstance(setting, Obstacle):
+            return setting
+        settings.append(setting)
+        obstacle = _too_many(settings)
+        if obstacle is not None:
+            return obstacle
+    return settings
+
+
+def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
+    """Return the sizes that tables can have, largest first, with the values of the roots behind them."""
+    nodes = request.question.size_nodes
+    if not nodes:
+        return [((), CERTAIN)]
+    roots = Roots(nodes)
+    if roots.endless is not None or roots.count(MOST_CALLS) > MOST_CALLS:
+        return Obstacle("the sizes of its tables are too many to list")
+    states = next(iter(roots.blocks(CERTAIN, MOST_CALLS + 1)))
+    arrays = Plan(nodes, roots.nodes).run(len(states), np.random.Generator(np.random.SFC64(0)), states.arrays)
+    sizes = np.stack(arrays, axis=1)
+    if sizes.min() < 0:
+        raise PriorError(f"the size of a table must not be negative, but can be {sizes.min()}")
+    distinct, codes = np.unique(sizes, axis=0, return_inverse=True)
+    if len(distinct) > MOST_SIZES:
+        return Obstacle(f"its tables can have {len(distinct):,} different sizes")
+    groups = [(tuple(map(int, row)), states.take(codes.reshape(-1) == k)) for k, row in enumerate(distinct)]
+    return sorted(groups, key=lambda group: -sum(group[0]))
+
+
+def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacle:
+    case = request.case(sizes)
+    query = request.query(case)
+    if request.by_sums:
+        smaller = reduced(case, query)
+        if isinstance(smaller, Obstacle):
+            return smaller
+        case, query = smaller
+    targets = nodes_of(case.secret, case.output, query)
+    order = ancestors(targets)
+    if any(type(node.operation) is BindDraw for node in order):
+        return Obstacle("pv.bind calls a function for each value of a quantity with many values")
+    roots = Roots(targets, list(start.arrays), order)
+    if roots.endless is not None:
+        assert isinstance(roots.endless.operation, Draw)
+        what = describe(roots.endless) or roots.endless.operation.family.name
+        return Obstacle(f"{what} has more values than can be listed", vague=True)
+    if query is not None and not _is_answered(query, case):
+        return Obstacle("the query draws random numbers of its own")
+    case, query, watchers = watched(case, query)
+    return Setting(case, query, start, roots, watchers, request.question.exclude_errors)
+
+
+def _is_answered(query: Any, case: Case) -> bool:
+    """Say whether everything random in a query is random in the inputs or the output too."""
+    shared = set(ancestors(nodes_of(dict(case.inputs), case.output)))
+    own = [node for node in ancestors(nodes_of(query)) if node not in shared]
+    return not any(isinstance(node.operation, Draw) for node in own)
+
+
+def _too_many(settings: Sequence[Setting]) -> Obstacle | None:
+    opaque = any(setting.is_opaque for setting in settings)
+    limit, total = MOST_CALLS if opaque else MOST_STATES, sum(setting.count for setting in settings)
+    if total <= limit:
+        return None
+    states = f"{total:,.0f} states" if math.isfinite(total) else f"more than {MOST_STATES:,} states"
+    called = "the program is called sample by sample and " if opaque else ""
+    return Obstacle(f"{called}its inputs have {states} (the limit is {limit:,})")
+
+
+class Evaluation:
+    """A setting's program on its states, and what of them agrees with an observation."""
+
+    def __init__(self, setting: Setting, observation: Observation | None, query: Any = None) -> None:
+        self._setting = setting
+        self._known = [*setting.start.arrays, *setting.roots.nodes]
+        self._plan = CasePlan(setting.case, observation, query, self._known, setting.exclude)
+        largest = LARGEST_OPAQUE_BLOCK if setting.is_opaque else LARGEST_BLOCK
+        self.block = max(1, min(largest, BLOCK_BYTES // self._plan.plan.bytes_per_sample))
+
+    @property
+    def impossible(self) -> str | None:
+        """Why no state can agree with the observation, if that is known without looking at any."""
+        return self._plan.impossible
+
+    def blocks(self) -> Iterator[States]:
+        """Yield all states, about a block at a time."""
+        return self._setting.roots.blocks(self._setting.start, self.block)
+
+    def results(self) -> Iterator[tuple[States, Kept]]:
+        """Yield all states with what they leave behind; plain calls are spread over processes where that pays."""
+        if not self._setting.is_opaque:
+            yield from ((states, self.kept(states)) for states in self.blocks())
+            return
+        tasks = list(self.blocks())
+        yield from zip(tasks, run_tasks(tasks, self.kept, opaque=True, bytes_per_task=0), strict=True)
+
+    def kept(self, states: States) -> Kept:
+        """Run the program on some states."""
+        rng = np.random.Generator(np.random.SFC64(0))
+        for watcher in self._setting.watchers:
+            watcher.begin()
+        positions = np.arange(len(states))
+        try:
+            kept = self._plan.run(rng, positions, states.arrays)
+        except SampleFailure as failure:
+            if isinstance(failure.cause, UnsuitableEngine):
+                raise failure.cause from None
+            known = {node: states.arrays[node] for node in self._known}
+            raise explained(self._setting.case, failure, rng, positions, known) from failure.cause
+        if not is_untouched(rng):
+            raise UnsuitableEngine(OWN_RANDOMNESS.format("the program"))
+        return kept

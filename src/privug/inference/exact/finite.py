@@ -1,0 +1,200 @@
+"""Finite enumeration: every combination of values that the random inputs can take, weighted by its probability.
+
+The states go through the program as a batch, whatever tier it is lifted to, and equal values of secret, output and
+query are merged as they come out. Distributions without a largest value are cut where less than 1e-15 is lost.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privug.errors import ImpossibleObservation, ProgramError
+from privug.estimate import Estimate
+from privug.inference.answer import Exact
+from privug.inference.belief import Belief
+from privug.inference.case_plan import Kept
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
+from privug.inference.exact.listing import ALWAYS_LISTED, finite_joint, listed_joint
+from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.states import States
+from privug.inference.exact.tally import Tally, marginal
+from privug.inference.joint import Joint
+from privug.inference.sampling import Run
+from privug.model.batch import Batch
+from privug.model.node import Array, Kind, ancestors
+from privug.progress import ProgressMeter
+
+
+def prepare_finite(request: Request) -> Prepared | Obstacle:
+    """Find out whether the states can be enumerated, and at what cost."""
+    settings = settings_of(request)
+    if isinstance(settings, Obstacle):
+        return settings
+    cost, states = sum(setting.cost for setting in settings), sum(setting.count for setting in settings)
+    return Prepared(cost, cost / states, lambda: _enumerated(request, settings))
+
+
+def prepare_counts(request: Request) -> Prepared | Obstacle:
+    """Find out whether the states can be enumerated once sums over rows are quantities of their own."""
+    if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
+        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+    prepared = prepare_finite(replace(request, by_sums=True))
+    if isinstance(prepared, Obstacle):
+        return prepared
+    case = request.case(request.question.typical_sizes)
+    numbers = sum(math.prod(node.shape) for node in ancestors(nodes_of(case.secret, case.output)))
+    return replace(prepared, cost_of_sample=COST_OF_NUMBER * numbers)
+
+
+class Sums:
+    """What has been enumerated so far: the weights of what agrees with the observation, relative to `exp(shift)`.
+
+    Each group of quantities is tallied together: secret, output and query are 0, 1 and 2.
+    """
+
+    def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
+        self.tallies = {group: Tally() for group in groups}
+        self.states = self.accepted = self.excluded = 0
+        self.is_weighted = False
+        self._shift = -math.inf
+        self._weights: list[float] = []
+        self._agreeing: list[float] = []
+        self._valid: list[float] = []
+
+    def skip(self, states: int, valid: float) -> None:
+        """Count states of which none agrees, and the probability of those that the program accepts."""
+        self.states += states
+        self._valid.append(valid)
+
+    def add(self, states: States, kept: Kept, valid: float) -> None:
+        """Count a block of states and those of them that agree."""
+        self.skip(len(states), valid)
+        probabilities = states.weights[kept.positions]
+        self.accepted += len(kept.positions)
+        self.excluded += kept.excluded
+        self._agreeing.append(float(probabilities.sum()))
+        if not len(kept.positions):
+            return
+        weights = probabilities
+        if kept.log_weights is not None:
+            self.is_weighted = True
+            self._raise_shift(float(kept.log_weights.max()))
+            weights = probabilities * np.exp(kept.log_weights - self._shift)
+        self._weights.append(float(weights.sum()))
+        for group, tally in self.tallies.items():
+            tally.add([kept.quantities[position] for position in group], weights)
+
+    def _raise_shift(self, largest: float) -> None:
+        if largest <= self._shift:
+            return
+        factor = math.exp(self._shift - largest)
+        self._weights = [weight * factor for weight in self._weights]
+        for tally in self.tallies.values():
+            tally.scale(factor)
+        self._shift = largest
+
+    @property
+    def probability(self) -> float:
+        """The probability of the states that agree, not counting how well."""
+        return math.fsum(self._agreeing)
+
+    @property
+    def weight(self) -> float:
+        """The total weight of what agrees."""
+        return math.fsum(self._weights)
+
+    def evidence(self, lost: float) -> Estimate:
+        """Return the probability of the observation, or its density where states are weighted by one."""
+        share = self.weight / math.fsum(self._valid)
+        if self.is_weighted:
+            return Estimate.exactly(share * math.exp(self._shift), "density", "exact")
+        return Estimate(min(1.0, share), min(1.0, share), min(1.0, share + lost), method="exact", exact=True)
+
+
+def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
+    started = time.perf_counter()
+    sums = Sums(_groups(request, settings))
+    reasons: set[str] = set()
+    with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
+        for setting in settings:
+            evaluation = Evaluation(setting, request.observation, setting.query)
+            if evaluation.impossible is None:
+                _add(sums, evaluation, Evaluation(setting, None) if setting.exclude else None, meter)
+            else:
+                reasons.add(evaluation.impossible)
+                _skip(sums, setting)
+    return _answer(request, settings, sums, reasons, time.perf_counter() - started)
+
+
+def _groups(request: Request, settings: Sequence[Setting]) -> list[tuple[int, ...]]:
+    """Return which quantities to tally together: before any observation, the pairs, unless they may be too many."""
+    if request.extra is not None:
+        return [(0,), (1,), (2,)]
+    few = sum(setting.count for setting in settings) <= ALWAYS_LISTED
+    return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
+
+
+def _add(sums: Sums, evaluation: Evaluation, accepting: Evaluation | None, meter: ProgressMeter) -> None:
+    for states, kept in evaluation.results():
+        accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
+        sums.add(states, kept, float(accepted.sum()))
+        meter.update(sums.states, f"{sums.states:,} states")
+
+
+def _skip(sums: Sums, setting: Setting) -> None:
+    """Count the states of a case in which the observation cannot be made."""
+    if not setting.exclude:
+        sums.skip(round(setting.count), float(setting.start.weights.sum()))
+        return
+    accepting = Evaluation(setting, None)
+    for states in accepting.blocks():
+        sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
+
+
+def _answer(request: Request, settings: Sequence[Setting], sums: Sums, reasons: set[str], seconds: float) -> Run:
+    if not sums.weight > 0:
+        raise _nothing(request, sums, reasons)
+    lost = max(setting.roots.lost for setting in settings)
+    seen = request.observation is not None
+    evidence = sums.evidence(lost) if seen else Estimate.exactly(1.0, method="exact")
+    error = min(1.0, lost / sums.probability)
+    tallied = {group: tally.result() for group, tally in sums.tallies.items()}
+    together = tallied.pop((0, 1), None)
+    if together is not None:
+        tallied = {(side,): marginal(*together, side) for side in (0, 1)}
+    beliefs = tuple(_belief(*found, error) for found in tallied.values())
+    joint = None if together is None else listed_joint(*together, error)
+    diagnostics = Diagnostics(sums.states, sums.accepted, math.inf, evidence, 0, sums.excluded, seconds)
+    source = f"finite enumeration of {sums.states:,} states" + (
+        ", sums over rows among them" if request.by_sums else ""
+    )
+    part = "sums" if request.by_sums else "finite"
+    return Run((), None, diagnostics, exact=Exact(part, source, beliefs, lambda: joint or _joint(request, beliefs)))
+
+
+def _nothing(request: Request, sums: Sums, reasons: set[str]) -> ImpossibleObservation | ProgramError:
+    if sums.excluded and sums.excluded >= sums.states:
+        return ProgramError("the program failed on every input that the prior allows")
+    hint = f" ({reasons.pop()})" if len(reasons) == 1 else ""
+    return ImpossibleObservation(
+        f"this observation is impossible: none of the {sums.states:,} states of the inputs agrees with it "
+        f"({request.observation}){hint}"
+    )
+
+
+def _belief(quantities: Sequence[Batch], weights: Array, error: float) -> Belief:
+    return Belief(quantities[0], weights / weights.sum(), True, spread=Kind.DISCRETE, error=error)
+
+
+def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:
+    settings = settings_of(Request(request.question, by_sums=request.by_sums))
+    assert not isinstance(settings, Obstacle)  # what was enumerated together with a query can be without it
+    if request.observation is not None:
+        exact = _enumerated(Request(request.question, by_sums=request.by_sums), settings).exact
+        assert exact is not None
+        return exact.joint()
+    return finite_joint(settings, beliefs[0], beliefs[1])

@@ -1,0 +1,60 @@
+"""What an exact engine is asked, and what its parts say to that: a prepared answer with its cost, or an obstacle."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from privug.inference.question import Case, Question, Sizes
+from privug.inference.sampling import Run
+from privug.model.node import Node
+from privug.model.structure import random_leaves
+from privug.observation.observations import Observation
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question, what was seen of the output, and a further query about inputs and output.
+
+    With `by_sums`, sums over rows that are alike are taken as quantities of their own.
+    """
+
+    question: Question
+    observation: Observation | None = None
+    extra: Callable[..., Any] | None = None
+    by_sums: bool = False
+
+    def case(self, sizes: Sizes = ()) -> Case:
+        """Return the model for given sizes of the tables of random size."""
+        return self.question.case(sizes)
+
+    def query(self, case: Case) -> Any:
+        """Return the further quantity in terms of a case's random variables; None if none was asked for."""
+        return None if self.extra is None else self.question.query(case, self.extra)
+
+    def asked(self, case: Case) -> list[Node]:
+        """Return the nodes of secret, output and query, in this order."""
+        leaves = [*random_leaves(case.secret), *random_leaves(case.output), *random_leaves(self.query(case))]
+        return [leaf.node for leaf in leaves]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An exact answer that can be had at a cost, in elementary operations on numbers: about a nanosecond each.
+
+    `cost_of_sample` is what drawing one sample of the same question would cost.
+    """
+
+    cost: float
+    cost_of_sample: float
+    run: Callable[[], Run]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a part of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use."""
+
+    reason: str
+    vague: bool = False
+
+
+Part = Callable[[Request], Prepared | Obstacle]

@@ -1,0 +1,178 @@
+"""All combinations of values that discrete roots of the model can take, a block at a time."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privug.inference.exact.support import LOST, Support, is_finite, is_truncated, support, support_sizes
+from privug.model.node import Array, ConstantValue, Node, ancestors
+from privug.model.operations import aligned
+from privug.model.plan import Plan
+from privug.prior.choice import ChoiceFamily
+from privug.prior.family import Draw, Family
+from privug.prior.mixture import MixtureFamily
+
+LARGEST_BLOCK = 1 << 18
+BLOCK_BYTES = 64 << 20
+MOST_LOOKED_AT = 100_000  # combinations of other roots looked at to see how many values a root can take
+
+
+@dataclass(frozen=True)
+class States:
+    """Some combinations of values: an array for each root that has been given values, and their probabilities."""
+
+    arrays: Mapping[Node, Array]
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, which: Array | slice) -> "States":
+        """Return some of the combinations."""
+        return States({root: array[which] for root, array in self.arrays.items()}, self.weights[which])
+
+
+CERTAIN = States({}, np.ones(1))
+
+
+class Roots:
+    """The discrete roots behind some quantities, those behind the first quantities first."""
+
+    def __init__(
+        self, targets: Sequence[Node], known: Sequence[Node] = (), order: Sequence[Node] | None = None
+    ) -> None:
+        given = set(known)
+        behind = ancestors(targets) if order is None else order
+        self.nodes = [node for node in behind if type(node.operation) is Draw and node not in given]
+        self._constant: dict[Node, Support] = {}
+        self._known_sizes: dict[Node, Array] = {}
+
+    @property
+    def endless(self) -> Node | None:
+        """A root whose values cannot be listed, if there is one."""
+        return next((root for root in self.nodes if not is_finite(_family(root))), None)
+
+    @cached_property
+    def lost(self) -> float:
+        """The probability that is left out because some distributions have no largest value."""
+        return LOST if any(is_truncated(_family(root)) for root in self.nodes) else 0.0
+
+    def count(self, limit: float) -> float:
+        """Return how many combinations there are, at most; infinite as soon as they are more than the limit."""
+        total = 1.0
+        for root in self.nodes:
+            elements = math.prod(root.shape)
+            sizes = self._sizes(root)
+            if not elements:
+                continue
+            powers = np.log(np.maximum(sizes, 1.0)) * (elements / sizes.size)
+            total *= math.exp(min(700.0, float(powers.sum())))
+            if total > limit * 1.0001:
+                return math.inf
+        return total
+
+    def _sizes(self, root: Node) -> Array:
+        """Return how many values each element of a root can take, at most; one number may stand for all of them."""
+        if root not in self._known_sizes:
+            self._known_sizes[root] = self._looked_up(root)
+        return self._known_sizes[root]
+
+    @staticmethod
+    def _looked_up(root: Node) -> Array:
+        if all(isinstance(parent.operation, ConstantValue) for parent in root.parents):
+            parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
+        else:
+            before = Roots(root.parents, [])
+            if before.endless is not None or before.count(MOST_LOOKED_AT) > MOST_LOOKED_AT:
+                return np.array([math.inf])
+            states = next(iter(before.blocks(CERTAIN, MOST_LOOKED_AT + 1)))
+            parameters = _values(root.parents, states)
+        family = _family(root)
+        if isinstance(family, ChoiceFamily | MixtureFamily):
+            return np.array([float(support_sizes(family, parameters).max())])
+        sizes = support_sizes(family, parameters)
+        return np.asarray(sizes.max(axis=0).reshape(-1) if sizes.ndim > 1 else sizes.max(keepdims=True))
+
+    def blocks(self, start: States = CERTAIN, block: int = LARGEST_BLOCK) -> Iterator[States]:
+        """Yield all combinations, about a block at a time; those of the first roots stay together."""
+        steps = [(root, element) for root in self.nodes for element in np.ndindex(root.shape)]
+        yield from self._grown(_room(start, self.nodes), steps, block)
+
+    def _grown(self, states: States, steps: Sequence[tuple[Node, tuple[int, ...]]], block: int) -> Iterator[States]:
+        if not steps:
+            yield states
+            return
+        (root, element), later = steps[0], steps[1:]
+        fixed = self._fixed(root, element)
+        expected = len(fixed.values) if fixed is not None else max(1.0, float(self._sizes(root).max()))
+        step = max(1, int(block // expected))
+        for begin in range(0, len(states), step):
+            part = states.take(slice(begin, begin + step)) if step < len(states) else states
+            yield from self._grown(_extended(part, root, element, fixed), later, block)
+
+    def _fixed(self, root: Node, element: tuple[int, ...]) -> Support | None:
+        """Return the values of a root's element if its parameters are constants."""
+        if not all(isinstance(parent.operation, ConstantValue) for parent in root.parents):
+            return None
+        parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
+        if any(array.ndim > 1 for array in parameters) and not isinstance(_family(root), ChoiceFamily):
+            return support(_family(root), _of_element(root, element, parameters), 1)
+        if root not in self._constant:
+            self._constant[root] = support(_family(root), _of_element(root, element, parameters), 1)
+        return self._constant[root]
+
+
+def _family(root: Node) -> Family:
+    assert isinstance(root.operation, Draw)
+    return root.operation.family
+
+
+def _room(states: States, roots: Sequence[Node]) -> States:
+    """Make room for the values of roots that have several elements."""
+    arrays = dict(states.arrays)
+    for root in roots:
+        if root.shape:
+            arrays[root] = np.zeros((len(states), *root.shape), root.dtype)
+    return States(arrays, states.weights)
+
+
+def _extended(states: States, root: Node, element: tuple[int, ...], fixed: Support | None) -> States:
+    """Combine each state with every value of one element of a root."""
+    if fixed is not None:
+        count, rows = len(fixed.values), len(states)
+        arrays = {node: np.repeat(array, count, axis=0) for node, array in states.arrays.items()}
+        values = np.tile(fixed.values, rows)
+        weights = np.multiply.outer(states.weights, fixed.probabilities).reshape(-1)
+    else:
+        parameters = _of_element(root, element, _values(root.parents, states))
+        family = _family(root)
+        family.check(parameters)
+        found = support(family, parameters, len(states))
+        arrays = {node: array[found.owner] for node, array in states.arrays.items()}
+        values, weights = found.values, states.weights[found.owner] * found.probabilities
+    if root.shape:
+        arrays[root].reshape(len(values), -1)[:, np.ravel_multi_index(element, root.shape)] = values
+    else:
+        arrays[root] = values.astype(root.dtype, copy=False)
+    return States(arrays, weights)
+
+
+def _values(nodes: Sequence[Node], states: States) -> list[Array]:
+    known = dict(states.arrays)
+    return Plan(nodes, list(known)).run(len(states), np.random.Generator(np.random.SFC64(0)), known)
+
+
+def _of_element(root: Node, element: tuple[int, ...], parameters: Sequence[Array]) -> list[Array]:
+    """Return the parameters of one element of a root, one row for all states or one for each."""
+    if not root.shape or isinstance(_family(root), ChoiceFamily | MixtureFamily):
+        return list(parameters)
+    frame = np.empty((1,) * (len(root.shape) + 1))
+    chosen = []
+    for array in parameters:
+        full = aligned([frame, array])[1]
+        rows = np.broadcast_to(full, (len(full), *root.shape)).reshape(len(full), -1)
+        chosen.append(rows[:, np.ravel_multi_index(element, root.shape)])
+    return chosen

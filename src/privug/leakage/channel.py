@@ -1,0 +1,239 @@
+"""Channels: what a program does to each secret, whatever the attacker believed before."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.inference.joint import Joint
+from privug.leakage.finite import pairs_of
+from privug.model.node import Array, Kind
+
+MOST_CELLS = 50_000_000
+MOST_ENUMERATED = 20  # secrets, whose subsets are a million
+ROUNDING = 1e-9
+RARE = 1000  # times the error of probabilities, from which on ratios mean something
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """The probability of each output given each secret: a row for each secret, a column for each output.
+
+    `discrete` says whether outputs are single values, not cells of a density; `error` bounds the error of each entry.
+
+    >>> channel = Channel([[0.8, 0.2], [0.3, 0.7]], secrets=["ill", "well"])
+    >>> channel.secrets, channel.outputs
+    (('ill', 'well'), (0, 1))
+    """
+
+    matrix: Array
+    secrets: Sequence[Any] = ()
+    outputs: Sequence[Any] = ()
+    discrete: bool = field(default=True, kw_only=True)
+    error: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        try:
+            matrix = np.array(self.matrix, float)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"a channel needs a matrix of probabilities, not {self.matrix!r}") from None
+        if matrix.ndim != 2 or not matrix.size:
+            raise ArgumentError(
+                f"a channel needs a row for each secret and a column for each output, not {self.matrix!r}"
+            )
+        if not np.all(matrix >= 0) or not np.all(np.abs(matrix.sum(axis=1) - 1) < ROUNDING):
+            raise ArgumentError("a channel needs rows of probabilities that sum to one")
+        object.__setattr__(self, "matrix", matrix / matrix.sum(axis=1, keepdims=True))
+        for name, size in zip(("secrets", "outputs"), matrix.shape, strict=True):
+            given = getattr(self, name)
+            labels = tuple(given) if len(given) else tuple(range(size))
+            if len(labels) != size:
+                raise ArgumentError(f"a channel with {size} {name} needs as many names for them, not {len(labels)}")
+            object.__setattr__(self, name, labels)
+
+    @classmethod
+    def of(cls, joint: Joint) -> "Channel":
+        """Take the channel of an exact joint; secrets of probability zero have no row in it."""
+        if not isinstance(joint, Joint):
+            raise ArgumentError(f"a channel is taken of a Joint, or made of a matrix by Channel(matrix), not {joint!r}")
+        if not joint.exact:
+            raise ArgumentError(
+                "a channel holds for every prior, so samples, which show what is likely, cannot bound it: use "
+                "engine='exact', or give the probabilities by Channel(matrix)"
+            )
+        if joint.secret.kind is not Kind.DISCRETE:
+            raise ArgumentError("a channel needs a secret with finitely many values; round the secret")
+        pairs = pairs_of(joint)
+        if len(pairs.secrets) * len(pairs.outputs) > MOST_CELLS:
+            sizes = f"{len(pairs.secrets)} secrets and {len(pairs.outputs)} outputs"
+            raise ArgumentError(f"a channel of {sizes} is too large; group some of them")
+        error = max(joint.secret.error, joint.output.error) / float(pairs.prior.min())
+        matrix = pairs.matrix() / pairs.prior[:, np.newaxis]
+        discrete = joint.output.kind is Kind.DISCRETE
+        return cls(matrix, pairs.secrets, pairs.outputs, discrete=discrete, error=error)
+
+    def joint(self, prior: Sequence[float]) -> Joint:
+        """Return the joint of secret and output under a prior."""
+        return Joint.from_channel(prior, self.matrix, secrets=self.secrets, outputs=self.outputs)
+
+    def distinct_rows(self) -> Array:
+        """Return each different row once, without outputs that never occur."""
+        rows = np.unique(self.matrix, axis=0)
+        return rows[:, rows.any(axis=0)]
+
+    def __repr__(self) -> str:
+        return f"<Channel: {len(self.secrets)} secrets, {len(self.outputs)} outputs>"
+
+
+def as_channel(channel: Any) -> Channel:
+    """Take a channel as it is, or make one of an exact joint or a matrix."""
+    if isinstance(channel, Channel):
+        return channel
+    return Channel.of(channel) if isinstance(channel, Joint) else Channel(channel)
+
+
+def bayes_capacity(channel: Channel | Joint) -> Estimate:
+    """The most by which a channel can multiply the chance of the best guess, over all priors.
+
+    sum_o max_s P(o | s): a ratio from 1 to the number of secrets or outputs, attained at the uniform prior. Its
+    logarithm bounds the mutual information and the multiplicative leakage of every gain that is never negative. Exact.
+    Braun et al., MFPS 2009; Alvim et al., CSF 2012.
+
+    >>> print(bayes_capacity(Channel([[0.8, 0.2], [0.3, 0.7]])))
+    1.5 (exact)
+    """
+    channel = as_channel(channel)
+    value = float(channel.matrix.max(axis=0).sum())
+    if channel.discrete:
+        return Estimate.exactly(value)
+    # Between cells with different likeliest secrets the maximum has a kink, which sums over cells do not follow.
+    best = channel.matrix.argmax(axis=0)
+    cells = np.arange(len(best))
+    lost = sum(
+        float((channel.matrix[best[a], cells[a]] - channel.matrix[best[b], cells[a]]).sum())
+        for a, b in ((slice(1, None), slice(-1)), (slice(-1), slice(1, None)))
+    )
+    return Estimate(value, max(1.0, value - lost), value + lost, method="cells of a density")
+
+
+def min_capacity(channel: Channel | Joint) -> Estimate:
+    """The greatest min-entropy leakage over all priors, in bits: the logarithm of the Bayes capacity. Exact.
+
+    >>> print(min_capacity(Channel([[1, 0], [0, 1]])))
+    1 bit (exact)
+    """
+    ratio = bayes_capacity(channel)
+    value, low, high = (max(0.0, math.log2(number)) for number in (ratio.value, ratio.low, ratio.high))
+    return Estimate(value, low, high, "bit", ratio.method, ratio.exact)
+
+
+def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
+    """The most by which a channel can raise the chance of the best guess, over all priors.
+
+    max over sets U of secrets of (sum_o max_{s in U} P(o | s) - 1) / |U|: a probability, attained at a prior uniform on
+    U (between two such priors the gain is convex, so none in between gains more). Finding U is NP-hard: exact up
+    to 20 different rows, beyond them the interval holds the truth. Alvim et al., CSF 2014.
+
+    >>> print(additive_bayes_capacity(Channel([[0.8, 0.2], [0.3, 0.7]])))
+    0.25 (exact)
+    """
+    channel = as_channel(channel)
+    if not channel.discrete:
+        raise ArgumentError(
+            "additive_bayes_capacity: cells of a density do not show where it is greatest; round the output"
+        )
+    rows = channel.distinct_rows()
+    if len(rows) <= MOST_ENUMERATED:
+        return Estimate.exactly(_best_subset(rows))
+    low, high = _greedy_bounds(rows)
+    return Estimate(low, low, max(low, high), method=f"greedy search over sets of {len(rows)} secrets; bounds hold")
+
+
+def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None = None) -> Estimate:
+    """The smallest epsilon for which the channel is (locally) differentially private.
+
+    max over outputs and adjacent secrets of ln(P(o | s) / P(o | s')), in nats; infinite if an output is possible for
+    one secret and impossible for another. All secrets are adjacent unless a function of two of them says otherwise.
+    Exact; `method` names the secret and the output that attain it.
+    Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., FOCS 2008.
+
+    >>> print(epsilon(Channel([[0.75, 0.25], [0.25, 0.75]])))
+    1.09861 nat (exact)
+    """
+    channel = as_channel(channel)
+    if not channel.discrete:
+        raise ArgumentError("epsilon: cells of a density hide how large ratios get within them; round the output")
+    if adjacent is not None and not callable(adjacent):
+        raise ArgumentError(f"epsilon: adjacent must be a function of two secrets, not {adjacent!r}")
+    largest, secret, output, sure = _largest_ratio(channel, adjacent)
+    where = f"secret {channel.secrets[secret]!r}, output {channel.outputs[output]!r}"
+    if sure:
+        return Estimate.exactly(largest, "nat", where)
+    rare = f"lower bound: {where}; what is less likely than {channel.error:.0e} may be impossible"
+    return Estimate(largest, largest, math.inf, "nat", rare)
+
+
+def _largest_ratio(channel: Channel, adjacent: Callable[[Any, Any], Any] | None) -> tuple[float, int, int, bool]:
+    """Return the largest logarithm of a ratio, where it is attained, and whether no error can hide a larger one.
+
+    Probabilities up to the error may be anything below it. Outputs not much more likely than that are left out.
+    """
+    outputs = np.flatnonzero(channel.matrix.max(axis=0) > RARE * channel.error)
+    likely = channel.matrix[:, outputs]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(likely, channel.error))
+    unknown = likely <= channel.error if channel.error > 0 else np.zeros(likely.shape, bool)
+    lowest, open_below = logs.min(axis=0), unknown.any(axis=0)
+    largest, place, sure = 0.0, (0, 0), True
+    for row, secret in enumerate(channel.secrets):
+        if adjacent is not None:
+            near = np.array([bool(adjacent(secret, other) or adjacent(other, secret)) for other in channel.secrets])
+            lowest, open_below = logs[near].min(axis=0, initial=math.inf), unknown[near].any(axis=0)
+        possible = np.flatnonzero(likely[row] > channel.error)
+        sure = sure and not open_below[possible].any()
+        ratios = logs[row, possible] - lowest[possible]
+        if ratios.max(initial=0.0) > largest:
+            largest, place = float(ratios.max()), (row, int(outputs[possible[ratios.argmax()]]))
+    return largest, *place, sure
+
+
+def _best_subset(rows: Array) -> float:
+    """Go through all sets of rows, as unions of sets from either half of them."""
+    halves = [_subsets(rows[: len(rows) // 2]), _subsets(rows[len(rows) // 2 :])]
+    best = 0.0
+    for size, maxima in zip(*halves[0], strict=True):
+        sizes = np.maximum(size + halves[1][0], 1)
+        best = max(best, float(((np.maximum(maxima, halves[1][1]).sum(axis=1) - 1) / sizes).max()))
+    return best
+
+
+def _subsets(rows: Array) -> tuple[Array, Array]:
+    """Return for each set of rows its size and its greatest entries."""
+    sizes, maxima = np.zeros(1), np.zeros((1, rows.shape[1]))
+    for row in rows:
+        sizes = np.concatenate((sizes, sizes + 1))
+        maxima = np.concatenate((maxima, np.maximum(maxima, row)))
+    return sizes, maxima
+
+
+def _greedy_bounds(rows: Array) -> tuple[float, float]:
+    """Bound the best set of each size by the greedy one (Nemhauser, Wolsey and Fisher, 1978).
+
+    The sum of greatest entries is monotone and submodular in the set: no set of k rows exceeds the greedy set by more
+    than the k greatest gains from one more row. It exceeds neither k nor the sum over all rows.
+    """
+    most = float(rows.max(axis=0).sum())
+    maxima = np.zeros(rows.shape[1])
+    low = high = 0.0
+    for size in range(1, len(rows) + 1):
+        gains = np.maximum(rows - maxima, 0.0).sum(axis=1)
+        maxima = np.maximum(maxima, rows[int(gains.argmax())])
+        value = float(maxima.sum())
+        gains = np.sort(np.maximum(rows - maxima, 0.0).sum(axis=1))[::-1]
+        low = max(low, (value - 1) / size)
+        high = max(high, (min(size, most, value + float(gains[:size].sum())) - 1) / size)
+    return low, high

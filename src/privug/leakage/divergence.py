@@ -1,0 +1,319 @@
+"""How far one observation moved the attacker's belief.
+
+A divergence is that of the posterior from the prior: the posterior comes first, as in D(posterior || prior). A change
+leads from the prior to the posterior: the prior comes first.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.leakage.continuous import binned, divergence_from_curve, neighbour_divergence
+from privug.leakage.curves import curve_of, js_of_curves, kl_of_curves, tv_of_curves
+from privug.leakage.entropy import BITS_PER_UNSEEN, LN2, checked, differential_entropy, entropy
+from privug.leakage.finite import Shares, aligned, shares_of
+from privug.leakage.plugin import (
+    Dependence,
+    best_choice,
+    bias,
+    exact_estimate,
+    missed_entropy,
+    most_unseen,
+    quantile,
+    rarest_missed,
+    seen_once,
+    undersampled,
+    variance,
+)
+from privug.model.node import Array, Kind
+
+
+def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
+    """Kullback-Leibler divergence of the posterior from the prior: how surprising the posterior is to the prior.
+
+    D(posterior || prior) = sum p(x) log2(p(x) / q(x)), or the integral over densities, in bits, from 0 on; infinite if
+    the posterior allows what the prior rules out. On discrete samples it is corrected for bias; what is left of it is
+    upwards, so a mistake looks riskier than the truth. If the prior's samples lack values of the posterior, the
+    estimate is a lower bound and says so. Continuous samples are compared by the distances to their neighbours (Wang,
+    Kulkarni and Verdú, 2009), which is too low where the prior has few samples. Kullback and Leibler (1951).
+
+    >>> before = Belief.of("abcd", probabilities=[1 / 4] * 4)
+    >>> print(kl_divergence(Belief.of("ab", probabilities=[1 / 2, 1 / 2]), before))
+    1 bit (exact)
+    """
+    curves = _curves(posterior, prior, "kl_divergence")
+    if curves is not None:
+        return kl_of_curves(*curves)
+    kinds = posterior.kind, prior.kind
+    if kinds == (Kind.DISCRETE, Kind.DISCRETE):
+        return _discrete_kl(*aligned([shares_of(posterior), shares_of(prior)]))
+    if Kind.DISCRETE in kinds and Kind.MIXED not in kinds:
+        exact = posterior.exact and prior.exact
+        return _infinite(f"no density compares a {kinds[0].value} posterior with a {kinds[1].value} prior", exact)
+    if kinds[0] is Kind.MIXED and kinds[1] is Kind.CONTINUOUS:
+        return _infinite("the posterior sits partly on single values, of which the prior gives none a probability")
+    if prior.curve is not None and prior.kind is Kind.CONTINUOUS:
+        return divergence_from_curve(posterior, prior.curve)
+    return neighbour_divergence(posterior, prior)
+
+
+def total_variation(posterior: Belief, prior: Belief) -> Estimate:
+    """Total variation: the most by which the probability of any event changed.
+
+    TV = 1/2 sum |p(x) - q(x)| = max over sets of P(set) - Q(set): a probability. On samples the set is chosen by all of
+    them, which makes it too high, and by half of them, judged by the others, which makes it too low: the value is the
+    middle, and the interval holds both. Samples of continuous numbers are put in bins first, which can only hide
+    change: a lower bound, safer than the truth. Levin, Peres and Wilmer, Markov Chains and Mixing Times, chapter 4.
+
+    >>> before = Belief.of("abcd", probabilities=[1 / 4] * 4)
+    >>> print(total_variation(Belief.of("ab", probabilities=[1 / 2, 1 / 2]), before))
+    0.5 (exact)
+    """
+    curves = _curves(posterior, prior, "total_variation")
+    if curves is not None:
+        return tv_of_curves(*curves)
+    return _through_bins(posterior, prior, _discrete_tv, "total_variation")
+
+
+def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
+    """Jensen-Shannon divergence: what one draw says about which of the two beliefs it came from.
+
+    JS = D(p || m) / 2 + D(q || m) / 2 with m = (p + q) / 2, in bits from 0 to 1; the same both ways, never infinite.
+    On samples it is corrected for bias; what is left of it is upwards, so a mistake looks riskier than the truth.
+    Samples of continuous numbers are put in bins first, which can only hide change: a lower bound, safer than the
+    truth. J. Lin, IEEE Trans. Inf. Theory 37, 145 (1991).
+
+    >>> even = [1 / 2, 1 / 2]
+    >>> print(jensen_shannon(Belief.of("ab", probabilities=even), Belief.of("cd", probabilities=even)))
+    1 bit (exact)
+    """
+    curves = _curves(posterior, prior, "jensen_shannon")
+    if curves is not None:
+        return js_of_curves(*curves)
+    return _through_bins(posterior, prior, _discrete_js, "jensen_shannon")
+
+
+def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[Any], Any]) -> Estimate:
+    """Probability change: by how much the observation raised the probability of a statement.
+
+    P(statement | observation) - P(statement), from -1 to 1; negative if the attacker now holds it for less likely. On
+    samples unbiased, with the exact binomial intervals of both sides combined (Newcombe, Stat. Med. 17, 873, 1998).
+
+    >>> die = Belief.of([1, 2, 3, 4, 5, 6], probabilities=[1 / 6] * 6)
+    >>> print(probability_change(die, Belief.of([4, 5, 6], probabilities=[1 / 3] * 3), lambda face: face > 5))
+    0.166667 (exact)
+    """
+    for belief in (posterior, prior):
+        checked(belief, "probability_change")
+    change = _difference(posterior.probability(predicate), prior.probability(predicate), "")
+    return Estimate(change.value, max(-1.0, change.low), min(1.0, change.high), "", change.method, change.exact)
+
+
+def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
+    """Entropy drop: how many bits of uncertainty the observation took away.
+
+    H(prior) - H(posterior), in bits; negative if the attacker is less certain than before. Of continuous beliefs it is
+    the difference of differential entropies, which does not depend on the unit; infinite if the posterior has come
+    down to single values. What bias is left in the entropies on samples cancels in part. Shannon (1948).
+
+    >>> coins = Belief.of([0, 1, 2], probabilities=[1 / 4, 1 / 2, 1 / 4])
+    >>> print(entropy_drop(coins, Belief.of([2], probabilities=[1.0])))
+    1.5 bit (exact)
+    """
+    for belief in (posterior, prior):
+        checked(belief, "entropy_drop")
+    if prior.kind is Kind.MIXED or (prior.kind is Kind.DISCRETE and posterior.kind is not Kind.DISCRETE):
+        raise ArgumentError(
+            f"entropy_drop: the entropies of a {prior.kind.value} prior and a {posterior.kind.value} posterior cannot "
+            "be compared; ask for kl_divergence or total_variation"
+        )
+    if prior.kind is Kind.DISCRETE:
+        return _difference(entropy(prior), entropy(posterior), "bit")
+    if posterior.kind is not Kind.CONTINUOUS:
+        exact = posterior.exact and prior.exact
+        return _infinite("the posterior has come down to single values of a continuous quantity", exact)
+    before, after = differential_entropy(prior), differential_entropy(posterior)
+    if math.isinf(before.value):
+        raise ArgumentError(f"entropy_drop: the prior has no density ({before.method})")
+    return _infinite(after.method) if math.isinf(after.value) else _difference(before, after, "bit")
+
+
+def cohens_d(prior: Belief, posterior: Belief) -> Estimate:
+    """Cohen's d: by how many standard deviations the mean moved.
+
+    d = (mean of the posterior - mean of the prior) / sqrt((var of the posterior + var of the prior) / 2), without unit
+    and of either sign. On samples almost unbiased (by 3 / (4 n) of itself, away from zero). It sees a shift of the
+    mean alone: a posterior that only became narrower has d = 0. J. Cohen, Statistical Power Analysis (1988).
+
+    >>> before, after = (Belief.of([m - 1, m + 1], probabilities=[1 / 2, 1 / 2]) for m in (0, 3))
+    >>> print(cohens_d(before, after))
+    3 standard deviations (exact)
+    """
+    moments = [_moments(checked(belief, "cohens_d")) for belief in (posterior, prior)]
+    shift = moments[0][0] - moments[1][0]
+    pooled = math.sqrt((moments[0][1] ** 2 + moments[1][1] ** 2) / 2)
+    unit = "standard deviations"
+    method = _both(posterior.method, prior.method)
+    if pooled == 0 or math.isinf(shift):
+        value = math.copysign(math.inf, shift) if shift else 0.0
+        return Estimate(value, value, value, unit, f"the beliefs do not vary, {method}")
+    value = shift / pooled
+    if posterior.exact and prior.exact:
+        return Estimate.exactly(value, unit, method)
+    squares = sum(
+        _influence(belief, mean, std, pooled, sign * value)
+        for belief, (mean, std), sign in zip((posterior, prior), moments, (1, -1), strict=True)
+    )
+    half = quantile(min(posterior.effective_samples, prior.effective_samples)) * math.sqrt(squares)
+    return Estimate(value, value - half, value + half, unit, method)
+
+
+def _curves(posterior: Belief, prior: Belief, name: str) -> Any:
+    """Return the exact curves of both beliefs if at least one has a density and both are known exactly."""
+    for belief in (posterior, prior):
+        checked(belief, name)
+    if posterior.curve is None and prior.curve is None:
+        return None
+    curves = curve_of(posterior), curve_of(prior)
+    return None if None in curves else curves
+
+
+def _discrete_kl(p: Shares, r: Shares) -> Estimate:
+    method = _both(p.method, r.method)
+    missing = (p.probability > 0) & (r.probability == 0)
+    lost = float(p.probability[missing].sum())
+    if lost and r.exact:
+        return _infinite(f"the posterior gives {lost:.2g} to values that the prior rules out", p.exact)
+    common = (p.probability > 0) & ~missing
+    ratio = np.divide(p.probability, r.probability, out=np.ones_like(p.probability), where=common)
+    logarithms = np.log2(ratio)
+    value = float(p.probability @ logarithms)
+    if lost:
+        logarithms[missing] = math.log2(lost / most_unseen(r))
+        value += lost * math.log2(lost / most_unseen(r))
+    slopes = [logarithms, np.where(common, -ratio / LN2, 0.0)]
+    if p.exact and r.exact:
+        return exact_estimate(max(0.0, value), [p, r], slopes)
+    curvatures = [np.where(common, 1 / LN2, 0.0), -slopes[1]]
+    value, half = _smoothly(value, [p, r], slopes, curvatures, np.where(common, -np.sqrt(ratio) / LN2, 0.0))
+    missed = missed_entropy(p)
+    low = max(0.0, value - half - BITS_PER_UNSEEN * seen_once(p) - missed)
+    high = _upper_end(value, half) + missed * max(1.0, -math.log2(r.probability[r.probability > 0].min()))
+    if lost:
+        method = f"lower bound: {lost:.0%} of the posterior lies on values unseen among samples of the prior, {method}"
+        high = math.inf
+    elif not p.exact and undersampled(p):
+        method, low = f"upper bound: many values of the posterior were seen only once, {method}", 0.0
+    return _clipped(value, low, high, "bit", method)
+
+
+def _discrete_js(p: Shares, r: Shares) -> Estimate:
+    probabilities = [p.probability, r.probability]
+    middle = (p.probability + r.probability) / 2
+    ratios = [some / middle for some in probabilities]
+    slopes = [np.log2(ratio, out=np.zeros_like(ratio), where=ratio > 0) / 2 for ratio in ratios]
+    value = float(sum(some @ slope for some, slope in zip(probabilities, slopes, strict=True)))
+    if p.exact and r.exact:
+        return exact_estimate(min(1.0, max(0.0, value)), [p, r], slopes)
+    curvatures = [np.where(ratio > 0, (1 - ratio / 2) / (2 * LN2), 0.0) for ratio in ratios]
+    twist = -np.sqrt(ratios[0] * ratios[1]) / (4 * LN2)
+    value, half = _smoothly(value, [p, r], slopes, curvatures, twist)
+    half += missed_entropy(p) + missed_entropy(r)
+    # Values that were seen on one side only by chance look like a difference.
+    method, low = _both(p.method, r.method), max(0.0, value - half - seen_once(p) - seen_once(r))
+    if any(not shares.exact and undersampled(shares) for shares in (p, r)):
+        method, low = f"upper bound: many values were seen only once, {method}", 0.0
+    return _clipped(value, low, min(1.0, _upper_end(value, half)), "bit", method)
+
+
+def _discrete_tv(p: Shares, r: Shares) -> Estimate:
+    if p.exact and r.exact:
+        value = min(1.0, float(np.abs(p.probability - r.probability).sum()) / 2)
+        return exact_estimate(value, [p, r], _larger([p.probability, r.probability]), "")
+    choice, method = best_choice([p, r], _larger), _both(p.method, r.method)
+    half = quantile(min(p.samples, r.samples)) * choice.error + rarest_missed(p) + rarest_missed(r)
+    low, high = max(0.0, choice.judged - half), min(1.0, choice.chosen + half)
+    return _clipped(choice.value, low, high, "", method)
+
+
+def _larger(probabilities: Sequence[Array]) -> Sequence[Array]:
+    """Return the set on which the first belief has more probability than the second, once for and once against."""
+    chosen = (probabilities[0] > probabilities[1]).astype(float)
+    return chosen, -chosen
+
+
+def _smoothly(
+    value: float, beliefs: Sequence[Shares], slopes: Sequence[Array], curvatures: Sequence[Array], twist: Array
+) -> tuple[float, float]:
+    """Return a smooth function of two beliefs without its bias, and the half-width of its interval."""
+    dependences = [
+        Dependence(*described) for described in zip(beliefs, slopes, curvatures, strict=True) if not described[0].exact
+    ]
+    samples = min(shares.samples for shares in beliefs)
+    half = quantile(samples) * math.sqrt(variance(dependences, twist))
+    return value - sum(bias(dependence) for dependence in dependences), half
+
+
+def _upper_end(value: float, half: float) -> float:
+    """Return the upper end of an interval around a divergence.
+
+    Near zero it is the square of something that varies evenly, so the end is taken on the root, within limits.
+    """
+    value = max(0.0, value)
+    return value + half + half**2 / (4 * max(value, half / 4)) if half > 0 else value
+
+
+def _through_bins(
+    posterior: Belief, prior: Belief, measure: Callable[[Shares, Shares], Estimate], name: str
+) -> Estimate:
+    """Compare discrete beliefs by their values and continuous ones by bins, in which some of the change is lost."""
+    if posterior.kind is Kind.DISCRETE and prior.kind is Kind.DISCRETE:
+        return measure(*aligned([shares_of(posterior), shares_of(prior)]))
+    shares, bins = binned(posterior, prior, name)
+    estimate = measure(*shares)
+    method = f"lower bound: in {bins} bins, {estimate.method}"
+    return Estimate(estimate.value, estimate.low, 1.0, estimate.unit, method)
+
+
+def _moments(belief: Belief) -> tuple[float, float]:
+    return float(belief.mean()), float(belief.std())
+
+
+def _influence(belief: Belief, mean: float, std: float, pooled: float, value: float) -> float:
+    """Return the variance that one belief's samples bring into Cohen's d."""
+    if belief.exact:
+        return 0.0
+    numbers = belief.batch.numbers()
+    assert numbers is not None  # they have a mean
+    standard = (numbers - mean) / pooled
+    influence = standard - value / 4 * (standard**2 - (std / pooled) ** 2)
+    weights = belief.weights
+    return float((influence**2).mean() / len(numbers)) if weights is None else float(weights**2 @ influence**2)
+
+
+def _difference(first: Estimate, second: Estimate, unit: str) -> Estimate:
+    """Subtract two independent estimates; their distances to the ends add as squares."""
+    value = first.value - second.value
+    low = value - math.hypot(first.value - first.low, second.high - second.value)
+    high = value + math.hypot(first.high - first.value, second.value - second.low)
+    exact = first.exact and second.exact
+    method = first.method if first.method == second.method else f"{first.method}; {second.method}"
+    return Estimate(value, low, high, unit, method, exact)
+
+
+def _both(posterior: str, prior: str) -> str:
+    return posterior if posterior == prior else f"posterior {posterior}, prior {prior}"
+
+
+def _clipped(value: float, low: float, high: float, unit: str, method: str) -> Estimate:
+    value = max(0.0, value)
+    return Estimate(value, min(low, value), max(high, value), unit, method)
+
+
+def _infinite(reason: str, exact: bool = False) -> Estimate:
+    return Estimate(math.inf, math.inf, math.inf, "bit", f"exact: {reason}" if exact else reason, exact)

@@ -1,0 +1,273 @@
+"""Finite beliefs and joints: the distinct values, or pairs of secret and output, with their probabilities."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from privug.errors import ArgumentError
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
+from privug.model.batch import Batch
+from privug.model.distinct import ranked
+from privug.model.node import Array
+from privug.model.structure import LEAF, flatten
+
+PART = 1 << 15  # samples that stay in the cache
+NOT_A_NUMBER = object()
+
+# Every measure of one joint or belief starts from the same values: they are collected once, and as long as it lives.
+_known_pairs: "WeakKeyDictionary[Joint, Pairs]" = WeakKeyDictionary()
+_known_shares: "WeakKeyDictionary[Belief, Shares]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The distinct values of a belief, each with a positive probability; numbers ascend.
+
+    `squares` holds the sum of the squared weights of the samples of each value: `probability / samples` if all weigh
+    the same, zero if the probabilities are exact. `samples` is the effective number of samples, infinite if exact;
+    `error` bounds the error of exact probabilities.
+    """
+
+    values: list[Any]
+    probability: Array
+    squares: Array
+    samples: float
+    method: str
+    error: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the probabilities are exact."""
+        return bool(np.isinf(self.samples))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The distinct pairs of a joint, each with a positive probability, sorted by output and then by secret.
+
+    `secret` and `output` hold positions in `secrets` and `outputs`; `probability` sums to one. `samples` is the
+    effective number of samples behind the probabilities, infinite if they are exact. `squares` holds the sum of the
+    squared weights of the samples of each pair: `probability / samples` if all weigh the same, zero if exact.
+    """
+
+    secret: Array
+    output: Array
+    probability: Array
+    secrets: list[Any]
+    outputs: list[Any]
+    samples: float
+    method: str
+    squares: Array
+
+    @property
+    def exact(self) -> bool:
+        """Whether the probabilities are exact."""
+        return bool(np.isinf(self.samples))
+
+    @cached_property
+    def prior(self) -> Array:
+        """The probability of each secret."""
+        return np.bincount(self.secret, self.probability, len(self.secrets))
+
+    @cached_property
+    def marginal(self) -> Array:
+        """The probability of each output."""
+        return np.bincount(self.output, self.probability, len(self.outputs))
+
+    @cached_property
+    def starts(self) -> Array:
+        """Where each output's pairs begin, for `np.ufunc.reduceat`."""
+        return np.flatnonzero(np.diff(self.output, prepend=-1))
+
+    def matrix(self) -> Array:
+        """Return the joint probabilities as a dense matrix, a row for each secret."""
+        dense = np.zeros((len(self.secrets), len(self.outputs)))
+        dense[self.secret, self.output] = self.probability
+        return dense
+
+
+def pairs_of(joint: Joint) -> Pairs:
+    """Collect the distinct pairs of a joint."""
+    if not isinstance(joint, Joint):
+        raise ArgumentError(f"this measure averages over outputs: it needs a Joint such as result.joint, not {joint!r}")
+    known = _known_pairs.get(joint)
+    if known is None:
+        known = _known_pairs[joint] = _collected(joint)
+    return known
+
+
+def shares_of(belief: Belief) -> Shares:
+    """Collect the distinct values of a belief."""
+    known = _known_shares.get(belief)
+    if known is None:
+        codes, values = distinct_values(belief.batch)
+        present, probability, squares = _weighed([codes], [len(values)], belief)
+        held = values if len(present) == len(values) else [values[k] for k in present]
+        known = Shares(held, probability, squares, belief.effective_samples, belief.method, belief.error)
+        _known_shares[belief] = known
+    return known
+
+
+def _collected(joint: Joint) -> Pairs:
+    weighted = joint.weights is not None  # which also refuses a joint whose pairs are not listed
+    constant = _constant(joint.output.batch)
+    if constant is not None:
+        shares = shares_of(joint.secret)
+        places = np.arange(len(shares)), np.zeros(len(shares), np.intp)
+        return Pairs(
+            *places, shares.probability, shares.values, constant, shares.samples, shares.method, shares.squares
+        )
+    secret, secrets = distinct_values(joint.secret.batch)
+    output, outputs = distinct_values(joint.output.batch)
+    cells, probability, squares = _weighed([output, secret], [len(outputs), len(secrets)], joint.secret)
+    output = cells // len(secrets)
+    secret = cells - output * len(secrets)
+    if weighted:  # a value whose samples all weigh nothing is in no pair
+        secret, possible = ranked(secret)
+        secrets = [secrets[k] for k in possible]
+        output, possible = ranked(output)
+        outputs = [outputs[k] for k in possible]
+    samples, method = joint.effective_samples, joint.secret.method
+    return Pairs(secret, output, probability, secrets, outputs, samples, method, squares)
+
+
+def _constant(batch: Batch) -> list[Any] | None:
+    """Return the value of numbers that are all the same."""
+    numbers = batch.numbers()
+    if numbers is None or not len(numbers):
+        return None
+    repeated = numbers.strides == (0,)  # one number, shown many times
+    return numbers[:1].tolist() if repeated or numbers.min() == numbers.max() else None
+
+
+def _weighed(codes: Sequence[Array], widths: Sequence[int], belief: Belief) -> tuple[Array, Array, Array]:
+    """Return the cells that hold any weight, in ascending order, with their weights and sums of squared weights."""
+    cells, samples = math.prod(widths), len(belief.batch)
+    if cells <= samples + PART:
+        present, (sums, squares) = np.arange(cells), _in_table(codes, widths, belief.weights)
+    else:
+        present, sums, squares = _in_order(_keys(codes, widths), belief.weights)
+    total = sums.sum()
+    held = sums > 0
+    noise = np.zeros(int(held.sum())) if belief.exact else squares[held] / total**2
+    return present[held], sums[held] / total, noise
+
+
+def _in_order(keys: Array, weights: Array | None) -> tuple[Array, Array, Array]:
+    if weights is None:
+        keys = np.sort(keys)
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts = np.diff(starts, append=len(keys))
+        return keys[starts], counts, counts
+    order = _order(keys)
+    keys, weights = keys[order], weights[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[starts], np.add.reduceat(weights, starts), np.add.reduceat(weights**2, starts)
+
+
+def _order(keys: Array) -> Array:
+    """Sort keys and positions as one number where both fit: twice as fast as `np.argsort`."""
+    room = len(keys).bit_length()
+    if int(keys.max()).bit_length() + room > 63:
+        return np.argsort(keys)
+    packed = np.sort((keys << room) | np.arange(len(keys)))
+    positions: Array = packed & ((1 << room) - 1)
+    return positions
+
+
+def _in_table(codes: Sequence[Array], widths: Sequence[int], weights: Array | None) -> tuple[Array, Array]:
+    cells = math.prod(widths)
+    sums, squares = np.zeros((2, cells))
+    step = max(PART, cells)
+    for start in range(0, len(codes[0]), step):
+        part = slice(start, start + step)
+        keys = _keys([some[part] for some in codes], widths)
+        sums += np.bincount(keys, None if weights is None else weights[part], cells)
+        if weights is not None:
+            squares += np.bincount(keys, weights[part] ** 2, cells)
+    return sums, sums if weights is None else squares
+
+
+def _keys(codes: Sequence[Array], widths: Sequence[int]) -> Array:
+    keys = codes[0]
+    for some, width in zip(codes[1:], widths[1:], strict=True):
+        keys = keys * width + some
+    return keys
+
+
+def aligned(beliefs: Sequence[Shares]) -> list[Shares]:
+    """Express several beliefs over the values of all of them; a value that one of them lacks has probability zero.
+
+    Values are the same where Python holds them equal, such as 1, 1.0 and True.
+    """
+    everything = [value for shares in beliefs for value in shares.values]
+    numbers = _as_numbers(everything)
+    if numbers is not None:
+        distinct, places = np.unique(numbers, return_inverse=True)
+        union = distinct.tolist()
+    else:
+        known: dict[Hashable, int] = {}
+        places = np.array([known.setdefault(_key(value), len(known)) for value in everything])
+        union = [everything[k] for k in np.unique(places, return_index=True)[1]]
+    ends = np.cumsum([len(shares) for shares in beliefs])[:-1]
+    return [_spread(shares, some, union) for shares, some in zip(beliefs, np.split(places, ends), strict=True)]
+
+
+def _as_numbers(values: list[Any]) -> Array | None:
+    """Return plain numbers as an array, if that keeps equal ones equal and others apart."""
+    types = set(map(type, values))
+    if not types <= {bool, int, float}:
+        return None
+    array = np.array(values)
+    whole = types <= {bool, int}
+    fits = array.dtype.kind in "bi" if whole else array.dtype.kind == "f" and bool(np.all(np.abs(array) < 2**53))
+    return array if fits or types == {float} else None
+
+
+def _spread(shares: Shares, places: Array, values: list[Any]) -> Shares:
+    probability, squares = np.zeros(len(values)), np.zeros(len(values))
+    probability[places], squares[places] = shares.probability, shares.squares
+    return replace(shares, values=values, probability=probability, squares=squares)
+
+
+def distinct_values(batch: Batch) -> tuple[Array, list[Any]]:
+    """Return a code for each sample and the distinct values; what Python holds equal, such as 1 and True, is one."""
+    codes, values = batch.factorized()
+    if batch.numbers() is not None:
+        return codes, values
+    places: dict[Hashable, int] = {}
+    merged = [places.setdefault(_key(value), len(places)) for value in values]
+    if len(places) == len(values):
+        return codes, values
+    first = np.unique(merged, return_index=True)[1]
+    return np.array(merged)[codes], [values[k] for k in first]
+
+
+def _key(value: Any) -> Hashable:
+    """Return a dictionary key that is equal where values are."""
+    match value:
+        case bool() | int() | str():
+            return value
+        case float() | np.floating():
+            return value if value == value else NOT_A_NUMBER
+        case tuple():
+            return tuple(_key(part) for part in value)
+        case list():
+            return (list, tuple(_key(part) for part in value))
+        case np.ndarray():
+            return (np.ndarray, value.shape, tuple(_key(part) for part in value.reshape(-1).tolist()))
+        case dict():
+            return (dict, frozenset((name, _key(part)) for name, part in value.items()))
+        case _:
+            structure, leaves = flatten(value)
+            key: Hashable = value if structure is LEAF else (structure, tuple(_key(leaf) for leaf in leaves))
+            return key

@@ -1,0 +1,207 @@
+"""Evidence of a leak: could samples look like these if secret and output had nothing to do with each other?"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.inference.joint import Joint
+from privug.leakage.contingency import (
+    Side,
+    drawn_tables,
+    informations,
+    observed_table,
+    shuffles,
+    sparse_information,
+    trends,
+)
+from privug.leakage.examples import thinned
+from privug.leakage.grouping import MANY_CELLS, SAMPLES_A_CELL, Pairing, pairing_of
+from privug.leakage.information import mutual_information
+from privug.model.node import Array
+
+LEAK = "there is evidence of a leak"
+NO_LEAK = "no evidence of a leak"
+TOO_FEW = "not enough samples"
+POWER = 0.8
+FEWEST_DRAWS = 99
+MOST_DRAWN = 5e6  # cells of tables in all, above which fewer tables are drawn
+MOST_SHUFFLED = 3e7  # samples in all, above which there are fewer shuffles
+NEGLIGIBLE = 1e-9  # bits, up to which an exact joint counts as independent
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Whether samples show a leak.
+
+    `p_value` is the probability of samples as telling as these if nothing leaked. `statistic` is how much the grouped
+    samples tell, less what they would tell by chance. `needed_samples` is how many samples it takes before finding
+    nothing means something; with the samples at hand, a leak of `detectable` bits is found in four of five cases.
+    """
+
+    verdict: str
+    p_value: float
+    statistic: Estimate
+    samples: float
+    needed_samples: int
+    detectable: float
+
+    def __bool__(self) -> bool:
+        return self.verdict == LEAK
+
+    def __str__(self) -> str:
+        if self.verdict == TOO_FEW:
+            return f"{TOO_FEW}: there are {self.samples:.0f}, and {self.needed_samples} are needed"
+        if math.isinf(self.samples):
+            return f"{self.verdict} (exact)" if self.verdict == LEAK else "no leak (exact)"
+        remark = "" if self.verdict == LEAK else f"; a leak of {self.detectable:.2g} bit would most likely be seen"
+        return f"{self.verdict} (p = {self.p_value:.2g}, n={self.samples:.0f}{remark})"
+
+
+def evidence_of_leak(joint: Joint, *, level: float = 0.05, permutations: int = 999, seed: int = 0) -> Evidence:
+    """Test whether the output depends on the secret at all.
+
+    Secret and output are put into groups, numbers into 2, 4, 8... of equal size. Each table's information, and trends
+    of numbers in place and spread, are compared with those of shuffled samples; the most telling of them counts,
+    against the most telling of each shuffle. So any relation is found if there are samples enough. The p-value,
+    (1 + shuffles as telling) / (1 + shuffles), is valid for any number of samples: without a leak it is at most `level`
+    with at most that probability. Outputs of several numbers are first turned into a guess of the secret, learnt from
+    one half of the samples, and the other half is tested.
+
+    The verdict is "there is evidence of a leak", "no evidence of a leak", or "not enough samples" if nothing was
+    found among fewer than four samples for each pair of a secret and an output. Finding nothing is no proof of safety:
+    a mistake in that direction looks safer than the truth.
+
+    >>> str(evidence_of_leak(Joint.from_samples([0, 1] * 50, [0, 1] * 50)))
+    'there is evidence of a leak (p = 0.001, n=100)'
+    >>> evidence_of_leak(Joint.from_samples([0, 0, 1, 1] * 50, [0, 1] * 100)).verdict
+    'no evidence of a leak'
+    """
+    _check(joint, level, permutations)
+    if joint.exact:
+        return _exact_evidence(joint)
+    rng = np.random.default_rng((seed, 3))
+    pairing = pairing_of(thinned(joint, seed), rng)
+    observed, null = _statistics(pairing, permutations, rng)
+    p_value, column = _most_telling(observed, null)
+    samples = len(pairing.rows.groups)
+    verdict = LEAK if p_value <= level else TOO_FEW if samples < pairing.needed else NO_LEAK
+    return Evidence(
+        verdict,
+        p_value,
+        _told(observed[column], null[:, column], samples),
+        samples,
+        pairing.needed,
+        _detectable(samples, (pairing.rows.count - 1) * (pairing.columns.count - 1), level),
+    )
+
+
+def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float = 0.05, power: float = POWER) -> int:
+    """Return how many samples show a leak of so many bits with the given probability, for so many values of each.
+
+    By the noncentral chi-square distribution of the information between secret and output: n = lambda / (2 ln 2 bits).
+
+    >>> samples_to_detect(0.01, secrets=2, outputs=2)
+    567
+    """
+    if not bits > 0 or secrets < 2 or outputs < 2:
+        raise ArgumentError(
+            f"samples_to_detect: bits must be positive and there must be two secrets and outputs or more, "
+            f"not {bits}, {secrets} and {outputs}"
+        )
+    noncentrality = _noncentrality((secrets - 1) * (outputs - 1), level, power)
+    return max(SAMPLES_A_CELL * secrets * outputs, math.ceil(noncentrality / (2 * math.log(2) * bits)))
+
+
+def _check(joint: Joint, level: float, permutations: int) -> None:
+    if not isinstance(joint, Joint):
+        raise ArgumentError(f"evidence_of_leak needs a Joint such as Joint.from_samples(...), not {joint!r}")
+    if not 0 < level < 1:
+        raise ArgumentError(f"evidence_of_leak: level must lie between 0 and 1, such as 0.05, not {level!r}")
+    if isinstance(permutations, bool) or not isinstance(permutations, int) or (permutations + 1) * level < 1:
+        raise ArgumentError(
+            f"evidence_of_leak: a level of {level:g} needs at least {math.ceil(1 / level) - 1} permutations, "
+            f"not {permutations!r}"
+        )
+
+
+def _exact_evidence(joint: Joint) -> Evidence:
+    information = mutual_information(joint)
+    leaks = information.value > NEGLIGIBLE
+    return Evidence(LEAK if leaks else NO_LEAK, 0.0 if leaks else 1.0, information, math.inf, 0, 0.0)
+
+
+def _statistics(pairing: Pairing, permutations: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return what each table tells, of the samples and of shuffled ones."""
+    rows, columns, values, _ = pairing
+    if values is None:
+        draws = _affordable(permutations, MOST_DRAWN / (rows.count * columns.count))
+        observed = _told_by(observed_table(rows, columns)[np.newaxis], rows, columns)
+        blocks = (_told_by(tables, rows, columns) for tables in drawn_tables(rows, columns, draws, rng))
+    else:
+        draws = _affordable(permutations, MOST_SHUFFLED / len(rows.groups))
+        observed = _shuffled_statistics(pairing, values, values[0][np.newaxis])
+        blocks = (_shuffled_statistics(pairing, values, block) for block in shuffles(values[0], draws, rng))
+    return observed[0], np.concatenate(list(blocks))
+
+
+def _affordable(permutations: int, most: float) -> int:
+    return min(permutations, max(FEWEST_DRAWS, int(most)))
+
+
+def _shuffled_statistics(pairing: Pairing, values: tuple[Array, Array], block: Array) -> Array:
+    """Return the information of each table for rows of shuffled secrets, and last that of the table of all values."""
+    rows, columns = pairing.rows, pairing.columns
+    secrets, outputs = (np.bincount(side) for side in values)
+    sparse = sparse_information(block * len(outputs) + values[1], secrets, outputs)
+    cells = rows.count * columns.count
+    if cells > MANY_CELLS:
+        return sparse[:, np.newaxis]
+    group = np.zeros(len(secrets), np.int64)
+    group[values[0]] = rows.groups
+    places = group[block] * columns.count + columns.groups + cells * np.arange(len(block))[:, np.newaxis]
+    tables = np.bincount(places.reshape(-1), minlength=cells * len(block)).reshape(-1, rows.count, columns.count)
+    return np.column_stack((_told_by(tables, rows, columns), sparse))
+
+
+def _told_by(tables: Array, rows: Side, columns: Side) -> Array:
+    return np.column_stack((informations(tables, rows, columns), trends(tables, rows, columns)))
+
+
+def _most_telling(observed: Array, null: Array) -> tuple[float, int]:
+    """Return the p-value of the most telling table among several, and which table that is.
+
+    Cube roots of the informations are nearly normal (Wilson and Hilferty, 1931), so in units of their deviation they
+    can be compared; that of the samples among those of the shuffles, all treated alike, keeps the p-value valid.
+    """
+    roots = np.cbrt(np.round(np.vstack((observed, null)), 12))
+    deviation = roots.std(axis=0)
+    scores = (roots - roots.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    most = np.round(scores.max(axis=1), 9)
+    return float((most >= most[0]).mean()), int(scores[0].argmax())
+
+
+def _told(observed: float, null: Array, samples: int) -> Estimate:
+    """Return the information less its average under shuffling.
+
+    The variance of the observed one is that of chance, and 4 I / n nats for what is beyond it: twice the
+    noncentrality of the chi-square distribution, twice.
+    """
+    excess = max(0.0, float(observed - null.mean()))
+    deviation = math.sqrt(float(null.var()) + 2 * excess / (samples * math.log(2)))
+    low, high = max(0.0, excess - 1.96 * deviation), excess + 1.96 * deviation
+    return Estimate(excess, low, high, "bit", f"information between groups less that by chance, n={samples}")
+
+
+def _detectable(samples: int, degrees: int, level: float) -> float:
+    if degrees < 1:
+        return math.inf
+    return _noncentrality(degrees, level, POWER) / (2 * math.log(2) * samples)
+
+
+def _noncentrality(degrees: int, level: float, power: float) -> float:
+    critical = scipy.special.chdtri(degrees, level)
+    return float(scipy.special.chndtrinc(critical, degrees, 1 - power))

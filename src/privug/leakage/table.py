@@ -1,0 +1,214 @@
+"""The leakage table: every measure that makes sense for a question, with what it means for a person."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from privug.errors import PrivugError
+from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
+from privug.leakage.divergence import entropy_drop, kl_divergence, total_variation
+from privug.leakage.entropy import entropy, min_entropy
+from privug.leakage.information import conditional_entropy, mutual_information
+from privug.leakage.pointwise import max_posterior_belief
+from privug.leakage.vulnerability import (
+    bayes_risk,
+    bayes_vulnerability,
+    min_entropy_leakage,
+    multiplicative_leakage,
+    posterior_guessing_entropy,
+)
+from privug.model.node import Kind
+
+WIDTH = 110
+_GAINED = "The same in bits: each bit doubles the chance of a right guess."
+
+
+@dataclass(frozen=True)
+class LeakageRow:
+    """One measure: its name as in `pv.leakage`, what it is about, its value and one sentence on what that means."""
+
+    name: str
+    about: str
+    estimate: Estimate
+    meaning: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain values."""
+        number = self.estimate
+        plain = {"value": number.value, "low": number.low, "high": number.high, "unit": number.unit}
+        how = {"method": number.method, "exact": number.exact, "confidence": number.confidence}
+        return {"measure": self.name, "about": self.about, **plain, **how, "meaning": self.meaning}
+
+
+@dataclass(frozen=True)
+class LeakageTable:
+    """The measures of one question. `left_out` says why others are missing."""
+
+    rows: tuple[LeakageRow, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def __iter__(self) -> Iterator[LeakageRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return a measure by its name; where it stands before and after, the latter."""
+        found = [row.estimate for row in self.rows if row.name == name]
+        if not found:
+            reasons = dict(self.left_out)
+            raise KeyError(f"{name}: {reasons.get(name, 'not in this table')}")
+        return found[-1]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the rows as plain values."""
+        return [row.to_dict() for row in self.rows]
+
+    def __str__(self) -> str:
+        cells = [(f"{row.name} {row.about}".strip(), f"{row.estimate.number()} {row.estimate.unit}") for row in self]
+        first = max((len(name) for name, _ in cells), default=0)
+        second = max((len(number) for _, number in cells), default=0)
+        lines = []
+        for (name, number), row in zip(cells, self.rows, strict=True):
+            head = f"  {name:<{first}}  {number:>{second}}  "
+            lines += textwrap.wrap(row.meaning, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A measure that may go into the table: how it is computed, and a sentence with {} for its value."""
+
+    name: str
+    about: str
+    compute: Callable[[], Estimate]
+    meaning: Callable[[Estimate], str]
+
+
+def leakage_table(joint: Joint, posterior: Belief | None = None) -> LeakageTable:
+    """Compute the measures that make sense for a joint; with a posterior, those of the observation too.
+
+    >>> table = leakage_table(Joint.from_channel([0.5, 0.5], [[1, 0], [0, 1]]))
+    >>> print(table["mutual_information"], table["bayes_risk"])
+    1 bit (exact) 0 (exact)
+    """
+    entries = [*(_observed(joint, posterior) if posterior is not None else ()), *_averaged(joint)]
+    rows: list[LeakageRow] = []
+    left_out: list[tuple[str, str]] = []
+    for entry in entries:
+        try:
+            estimate = entry.compute()
+        except PrivugError as error:
+            left_out.append((entry.name, str(error)))
+            continue
+        rows.append(LeakageRow(entry.name, entry.about, estimate, entry.meaning(estimate)))
+    return LeakageTable(tuple(rows), tuple(left_out))
+
+
+def _averaged(joint: Joint) -> list[_Entry]:
+    """Return the measures that average over the outputs that may come."""
+    secret = joint.secret
+    name, after = ("entropy", "after") if secret.kind is Kind.DISCRETE else ("differential_entropy", "after (differential)")
+    entries = [
+        _Entry(name, "before", lambda: entropy(secret), lambda e: _uncertainty(e, secret)),
+        _Entry("conditional_entropy", after, lambda: conditional_entropy(joint), lambda e: _left(e, secret)),
+        _Entry("mutual_information", "", lambda: mutual_information(joint), _told),
+    ]
+    if secret.kind is not Kind.DISCRETE:
+        return entries
+    return [
+        *entries,
+        _Entry("bayes_vulnerability", "before", lambda: bayes_vulnerability(secret), _guessed_before),
+        _Entry("bayes_vulnerability", "after", lambda: bayes_vulnerability(joint), _guessed_after),
+        _Entry("bayes_risk", "after", lambda: bayes_risk(joint), _missed),
+        _Entry("multiplicative_leakage", "", lambda: multiplicative_leakage(joint), _times),
+        _Entry("min_entropy_leakage", "", lambda: min_entropy_leakage(joint), lambda _: _GAINED),
+        _Entry("guessing_entropy", "after", lambda: posterior_guessing_entropy(joint), _tries),
+        _Entry("max_posterior_belief", "", lambda: max_posterior_belief(joint), _worst),
+    ]
+
+
+def _observed(joint: Joint, posterior: Belief) -> list[_Entry]:
+    """Return the measures of what this one observation changed."""
+    prior = joint.secret
+    entries = [
+        _Entry("entropy_drop", "here", lambda: entropy_drop(prior, posterior), _dropped),
+        _Entry("kl_divergence", "here", lambda: kl_divergence(posterior, prior), _surprised),
+    ]
+    if prior.kind is not Kind.DISCRETE:
+        return entries
+    return [
+        *entries,
+        _Entry("total_variation", "here", lambda: total_variation(posterior, prior), _moved),
+        _Entry("min_entropy", "here", lambda: min_entropy(posterior), _best_guess_here),
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _uncertainty(estimate: Estimate, secret: Belief) -> str:
+    if secret.kind is Kind.DISCRETE:
+        return f"Before, finding the person's value takes some {_number(estimate)} yes-or-no questions."
+    return "Before: the differential entropy of the secret, on a scale whose zero is one unit of the secret."
+
+
+def _left(estimate: Estimate, secret: Belief) -> str:
+    if secret.kind is Kind.DISCRETE:
+        return f"After seeing an output, some {_number(estimate)} such questions are left on average."
+    return "After seeing an output, on the same scale and on average."
+
+
+def _told(estimate: Estimate) -> str:
+    if estimate.value == float("inf"):
+        return f"The output tells the secret to any precision: {estimate.method}."
+    if estimate.high <= 1e-12:
+        return "The output tells nothing about the secret."
+    return f"On average an output tells {_number(estimate)} bits about the secret."
+
+
+def _guessed_before(estimate: Estimate) -> str:
+    return f"Before, the attacker's best guess is right with probability {_percent(estimate.value)}."
+
+
+def _guessed_after(estimate: Estimate) -> str:
+    return f"After seeing an output, it is right with probability {_percent(estimate.value)}."
+
+
+def _missed(estimate: Estimate) -> str:
+    return f"The person's value stays wrongly guessed with probability {_percent(estimate.value)}."
+
+
+def _times(estimate: Estimate) -> str:
+    return f"A right guess becomes {_number(estimate)} times as likely."
+
+
+def _tries(estimate: Estimate) -> str:
+    return f"Guessing value by value, the attacker needs {_number(estimate)} tries on average."
+
+
+def _worst(estimate: Estimate) -> str:
+    return f"After the worst output, the attacker is {_percent(estimate.value)} sure of one value."
+
+
+def _dropped(estimate: Estimate) -> str:
+    direction = "less" if estimate.value >= 0 else "more"
+    return f"This observation leaves the attacker {abs(estimate.value):.3g} bits {direction} uncertain."
+
+
+def _surprised(estimate: Estimate) -> str:
+    return f"The belief after this observation is {_number(estimate)} bits away from the one before."
+
+
+def _moved(estimate: Estimate) -> str:
+    return f"This observation moves {_percent(estimate.value)} of the attacker's belief to other values."
+
+
+def _best_guess_here(estimate: Estimate) -> str:
+    return f"After this observation the best guess is right with probability {_percent(2.0**-estimate.value)}."
+
+
+def _number(estimate: Estimate) -> str:
+    return f"{estimate.value:.3g}"

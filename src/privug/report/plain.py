@@ -1,0 +1,25 @@
+"""Reports as plain values: JSON and data frames."""
+
+import importlib
+import math
+from typing import Any
+
+from privug.errors import ArgumentError
+
+
+def finite_numbers(value: Any) -> Any:
+    """Return nested plain values with infinite numbers as strings, which JSON has no numbers for."""
+    if isinstance(value, dict):
+        return {key: finite_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [finite_numbers(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_frame(rows: list[dict[str, Any]]) -> Any:
+    """Return rows as a pandas DataFrame."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError:
+        raise ArgumentError("to_frame needs pandas: pip install pandas; or use to_dict() or to_json()") from None
+    return pandas.DataFrame(rows)
