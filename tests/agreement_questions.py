@@ -193,7 +193,9 @@ def table_programs(limit: int, k: int) -> list[Callable[..., Any]]:
     ]
 
 
-def _rows(rng: np.random.Generator, special: int, cell: Callable[[np.random.Generator], Any]) -> Callable[[int], pv.Row]:
+def _rows(
+    rng: np.random.Generator, special: int, cell: Callable[[np.random.Generator], Any]
+) -> Callable[[int], pv.Row]:
     state = rng.bit_generator.state
     chance = float(rng.uniform(0.05, 0.9))
     depends = rng.random() < 0.25
@@ -216,7 +218,10 @@ def tables(rng: np.random.Generator) -> tuple[pv.Attack, bool]:
     special = int(rng.choice([0, 0, size // 2, size - 1]))
     programs = table_programs(int(rng.integers(0, 3)), special)
     prior = {"records": pv.Records(size, _rows(rng, special, binary if few else discrete))}
-    secrets = [lambda records: records[special].x] * 3 + [lambda records: records[5].x, lambda records: records[-1].flag]
+    secrets = [lambda records: records[special].x] * 3 + [
+        lambda records: records[5].x,
+        lambda records: records[-1].flag,
+    ]
     secrets += [lambda records: records[special].x * 2 + 3]
     secret = secrets[rng.integers(len(secrets))]
     return pv.Attack(programs[rng.integers(len(programs))], prior, secret), False

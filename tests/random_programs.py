@@ -230,7 +230,9 @@ class PlateWriter(TableWriter):
         lines = ["def helper(r, k):", "    if r.age > k:", "        return r.age - k", "    return 0", ""]
         lines += ["def program(records):", "    n = t = u = 0", "    h = [0, 0, 0]", "    x = 7"]
         for _ in range(self._random.randint(1, 2)):
-            lines.append(f"    for {self._choice('r in records', 'name, age, zip_code in records', 'r in records[1:]')}:")
+            lines.append(
+                f"    for {self._choice('r in records', 'name, age, zip_code in records', 'r in records[1:]')}:"
+            )
             if "zip_code" in lines[-1]:
                 lines.append("        x = age * 2 if name == 'Ann' else age")
                 lines.append(f"        t += {self._choice('x', 'age', 'len(name)', '1 if zip_code[0] == name else x')}")

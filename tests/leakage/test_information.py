@@ -298,6 +298,18 @@ class TestKinds:
         for output in (np.column_stack([first, second]), list(zip(first.tolist(), second.tolist(), strict=True))):
             assert 0.5 * math.log2(3) in mutual_information(Joint.from_samples(secret, output))
 
+    def test_a_secret_of_a_name_and_a_number(self):
+        """The name is the sign of the number: a pair that tells no more than the number does."""
+        secret, output = bivariate(0.6)(np.random.default_rng(23), 2000)
+        pairs = [("above" if x > 0 else "below", float(x)) for x in secret]
+        estimate = mutual_information(Joint.from_samples(pairs, output))
+        assert estimate.method.startswith("Gao")
+        assert normal_information(0.6) in estimate
+
+    def test_secrets_and_outputs_of_three_numbers(self):
+        secret, noise = np.random.default_rng(24).normal(size=(2, 1000, 3))
+        assert 1.5 in mutual_information(Joint.from_samples(secret, secret + noise))
+
     def test_units_and_outliers_do_not_matter(self):
         secret, output = bivariate(0.7)(np.random.default_rng(10), 2000)
         plain = mutual_information(Joint.from_samples(secret, output))

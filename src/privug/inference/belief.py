@@ -115,8 +115,8 @@ class Belief:
             return self.spread
         if not any(column.levels is None and column.array.dtype.kind == "f" for column in self.batch.columns):
             return Kind.DISCRETE
-        numbers, samples = self.batch.numbers(), len(self.batch)
-        ties = samples - len(self.batch.factorized()[1] if numbers is None else np.unique(numbers))
+        samples = len(self.batch)
+        ties = samples - len(self.batch.counts())
         if ties == 0 and samples > 1:
             return Kind.CONTINUOUS
         return Kind.DISCRETE if ties >= samples / 2 else Kind.MIXED

@@ -3,14 +3,19 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from privug.errors import ArgumentError, UnsuitableEngine
+import numpy as np
+
+from privug.errors import ArgumentError, PrivugError, UnsuitableEngine
 from privug.inference import sampling
+from privug.inference.case_plan import CasePlan
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.model.operations import SampleFailure
 from privug.observation.observations import Observation
 
+PILOT_SAMPLES = 1024
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 
 
@@ -45,12 +50,26 @@ def automatic(
 ) -> Run:
     """Answer exactly where that costs no more than the samples asked for would, else by sampling."""
     prepared = exact.prepare(Request(question, observation, extra))
-    if not isinstance(prepared, Obstacle) and prepared.cost <= prepared.cost_of_sample * samples + COST_OF_SAMPLING:
-        try:
-            return prepared.run()
-        except UnsuitableEngine:
-            pass
+    if not isinstance(prepared, Obstacle):
+        affordable = (prepared.cost - COST_OF_SAMPLING) / prepared.cost_of_sample
+        if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
+            try:
+                return prepared.run()
+            except UnsuitableEngine:
+                pass
     return sampling.draw(question, observation, samples=samples, seed=seed, budget=budget, extra=extra)
+
+
+def _draws_per_sample(question: Question, observation: Observation | None) -> float:
+    """Return how many draws one sample that agrees with the observation takes, as far as a pilot run can tell."""
+    if observation is None or question.size_nodes:
+        return 1.0
+    try:
+        plan = CasePlan(question.case(), observation, None, [], question.exclude_errors)
+        kept = plan.run(sampling.generator(0, 0), np.arange(PILOT_SAMPLES), {})
+    except (SampleFailure, PrivugError):  # what is wrong shows again when the samples are drawn
+        return 1.0
+    return PILOT_SAMPLES / max(1, len(kept.positions))
 
 
 def choose(name: str) -> tuple[str, Engine]:

@@ -186,8 +186,9 @@ def _largest_ratio(channel: Channel, adjacent: Callable[[Any, Any], Any] | None)
     likely = channel.matrix[:, outputs]
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(likely, channel.error))
-    unknown = likely <= channel.error if channel.error > 0 else np.zeros(likely.shape, bool)
-    lowest, open_below = logs.min(axis=0), unknown.any(axis=0)
+    unknown: Array = (likely <= channel.error) & (channel.error > 0)
+    lowest: Array = logs.min(axis=0)
+    open_below: Array = unknown.any(axis=0)
     largest, place, sure = 0.0, (0, 0), True
     for row, secret in enumerate(channel.secrets):
         if adjacent is not None:

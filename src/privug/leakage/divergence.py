@@ -154,23 +154,23 @@ def cohens_d(prior: Belief, posterior: Belief) -> Estimate:
     >>> print(cohens_d(before, after))
     3 standard deviations (exact)
     """
-    moments = [_moments(checked(belief, "cohens_d")) for belief in (posterior, prior)]
+    beliefs, unit = (posterior, prior), _size(prior, posterior)
+    moments = [_moments(belief, unit) for belief in beliefs]
     shift = moments[0][0] - moments[1][0]
     pooled = math.sqrt((moments[0][1] ** 2 + moments[1][1] ** 2) / 2)
-    unit = "standard deviations"
     method = _both(posterior.method, prior.method)
-    if pooled == 0 or math.isinf(shift):
+    if pooled == 0:
         value = math.copysign(math.inf, shift) if shift else 0.0
-        return Estimate(value, value, value, unit, f"the beliefs do not vary, {method}")
+        return Estimate(value, value, value, "standard deviations", f"neither belief varies, {method}")
     value = shift / pooled
     if posterior.exact and prior.exact:
-        return Estimate.exactly(value, unit, method)
-    squares = sum(
-        _influence(belief, mean, std, pooled, sign * value)
-        for belief, (mean, std), sign in zip((posterior, prior), moments, (1, -1), strict=True)
-    )
-    half = quantile(min(posterior.effective_samples, prior.effective_samples)) * math.sqrt(squares)
-    return Estimate(value, value - half, value + half, unit, method)
+        return Estimate.exactly(value, "standard deviations", method)
+    variances = [
+        _influence(belief, unit, *moment, pooled, sign * value)
+        for belief, moment, sign in zip(beliefs, moments, (1, -1), strict=True)
+    ]
+    half = quantile(min(belief.effective_samples for belief in beliefs)) * math.sqrt(sum(variances))
+    return Estimate(value, value - half, value + half, "standard deviations", method)
 
 
 def _curves(posterior: Belief, prior: Belief, name: str) -> Any:
@@ -215,7 +215,7 @@ def _discrete_kl(p: Shares, r: Shares) -> Estimate:
 def _discrete_js(p: Shares, r: Shares) -> Estimate:
     probabilities = [p.probability, r.probability]
     middle = (p.probability + r.probability) / 2
-    ratios = [some / middle for some in probabilities]
+    ratios = [np.divide(some, middle, out=np.zeros_like(some), where=middle > 0) for some in probabilities]
     slopes = [np.log2(ratio, out=np.zeros_like(ratio), where=ratio > 0) / 2 for ratio in ratios]
     value = float(sum(some @ slope for some, slope in zip(probabilities, slopes, strict=True)))
     if p.exact and r.exact:
@@ -280,20 +280,36 @@ def _through_bins(
     return Estimate(estimate.value, estimate.low, 1.0, estimate.unit, method)
 
 
-def _moments(belief: Belief) -> tuple[float, float]:
-    return float(belief.mean()), float(belief.std())
+def _size(*beliefs: Belief) -> float:
+    """Return a unit in which the squares of all numbers can be had."""
+    sizes = []
+    for belief in beliefs:
+        numbers = checked(belief, "cohens_d").batch.numbers()
+        if numbers is None or not np.all(np.isfinite(numbers)):
+            raise ArgumentError("cohens_d: only beliefs about single finite numbers have means that can be compared")
+        sizes.append(float(np.abs(numbers.astype(float)).max()))
+    return max(sizes) or 1.0
 
 
-def _influence(belief: Belief, mean: float, std: float, pooled: float, value: float) -> float:
-    """Return the variance that one belief's samples bring into Cohen's d."""
-    if belief.exact:
-        return 0.0
+def _moments(belief: Belief, unit: float) -> tuple[float, float]:
+    """Return the mean and the standard deviation, in a unit."""
     numbers = belief.batch.numbers()
-    assert numbers is not None  # they have a mean
-    standard = (numbers - mean) / pooled
-    influence = standard - value / 4 * (standard**2 - (std / pooled) ** 2)
-    weights = belief.weights
-    return float((influence**2).mean() / len(numbers)) if weights is None else float(weights**2 @ influence**2)
+    if belief.curve is not None or numbers is None:
+        return float(belief.mean()) / unit, float(belief.std()) / unit
+    scaled, samples = numbers / unit, belief.effective_samples
+    mean = float(np.average(scaled, weights=belief.weights))
+    spread = float(np.average((scaled - mean) ** 2, weights=belief.weights))
+    return mean, math.sqrt(spread * (samples / (samples - 1) if 1 < samples < math.inf else 1.0))
+
+
+def _influence(belief: Belief, unit: float, mean: float, std: float, pooled: float, value: float) -> float:
+    """Return the variance that one belief's samples bring into Cohen's d."""
+    numbers = belief.batch.numbers()
+    if belief.exact or numbers is None:
+        return 0.0
+    standard = (numbers / unit - mean) / pooled
+    squares = (standard - value / 4 * (standard**2 - (std / pooled) ** 2)) ** 2
+    return float(squares.mean() / len(numbers)) if belief.weights is None else float(belief.weights**2 @ squares)
 
 
 def _difference(first: Estimate, second: Estimate, unit: str) -> Estimate:

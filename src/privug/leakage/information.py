@@ -113,22 +113,25 @@ def _refuse_mixed(kind: Kind) -> None:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """A sampled joint as two sides; `kept` are the samples that count equally."""
+    """A sampled joint, and its sides in samples that count equally."""
 
     joint: Joint
     secret: Side
     output: Side
-    kept: Array
 
     @property
     def discrete(self) -> bool:
         return self.secret.kind is self.output.kind is Kind.DISCRETE
 
     @property
+    def samples(self) -> int:
+        return len(self.secret.codes)
+
+    @property
     def method(self) -> str:
         if self.joint.weights is None:
             return self.joint.secret.method
-        return f"n={len(self.kept)} thinned from {len(self.joint.secret.batch)} weighted samples"
+        return f"n={self.samples} thinned from {len(self.joint.secret.batch)} weighted samples"
 
 
 def _sampled(joint: Joint) -> _Sampled:
@@ -136,11 +139,11 @@ def _sampled(joint: Joint) -> _Sampled:
         raise TooFewSamples(
             f"{joint.effective_samples:.3g} effective samples say nothing about information; draw at least {FEWEST}"
         )
-    kept = thinned(joint.weights, len(joint.secret.batch))
-    secret, output = side_of(joint.secret), side_of(joint.output)
-    if not (secret.kind is output.kind is Kind.DISCRETE):
-        secret, output = secret.take(kept), output.take(kept)
-    return _Sampled(joint, secret, output, kept)
+    sides = [joint.secret, joint.output]
+    if joint.weights is not None:
+        kept = thinned(joint.weights)
+        sides = [replace(side, batch=side.batch.take(kept), weights=None) for side in sides]
+    return _Sampled(joint, side_of(sides[0]), side_of(sides[1]))
 
 
 def _of_table(sampled: _Sampled, k: int) -> Estimate:
@@ -165,14 +168,14 @@ def _rest_of_table(sampled: _Sampled, k: int) -> Estimate:
 
 def _small_for(sampled: _Sampled) -> bool:
     """Say whether the samples are few for the table of all pairs."""
-    return len(sampled.kept) < 8 * sampled.secret.levels * sampled.output.levels
+    return sampled.samples < 8 * sampled.secret.levels * sampled.output.levels
 
 
 def _below_chance(estimate: Estimate, sampled: _Sampled) -> Estimate:
     """Where samples are few and shuffled ones may show as much information, the interval begins at zero."""
     if not _small_for(sampled):
         return estimate
-    secret, output = sampled.secret.codes[sampled.kept], sampled.output.codes[sampled.kept]
+    secret, output = sampled.secret.codes, sampled.output.codes
     shown = float(
         sparse_information((secret * sampled.output.levels + output)[np.newaxis], *map(np.bincount, (secret, output)))[
             0
@@ -187,20 +190,19 @@ def _below_chance(estimate: Estimate, sampled: _Sampled) -> Estimate:
 def _smoothed(sampled: _Sampled, k: int) -> Estimate | None:
     """Return the information of a sparse table of numbers seen as steps of continuous ones, unless they jump."""
     rng = np.random.default_rng(0)
-    secret, output = sampled.secret.take(sampled.kept), sampled.output.take(sampled.kept)
-    sides = [continuous_side(side, k, rng, table=True) for side in (secret, output)]
-    few = len(sampled.kept) < max(FEWEST_SMOOTH, _needed(k))
+    sides = [continuous_side(side, k, rng, table=True) for side in (sampled.secret, sampled.output)]
+    few = sampled.samples < max(FEWEST_SMOOTH, _needed(k))
     if few or sides[0] is None or sides[1] is None or sides[0].kind is sides[1].kind is Kind.DISCRETE:
         return None
     estimate, terms = _by_distances(sides[0], sides[1], k, sampled)
-    return estimate if is_smooth(secret, output, terms) else None
+    return estimate if is_smooth(sampled.secret, sampled.output, terms) else None
 
 
 def _by_neighbours(sampled: _Sampled, k: int) -> Estimate:
     rng = np.random.default_rng(0)
     sides = [s if s.kind is not Kind.DISCRETE else continuous_side(s, k, rng) for s in (sampled.secret, sampled.output)]
-    if len(sampled.kept) < _needed(k):
-        raise TooFewSamples(f"mutual_information: k={k} needs {_needed(k)} samples, but there are {len(sampled.kept)}")
+    if sampled.samples < _needed(k):
+        raise TooFewSamples(f"mutual_information: k={k} needs {_needed(k)} samples, but there are {sampled.samples}")
     if sides[0] is None or sides[1] is None:
         raise TooFewSamples(
             f"mutual_information: a tenth of the samples or more hold a value of the "
@@ -208,8 +210,8 @@ def _by_neighbours(sampled: _Sampled, k: int) -> Estimate:
         )
     secret, output = _without_single(sides[0], sides[1])
     estimate, _ = _by_distances(secret, output, k, sampled)
-    lost = 1 - len(secret.codes) / len(sampled.kept)
-    return replace(estimate, low=estimate.low * (1 - lost), high=estimate.high + lost * math.log2(len(sampled.kept)))
+    lost = 1 - len(secret.codes) / sampled.samples
+    return replace(estimate, low=estimate.low * (1 - lost), high=estimate.high + lost * math.log2(sampled.samples))
 
 
 def _needed(k: int) -> int:

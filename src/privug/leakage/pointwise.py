@@ -1,6 +1,6 @@
 """Single outputs: what the attacker believes after seeing one of them, and which of them reveals most."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ class Beliefs(NamedTuple):
         return int(np.argmax(self.low))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PointwiseLeakage(Mapping[Any, Estimate]):
     """How much each output changes the chance of the attacker's best guess: output -> Estimate, in bits."""
 
@@ -47,24 +47,32 @@ class PointwiseLeakage(Mapping[Any, Estimate]):
         return self.outputs[self.bits.worst]
 
     def __getitem__(self, output: Any) -> Estimate:
-        place = self._places.get(output)
-        if place is None:
-            raise KeyError(output)
+        place = self._places[_key(output)]
         value, low, high = (float(numbers[place]) for numbers in self.bits)
         return Estimate(value, low, high, "bit", self.method, self.exact)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._places)
+        return iter(self.outputs)
 
     def __len__(self) -> int:
         return len(self.outputs)
 
+    def __repr__(self) -> str:
+        return f"<PointwiseLeakage: {len(self)} outputs, worst {self.worst!r} with {self[self.worst]}>"
+
     @cached_property
-    def _places(self) -> dict[Any, int]:
-        try:
-            return {output: place for place, output in enumerate(self.outputs)}
-        except TypeError:
-            return {repr(output): place for place, output in enumerate(self.outputs)}
+    def _places(self) -> dict[Hashable, int]:
+        return {_key(output): place for place, output in enumerate(self.outputs)}
+
+
+def _key(output: Any) -> Hashable:
+    """Return what stands for an output in a dictionary: itself unless it is a list or the like."""
+    try:
+        hash(output)
+    except TypeError:
+        return repr(output)
+    hashable: Hashable = output
+    return hashable
 
 
 def max_posterior_belief(joint: Joint) -> Estimate:

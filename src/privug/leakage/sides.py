@@ -74,9 +74,8 @@ def side_of(belief: Belief) -> Side:
 def _parts(column: Column, samples: int) -> list[tuple[Array, bool]]:
     """Return the single quantities that a column is made of, and whether each is a label rather than a number."""
     levels = column.levels
-    if levels and column.array.ndim == 1 and all(isinstance(level, tuple) for level in levels):
-        if len({len(level) for level in levels}) == 1:
-            return [_part(values, column.array) for values in zip(*levels, strict=True)]
+    if levels and column.array.ndim == 1 and all(isinstance(x, tuple) and len(x) == len(levels[0]) for x in levels):
+        return [_part(values, column.array) for values in zip(*levels, strict=True)]
     if levels is not None or column.array.dtype.kind not in "bif":
         return [(column.distinct()[0], True)]
     return [(part, False) for part in column.array.reshape(samples, -1).T]
@@ -121,16 +120,14 @@ def normal_scores(values: Array) -> Array:
     return scores
 
 
-def thinned(weights: Array | None, samples: int) -> Array:
+def thinned(weights: Array) -> Array:
     """Return positions of samples that count equally and are all different, as many as the weights allow.
 
     Each sample is kept with a probability proportional to its weight, up to one. What the heaviest then lack stays
     below a twentieth of the random error; repeating them instead would tie points and feign dependence.
     """
-    if weights is None:
-        return np.arange(samples)
     size = 1 / float(weights.max())
     most = 1 / float((weights**2).sum())
     while 2 * size <= most and float(np.maximum(0, weights - 0.5 / size).sum()) <= 0.05 / (2 * size) ** 0.5:
         size *= 2
-    return np.flatnonzero(np.random.default_rng(0).random(samples) < size * weights)
+    return np.flatnonzero(np.random.default_rng(0).random(len(weights)) < size * weights)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from privug.errors import ArgumentError
 from privug.model.categories import encode
-from privug.model.distinct import ranked
+from privug.model.distinct import is_varied, ranked
 from privug.model.node import Array
 from privug.model.structure import LEAF, Structure, flatten
 
@@ -80,6 +80,7 @@ class Batch:
     structure: Structure
     columns: tuple[Column, ...]
     samples: int
+    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return self.samples
@@ -115,12 +116,33 @@ class Batch:
 
     def factorized(self) -> tuple[Array, list[Any]]:
         """Return a code for each sample and the distinct values the codes stand for, in ascending order if ordered."""
+        if "factorized" not in self._found:
+            codes, values = self._factorized()
+            codes.setflags(write=False)
+            self._found["factorized"] = codes, values
+        codes, values = self._found["factorized"]
+        return codes, list(values)
+
+    def _factorized(self) -> tuple[Array, list[Any]]:
         if len(self.columns) == 1:
             codes, column = self.columns[0].distinct()
             return codes, Batch(self.structure, (column,), len(column.array)).values()
         several = (column.distinct()[0] for column in self.columns)
         codes = _combined(several) if self.columns else np.zeros(self.samples, np.intp)
         return codes, self.take(_first(codes)).values()
+
+    def counts(self) -> Array:
+        """Return how often each distinct value occurs, in the order of `factorized`."""
+        if "counts" not in self._found:
+            self._found["counts"] = self._counts()
+        counts: Array = self._found["counts"]
+        return counts
+
+    def _counts(self) -> Array:
+        numbers = self.numbers()
+        if numbers is not None and "factorized" not in self._found and is_varied(numbers):
+            return np.unique(numbers, return_counts=True)[1]  # sorting numbers is quicker than finding their codes
+        return np.bincount(self.factorized()[0])
 
     @staticmethod
     def concatenate(batches: Sequence["Batch"]) -> "Batch":

@@ -29,10 +29,13 @@ def ranked(array: Array) -> tuple[Array, Array]:
     return places.reshape(-1), numbers
 
 
-def tally(array: Array) -> Array:
-    """Return how often each distinct number occurs, in ascending order of the numbers."""
-    tabled = _by_table(array) if array.dtype.itemsize == 8 and len(array) > PROBE else None
-    return np.unique(array, return_counts=True)[1] if tabled is None else np.bincount(tabled[0])
+def is_varied(array: Array) -> bool:
+    """Say whether a sample of an array shows so many distinct numbers that a table of them would not pay."""
+    return len(array) > PROBE and len(_probed(array)) > MOST_TABLED
+
+
+def _probed(array: Array) -> Array:
+    return np.unique(array[:: max(1, len(array) // PROBE)])
 
 
 def _parts(length: int) -> Iterator[slice]:
@@ -96,7 +99,7 @@ class _Table:
 
 def _by_table(array: Array) -> tuple[Array, Array] | None:
     """Look each number up among those of a sample; give up if the sample shows too many or knows too few."""
-    numbers = np.unique(array[:: len(array) // PROBE])
+    numbers = _probed(array)
     if len(numbers) > MOST_TABLED:
         return None
     table, places = _Table(numbers), np.empty(len(array), np.intp)

@@ -28,9 +28,10 @@ from privug.inference.exact.shifts import Shift, cells, conditioned, information
 from privug.inference.exact.support import is_finite
 from privug.inference.joint import Joint
 from privug.inference.sampling import Run
-from privug.model.batch import Batch
-from privug.model.node import Array, ConstantValue, Kind, Node
-from privug.model.structure import flatten
+from privug.model.batch import Batch, Column
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
+from privug.model.plan import Plan
+from privug.model.structure import LEAF, flatten
 from privug.prior.continuous import NORMAL
 from privug.prior.family import Draw
 
@@ -68,8 +69,55 @@ class _Model:
     probability: float
     output: Form
     seen: Constraint | None
-    asked: tuple[tuple[Slot, float, float], ...]
-    """Of secret and query: the one number of a root it depends on, its weight and the constant."""
+    asked: tuple["_Asked", ...]
+    """Secret and query."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A function of one number of a root: `weight` times the number plus `constant`, or any other `image` of it."""
+
+    slot: Slot
+    weight: float = 1.0
+    constant: float = 0.0
+    image: Node | None = None
+
+    def belief(self, curve: Curve) -> Belief:
+        """Return the belief about the function, given that about the number."""
+        if not curve.parts:
+            return Belief(self.values(curve.atoms), curve.masses, True, spread=Kind.DISCRETE, error=curve.error)
+        if self.image is None:
+            return Belief.of_curve(curve.affine(self.weight, self.constant))
+        true = curve.probability(lambda x: bool(self.values(np.array([x])).columns[0].array[0]))
+        if true is None:
+            raise UnsuitableEngine("engine='exact' cannot follow where this condition changes; engine='sample' can")
+        values = Batch.of_values(np.array([False, True]))
+        return Belief(values, np.array([1 - true, true]), True, spread=Kind.DISCRETE, error=curve.error)
+
+    def values(self, numbers: Array) -> Batch:
+        """Return the function's values at some numbers."""
+        root = self.slot[0]
+        if self.image is None:
+            scaled = numbers * self.weight + self.constant
+            whole = root.dtype.kind in "bi" and self.weight == 1.0 and self.constant.is_integer()
+            return Batch.of_values(np.rint(scaled).astype(np.int64) if whole else scaled)
+        known = {root: numbers.astype(root.dtype)}
+        array = Plan([self.image], [root]).run(len(numbers), np.random.Generator(np.random.SFC64(0)), known)[0]
+        return Batch(LEAF, (Column(array, self.image.levels),), len(numbers))
+
+
+def _asked(node: Node) -> _Asked:
+    """Find the one number of a root that a quantity depends on."""
+    try:
+        return _Asked(*_one_root(affine_form(node, any_family=True)))
+    except NotAffine:
+        roots = [other for other in ancestors([node]) if other.is_random]
+        if len(roots) != 1 or roots[0].shape or node.shape or not isinstance(roots[0].operation, Draw):
+            raise
+        _parameters((roots[0], ()))
+        if not is_finite(_family(roots[0])) and node.dtype != bool:
+            raise
+        return _Asked((roots[0], ()), image=node)
 
 
 def _model(request: Request, sizes: tuple[int, ...], probability: float) -> _Model:
@@ -88,7 +136,7 @@ def _model(request: Request, sizes: tuple[int, ...], probability: float) -> _Mod
             raise Unreadable("the observation is more than one value or range of the output")
         seen = constraints[0]
     quantities = [case.secret] if request.extra is None else [case.secret, request.query(case)]
-    asked = tuple(_one_root(affine_form(_single("the secret", value), any_family=True)) for value in quantities)
+    asked = tuple(_asked(_single("the secret", value)) for value in quantities)
     return _Model(probability, output, seen, asked)
 
 
@@ -211,11 +259,11 @@ def _slope(form: Form, slot: Slot) -> tuple[float, float]:
 
 
 def _prepared(models: Sequence[_Model]) -> Prepared:
-    slots = {model.asked[k][0] for k in range(len(models[0].asked)) for model in models}
+    slots = {asked.slot for model in models for asked in model.asked}
     if len({model.asked[0] for model in models}) > 1 or len(slots) > len(models[0].asked):
         raise NotAffine("the secret is another quantity for other sizes of the tables")
     numbers = max(sum(math.prod(root.shape) for root, _ in _weighted(model.output)) for model in models)
-    shifts = [_shifts(models, slot) for slot, _, _ in models[0].asked]
+    shifts = [_shifts(models, asked.slot) for asked in models[0].asked]
     return Prepared(COST_OF_CASE * len(models), COST_OF_NORMAL * numbers, partial(_run, models, shifts))
 
 
@@ -251,11 +299,11 @@ def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]]) -> Run
     seen = models[0].seen
     beliefs: list[Belief] = []
     evidence = 1.0
-    for (slot, weight, constant), shifts in zip(models[0].asked, all_shifts, strict=True):
-        known = _prior(slot)
+    for asked, shifts in zip(models[0].asked, all_shifts, strict=True):
+        known = _prior(asked.slot)
         if seen is not None:
             evidence, known = conditioned(known, shifts, seen)
-        beliefs.append(_belief(known.affine(weight, constant), _is_whole(slot, weight, constant)))
+        beliefs.append(asked.belief(known))
     beliefs.insert(1, Belief.of_curve(output_given(_whole(models), seen)))
     estimate = Estimate.exactly(evidence, "density" if isinstance(seen, Value) else "", "exact")
     count = len(models)
@@ -264,37 +312,27 @@ def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]]) -> Run
     return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), partial(_joint, models)))
 
 
-def _is_whole(slot: Slot, weight: float, constant: float) -> bool:
-    return slot[0].dtype.kind in "bi" and weight == 1.0 and constant.is_integer()
-
-
-def _belief(curve: Curve, whole: bool) -> Belief:
-    if curve.parts or not whole:
-        return Belief.of_curve(curve)
-    values = np.rint(curve.atoms).astype(np.int64)
-    return Belief(Batch.of_values(values), curve.masses, True, spread=Kind.DISCRETE, error=curve.error)
-
-
 def _joint(models: Sequence[_Model]) -> Joint:
     """Return secret and output together as cells of quadrature."""
-    slot, weight, constant = models[0].asked[0]
-    shifts, prior = _shifts([_unseen(model) for model in models], slot), _prior(slot)
+    asked = models[0].asked[0]
+    shifts, prior = _shifts([_unseen(model) for model in models], asked.slot), _prior(asked.slot)
     output = Belief.of_curve(_whole(models))
-    whole = _is_whole(slot, weight, constant)
-    secret = _belief(prior.affine(weight, constant), whole)
+    secret = asked.belief(prior)
+    if prior.parts and asked.image is not None:
+        raise UnsuitableEngine("engine='exact' has no joint of this condition and the output; engine='sample' has")
     if prior.parts and any(shift.slope and not shift.rest.parts for shift in shifts):
         reason = "given the output, only values with a probability of their own are left for the secret"
         return Joint(secret, output, Estimate.exactly(math.inf, "bit", reason))
     s, o, probabilities = cells(prior, shifts)
     exact, rough = information(probabilities), information(cells(prior, shifts, 2.0)[2])
-    rows = np.repeat(s * weight + constant, len(o))
-    if secret.curve is None and whole:
-        rows = np.rint(rows).astype(np.int64)
+    rows = asked.values(s).take(np.repeat(np.arange(len(s)), len(o)))
     weights = probabilities.reshape(-1)
     pairs = (
-        Belief(Batch.of_values(rows), weights, True, spread=secret.kind, curve=secret.curve),
+        Belief(rows, weights, True, spread=secret.kind, curve=secret.curve),
         Belief(Batch.of_values(np.tile(o, len(s))), weights, True, spread=Kind.CONTINUOUS, curve=output.curve),
     )
+    if asked.image is not None:
+        return Joint(*pairs)
     off = abs(exact - rough)
     method = "exact" if off < 1e-12 else f"exact to {off:.0e}"
     return Joint(*pairs, Estimate(exact, exact - off, exact + off, "bit", method, exact=True))

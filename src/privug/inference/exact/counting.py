@@ -10,6 +10,7 @@ from privug.model.node import Array
 
 LOST = 1e-16
 MOST_COUNTS = 1 << 20
+MOST_KEPT = 1 << 16  # up to so many counts, far tails are kept: what is rare can be seen all the same
 MOST_CELLS = 1 << 24
 NOISE = 4e-16  # what is smaller after a Fourier transform may be rounding
 
@@ -17,8 +18,8 @@ NOISE = 4e-16  # what is smaller after a Fourier transform may be rounding
 def sum_law(values: Array, probabilities: Array, count: int) -> tuple[Array, Array] | None:
     """Return the values of the sum of `count` independent vectors, a line each, and their probabilities.
 
-    `values` holds whole numbers, a line for each possible vector. Far tails of less than 1e-16 are left out. None
-    if the sums have too many values.
+    `values` holds whole numbers, a line for each possible vector. Far tails of less than 1e-16 are left out
+    where there are many. None if the sums have too many values.
 
     >>> values, chances = sum_law(np.array([[0], [1]]), np.array([0.5, 0.5]), 3)
     >>> values[:, 0].tolist(), chances.round(6).tolist()
@@ -27,7 +28,9 @@ def sum_law(values: Array, probabilities: Array, count: int) -> tuple[Array, Arr
     order = np.argsort(-probabilities, kind="stable")
     order = order[probabilities[order] > 0]
     values, probabilities = values[order], probabilities[order]
-    ranges = [_range(np.array([0, 1]), np.array([1 - p, p]), count) for p in probabilities[1:]]
+    ranges = [(0, count)] * (len(probabilities) - 1)
+    if (count + 1.0) ** len(ranges) > MOST_KEPT:
+        ranges = [_range(np.array([0, 1]), np.array([1 - p, p]), count) for p in probabilities[1:]]
     if math.prod(high - low + 1 for low, high in ranges) <= MOST_COUNTS:
         return _by_counts(values, probabilities, count, ranges)
     return _by_transform(values, probabilities, count)

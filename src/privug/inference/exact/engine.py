@@ -1,4 +1,4 @@
-"""The exact engine: its parts are tried in order; the first that can serve does."""
+"""The exact engine: its parts are asked in order, and the cheapest serves."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,18 +12,24 @@ from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.observation.observations import Observation
 
+CHEAP = 5e6  # elementary operations that no other part need be asked to spare
+
 PARTS: tuple[Part, ...] = (prepare_finite, prepare_gaussian, prepare_counts, prepare_additive)
 
 
 def prepare(request: Request) -> Prepared | Obstacle:
-    """Return the first prepared answer, or the obstacle that says most."""
+    """Return the cheapest prepared answer, the first one that is cheap, or the obstacle that says most."""
+    best: Prepared | None = None
     obstacles: list[Obstacle] = []
     for part in PARTS:
         prepared = part(request)
-        if isinstance(prepared, Prepared):
-            return prepared
-        obstacles.append(prepared)
-    return _telling(obstacles)
+        if isinstance(prepared, Obstacle):
+            obstacles.append(prepared)
+        elif best is None or prepared.cost < best.cost:
+            best = prepared
+        if best is not None and best.cost <= CHEAP:
+            break
+    return best or _telling(obstacles)
 
 
 def _telling(obstacles: Sequence[Obstacle]) -> Obstacle:

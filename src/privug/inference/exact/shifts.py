@@ -15,7 +15,9 @@ from privug.inference.exact.constraints import Constraint, Value
 from privug.model.node import Array
 
 MOST_PAIRS = 20_000_000
+BISECTIONS = 60
 FAR = 1e-14  # the probability of the tails that the joint's quadrature leaves out
+MOST_BENDS = 64
 PANEL = 3.0
 """How many deviations of the rest a panel of the joint's quadrature spans: 24 nodes resolve a normal density there."""
 
@@ -114,19 +116,44 @@ def cells(prior: Curve, shifts: Sequence[Shift], coarseness: float = 1.0) -> tup
     low = min(s.start + min(s.slope * end for end in ends) + s.rest.quantile(FAR) for s in shifts)
     high = max(s.start + max(s.slope * end for end in ends) + s.rest.quantile(1 - FAR) for s in shifts)
     kinks = _output_kinks(prior, shifts, low, high)
+    kinks = np.union1d(kinks, _narrow_panels(shifts, ends, coarseness * width, (low, high)))
+    if not prior.parts:
+        kinks = np.union1d(kinks, _best_guess_changes(secrets, weights, shifts, panel_nodes(_panels(kinks, width))[0]))
     grid, widths = panel_nodes(_panels(kinks, width))
     outputs, steps = grid.reshape(-1), widths.reshape(-1)
     if len(secrets) * len(outputs) * len(shifts) > MOST_PAIRS * coarseness:
         raise UnsuitableEngine(
             "engine='exact' would need too fine a grid for the joint of secret and output; engine='sample' can serve"
         )
+    table = _densities(secrets, shifts, outputs) * weights[:, np.newaxis] * steps
+    return secrets, outputs, table / table.sum()
+
+
+def _densities(secrets: Array, shifts: Sequence[Shift], outputs: Array) -> Array:
+    """Return the density of outputs given secrets, a row for each secret."""
     table = np.zeros((len(secrets), len(outputs)))
     for shift in shifts:
         here = shift.start + shift.slope * secrets
         for row, shifted in zip(table, here, strict=True):
             row += shift.probability * shift.rest.pdf(outputs - shifted)
-    table *= weights[:, np.newaxis] * steps
-    return secrets, outputs, table / table.sum()
+    return table
+
+
+def _best_guess_changes(secrets: Array, weights: Array, shifts: Sequence[Shift], nodes: Array) -> Array:
+    """Return the outputs at which another secret becomes the likeliest: the best guess has a kink there."""
+
+    def best(outputs: Array) -> Array:
+        return np.argmax(_densities(secrets, shifts, outputs) * weights[:, np.newaxis], axis=0)
+
+    points = np.sort(nodes.reshape(-1))
+    guesses = best(points)
+    place = np.flatnonzero(np.diff(guesses))
+    low, high, before = points[place], points[place + 1], guesses[place]
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        same = best(middle) == before
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return high
 
 
 def _nodes(prior: Curve, width: float) -> tuple[Array, Array]:
@@ -148,6 +175,24 @@ def _output_kinks(prior: Curve, shifts: Sequence[Shift], low: float, high: float
             breaks = shift.rest.breaks[np.isfinite(shift.rest.breaks)]
             kinks += [shift.start + shift.slope * atom + point for atom in prior.atoms for point in breaks]
     return np.unique([kink for kink in kinks if low <= kink <= high])
+
+
+def _narrow_panels(shifts: Sequence[Shift], ends: Sequence[float], width: float, within: tuple[float, float]) -> Array:
+    """Return the edges of panels narrower than a width on which the rest was tabulated, where the outputs have them.
+
+    Wide noise on a narrow quantity is smooth but for a narrow bend in its middle.
+    """
+    edges: list[float] = []
+    for shift in shifts:
+        own = shift.rest.edges
+        bends = own[:-1][np.diff(own) < width / 4]
+        if 0 < len(bends) * len(shifts) <= MOST_BENDS:
+            start, stop = sorted(shift.start + shift.slope * end for end in ends)
+            pieces = math.ceil(
+                (stop - start + bends[-1] - bends[0]) / max(np.diff(bends).min(initial=width), width / 256)
+            )
+            edges += list(np.linspace(start + bends[0], stop + bends[-1], min(pieces, MOST_BENDS) + 1))
+    return np.array([edge for edge in edges if within[0] < edge < within[1]])
 
 
 def _panels(kinks: Array, width: float) -> Array:
