@@ -1,6 +1,7 @@
 """Run the benchmarks and print a table. A bar that is missed is reported; only a crash is an error."""
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from collections.abc import Callable
 import anonymisation
 import discrete
 import drawing
+import exact
 import native
 import nearest
 import neighbours
@@ -21,12 +23,15 @@ BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **anonymisation.BENCHMARKS,
     **discrete.BENCHMARKS,
     **drawing.BENCHMARKS,
+    **exact.BENCHMARKS,
+    **exact.WITH_PYMC,
     **native.BENCHMARKS,
     **nearest.BENCHMARKS,
     **neighbours.BENCHMARKS,
     **python_tier.BENCHMARKS,
     **rejection.BENCHMARKS,
 }
+WITH_PYMC = {*rejection.BENCHMARKS, *exact.WITH_PYMC}
 
 
 def verdict(outcome: Outcome) -> str:
@@ -38,9 +43,12 @@ def verdict(outcome: Outcome) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", choices=BENCHMARKS, help="; ".join(BENCHMARKS))
-    parser.add_argument("--no-pymc", action="store_true", help="leave out the comparison with PyMC")
+    parser.add_argument("--no-pymc", action="store_true", help="leave out the comparisons with PyMC")
+    parser.add_argument("--plot", metavar="PATH", help="where to save the plot of exact-growth, such as growth.png")
     options = parser.parse_args()
-    names = options.only or [n for n in BENCHMARKS if not (options.no_pymc and n in rejection.BENCHMARKS)]
+    names = options.only or [n for n in BENCHMARKS if not (options.no_pymc and n in WITH_PYMC)]
+    if options.plot:
+        os.environ[exact.PLOT] = options.plot
     pv.configure(progress=False)
     crashed = False
     print(f"{'benchmark':<22}{'ratio':>9}  {'bar':<8}{'':<8}detail")

@@ -1,7 +1,7 @@
 """The exact engine against the sampler on random questions: two ways to the same numbers that share little code.
 
-The sampler's intervals are widened by two, to about four standard errors: of the thousand quantities compared, less than
-one in ten sets of questions would have one outside by chance, and the questions are always the same.
+The intervals of the sampler are widened by two, to about four standard errors: of a thousand quantities compared, less
+than one in ten sets of questions would have one outside by chance, and the questions are always the same.
 """
 
 import warnings

@@ -143,9 +143,9 @@ class Belief:
         return sampled.probability(predicate, confidence)
 
     def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
-        share, samples = weighted_share(hits, self.weights)
         if self.exact:
-            return self._exact_share(share)
+            return self._exact_share(min(1.0, float(self._normalised[hits].sum())))
+        share, samples = weighted_share(hits, self.weights)
         return proportion_estimate(share, samples, self.method, confidence)
 
     def _exact_share(self, share: float) -> Estimate:

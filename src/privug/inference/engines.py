@@ -51,7 +51,7 @@ def automatic(
     """Answer exactly where that costs no more than the samples asked for would, else by sampling."""
     prepared = exact.prepare(Request(question, observation, extra))
     if not isinstance(prepared, Obstacle):
-        affordable = (prepared.cost - COST_OF_SAMPLING) / prepared.cost_of_sample
+        affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
         if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
             try:
                 return prepared.run()

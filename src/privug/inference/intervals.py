@@ -34,7 +34,7 @@ def weighted_share(hits: Array, weights: Array | None) -> tuple[float, float]:
         return share, effective
     variance = float((weights[hits] ** 2).sum()) * (1 - share) ** 2 + float((weights[~hits] ** 2).sum()) * share**2
     # A few hits of small weight can make the share look better known than it is: never trust more than the whole.
-    return share, min(effective, share * (1 - share) / variance)
+    return share, min(effective, share * (1 - share) / variance) if variance > 0 else effective
 
 
 def mean_estimate(

@@ -188,12 +188,12 @@ def _largest_ratio(channel: Channel, adjacent: Callable[[Any, Any], Any] | None)
         logs = np.log(np.maximum(likely, channel.error))
     unknown: Array = (likely <= channel.error) & (channel.error > 0)
     lowest: Array = logs.min(axis=0)
-    open_below: Array = unknown.any(axis=0)
+    open_below: Array = unknown.sum(axis=0) > 0
     largest, place, sure = 0.0, (0, 0), True
     for row, secret in enumerate(channel.secrets):
         if adjacent is not None:
             near = np.array([bool(adjacent(secret, other) or adjacent(other, secret)) for other in channel.secrets])
-            lowest, open_below = logs[near].min(axis=0, initial=math.inf), unknown[near].any(axis=0)
+            lowest, open_below = logs[near].min(axis=0, initial=math.inf), unknown[near].sum(axis=0) > 0
         possible = np.flatnonzero(likely[row] > channel.error)
         sure = sure and not open_below[possible].any()
         ratios = logs[row, possible] - lowest[possible]

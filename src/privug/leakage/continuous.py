@@ -21,6 +21,7 @@ OVERLAP = 0.75
 BINS_PER_BANDWIDTH = 16
 FARTHEST = 6  # bandwidths: the kernel is 1e-8 of its height there
 SAMPLES_OF_CURVE = 20_000
+FEWEST = 10  # equally weighted samples of which anything is said
 MOST_OWN_BITS = 4  # by which a lonely point may be more surprising than it looks
 BLOCKS = 10
 FEWEST_NEAR = 40  # samples of the prior that must be worth something where the posterior is
@@ -51,7 +52,7 @@ def equally_weighted(belief: Belief, what: str = "differential_entropy") -> tupl
     if belief.weights is None:
         return points, belief.method
     kept = np.random.default_rng(0).random(len(points)) * belief.weights.max() < belief.weights
-    if kept.sum() < 10:
+    if kept.sum() < FEWEST:
         raise TooFewSamples(
             f"{what}: the weights are so uneven that {int(kept.sum())} equally weighted samples are left of "
             f"{len(points)}; draw more samples, or choose another engine"
@@ -102,8 +103,10 @@ def kernel_entropy(belief: Belief) -> Estimate:
     points = coordinates(belief, "differential_entropy")
     if points.shape[1] != 1:
         raise ArgumentError("differential_entropy: the kernel estimator is for single numbers; use kozachenko-leonenko")
-    values, samples = points[:, 0], belief.effective_samples
-    weights = _weights(belief)
+    held, samples = _weights(belief) > 0, belief.effective_samples
+    if samples < FEWEST:
+        raise TooFewSamples(f"differential_entropy: {samples:.3g} effective samples are too few; draw {FEWEST} or more")
+    values, weights = points[held, 0], _weights(belief)[held]
     middle, spread = _location_and_spread(values, weights)
     method = f"differential entropy, kernel estimate, {belief.method}"
     if spread == 0:
@@ -112,7 +115,7 @@ def kernel_entropy(belief: Belief) -> Estimate:
     standard = (values - middle) / spread
     terms, alone = _surprisals(standard, weights, bandwidth)
     smoother, _ = _surprisals(standard, weights, bandwidth * math.sqrt(2))
-    estimate = mean_estimate(terms, belief.weights, method, binary=False)
+    estimate = mean_estimate(terms, None if belief.weights is None else weights, method, binary=False)
     smoothing = 3 * max(0.0, float(weights @ (smoother - terms)))
     own = float(weights @ np.minimum(-np.log2(1 - np.minimum(alone, 0.999)), MOST_OWN_BITS))
     ends = [end + math.log2(spread) for end in (estimate.value, estimate.low - smoothing, estimate.high + own)]

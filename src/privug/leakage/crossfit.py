@@ -46,19 +46,21 @@ def try_guesses(joint: Joint, gain: Gain) -> Trial:
 
 
 def _kinks(joint: Joint, pairs: Pairs, strategy: Strategy) -> float:
-    """Bound the error of sums over cells of a density where the best guess changes from one cell to the next.
+    """Bound the error of sums over cells of a density where another guess becomes the best from one cell to the next.
 
     There the earnings have a kink, which quadrature does not follow; what the guess of the next cell would lose in a
-    cell is more than that is worth.
+    cell is more than that is worth. Where another secret becomes the likeliest there is an edge between cells, so the
+    sums are right.
     """
     dense = pairs.matrix()
     atoms = np.empty(0) if joint.output.curve is None else joint.output.curve.atoms
     smooth = ~np.isin(np.asarray(pairs.outputs, float), atoms)
+    likeliest = dense.argmax(axis=0)
     best = strategy.earned(pairs, pairs.probability)
     lost = 0.0
     for neighbour in (1, -1):
         theirs = np.roll(dense, neighbour, axis=1)[pairs.secret, pairs.output]
-        inside = smooth & np.roll(smooth, neighbour)
+        inside = smooth & np.roll(smooth, neighbour) & (likeliest == np.roll(likeliest, neighbour))
         inside[0 if neighbour > 0 else -1] = False
         loss = pairs.probability * (best - strategy.earned(pairs, theirs))
         lost += float(np.bincount(pairs.output, loss, len(smooth))[inside].sum())

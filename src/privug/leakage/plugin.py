@@ -61,7 +61,7 @@ def variance(dependences: Sequence[Dependence], twist: Array | None = None) -> f
     quadratic = sum(_trace(d.curvature, d.shares, d.shares) for d in dependences) / 2
     if twist is not None and len(dependences) == 2:
         quadratic += _trace(twist, *(dependence.shares for dependence in dependences))
-    return linear + quadratic
+    return linear + max(0.0, quadratic)
 
 
 def _trace(scaled: Array, first: Shares, second: Shares) -> float:
