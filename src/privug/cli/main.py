@@ -23,7 +23,7 @@ def _options(command: Command) -> Command:
     for option in (
         click.option("--samples", type=click.IntRange(1), default=10_000, show_default=True, help="Samples wanted."),
         click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result."),
-        click.option("--engine", default="auto", show_default=True, help="How to infer: auto or sample."),
+        click.option("--engine", default="auto", show_default=True, help="How to infer: auto, exact or sample."),
         click.option("--budget", type=click.IntRange(1), default=None, help="Most draws to spend."),
     ):
         command = option(command)

@@ -72,7 +72,9 @@ def neighbour_entropy(points: Array, method: str, k: int) -> Estimate:
 
 def _half_width(terms: Array, k: int) -> float:
     overlap = OVERLAP * float(scipy.special.polygamma(1, k)) / math.log(2) ** 2
-    return quantile(len(terms)) * math.sqrt((float(terms.var(ddof=1)) + overlap) / len(terms))
+    with np.errstate(over="ignore"):
+        spread = float(terms.var(ddof=1))
+    return quantile(len(terms)) * math.sqrt((spread + overlap) / len(terms))
 
 
 def _is_flat(points: Array) -> bool:

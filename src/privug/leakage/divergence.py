@@ -165,11 +165,14 @@ def cohens_d(prior: Belief, posterior: Belief) -> Estimate:
     value = shift / pooled
     if posterior.exact and prior.exact:
         return Estimate.exactly(value, "standard deviations", method)
+    samples = min(belief.effective_samples for belief in beliefs)
+    if samples < 2:
+        return Estimate(value, -math.inf, math.inf, "standard deviations", method)
     variances = [
         _influence(belief, unit, *moment, pooled, sign * value)
         for belief, moment, sign in zip(beliefs, moments, (1, -1), strict=True)
     ]
-    half = quantile(min(belief.effective_samples for belief in beliefs)) * math.sqrt(sum(variances))
+    half = quantile(samples) * math.sqrt(sum(variances))
     return Estimate(value, value - half, value + half, "standard deviations", method)
 
 
@@ -228,7 +231,7 @@ def _discrete_js(p: Shares, r: Shares) -> Estimate:
     method, low = _both(p.method, r.method), max(0.0, value - half - seen_once(p) - seen_once(r))
     if any(not shares.exact and undersampled(shares) for shares in (p, r)):
         method, low = f"upper bound: many values were seen only once, {method}", 0.0
-    return _clipped(value, low, min(1.0, _upper_end(value, half)), "bit", method)
+    return _clipped(min(1.0, value), low, min(1.0, _upper_end(value, half)), "bit", method)
 
 
 def _discrete_tv(p: Shares, r: Shares) -> Estimate:
@@ -238,7 +241,7 @@ def _discrete_tv(p: Shares, r: Shares) -> Estimate:
     choice, method = best_choice([p, r], _larger), _both(p.method, r.method)
     half = quantile(min(p.samples, r.samples)) * choice.error + rarest_missed(p) + rarest_missed(r)
     low, high = max(0.0, choice.judged - half), min(1.0, choice.chosen + half)
-    return _clipped(choice.value, low, high, "", method)
+    return _clipped(min(1.0, choice.value), low, high, "", method)
 
 
 def _larger(probabilities: Sequence[Array]) -> Sequence[Array]:
@@ -299,7 +302,7 @@ def _moments(belief: Belief, unit: float) -> tuple[float, float]:
     scaled, samples = numbers / unit, belief.effective_samples
     mean = float(np.average(scaled, weights=belief.weights))
     spread = float(np.average((scaled - mean) ** 2, weights=belief.weights))
-    return mean, math.sqrt(spread * (samples / (samples - 1) if 1 < samples < math.inf else 1.0))
+    return mean, math.sqrt(spread * (samples / (samples - 1) if 2 <= samples < math.inf else 1.0))
 
 
 def _influence(belief: Belief, unit: float, mean: float, std: float, pooled: float, value: float) -> float:

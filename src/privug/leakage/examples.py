@@ -81,8 +81,8 @@ def thinned(joint: Joint, seed: int) -> Joint:
         return joint
     rng = np.random.default_rng((seed, 2))
     kept = rng.random(len(joint.weights)) * joint.weights.max() < joint.weights
-    sides = (Belief(side.batch.take(kept), spread=side.spread) for side in (joint.secret, joint.output))
-    return Joint(*sides)
+    secret, output = (Belief(side.batch.take(kept), spread=side.spread) for side in (joint.secret, joint.output))
+    return Joint(secret, output)
 
 
 def coordinates(batch: Batch) -> Array | None:

@@ -109,13 +109,14 @@ def leakage_table(joint: Joint, posterior: Belief | None = None) -> LeakageTable
 def _averaged(joint: Joint) -> list[_Entry]:
     """Return the measures that average over the outputs that may come."""
     secret = joint.secret
-    name, after = ("entropy", "after") if secret.kind is Kind.DISCRETE else ("differential_entropy", "after (differential)")
+    discrete = secret.kind is Kind.DISCRETE
+    name, after = ("entropy", "after") if discrete else ("differential_entropy", "after (differential)")
     entries = [
         _Entry(name, "before", lambda: entropy(secret), lambda e: _uncertainty(e, secret)),
         _Entry("conditional_entropy", after, lambda: conditional_entropy(joint), lambda e: _left(e, secret)),
         _Entry("mutual_information", "", lambda: mutual_information(joint), _told),
     ]
-    if secret.kind is not Kind.DISCRETE:
+    if not discrete:
         return entries
     return [
         *entries,

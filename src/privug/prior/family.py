@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ class Constraint(NamedTuple):
 
 
 LARGEST = 2.0**62
+PLAIN = (int, float)
 
 REAL = Constraint(np.isfinite, "a finite number")
 POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
@@ -134,6 +136,21 @@ class LogDensity(Operation):
 
 def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) -> RandomVariable:
     """Make the random variable of a family with parameters that may be numbers, arrays or random variables."""
+    if shape is None and all(type(parameter) in PLAIN for parameter in parameters):
+        known_root = _root(family, *parameters)
+        node = Node(known_root.operation, known_root.parents, (), known_root.dtype, known_root.levels, known_root.kind)
+        node.bound = known_root.bound
+        return RandomVariable(node)
+    return RandomVariable(_checked_root(family, parameters, shape))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _root(family: Family, *parameters: float) -> Node:
+    """Return a root that others with the same parameters are copies of: tables have thousands of them."""
+    return _checked_root(family, parameters, None)
+
+
+def _checked_root(family: Family, parameters: Sequence[Any], shape: Shape | None) -> Node:
     names = [name for name, _ in family.parameters] if isinstance(family, ScalarFamily) else ["p"] * len(parameters)
     nodes = tuple(parameter_node(family.name, *named) for named in zip(names, parameters, strict=True))
     if shape is None:
@@ -147,7 +164,7 @@ def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) 
         family.check(_at_rank(known, len(shape) + 1))
     elif all(array is not None for array in known):
         family.check([array for array in known if array is not None])
-    return RandomVariable(draw_node(family, nodes, shape))
+    return draw_node(family, nodes, shape)
 
 
 def parameter_node(distribution: str, name: str, value: Any) -> Node:

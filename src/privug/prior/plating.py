@@ -27,19 +27,35 @@ class Likeness:
         self._seen: set[int] = set()
         self._shared: set[int] = set()
         self._signatures: list[Hashable | None] = []
+        self._of_simple: dict[Hashable, Hashable | None] = {}
 
     def look_at(self, rows: Sequence[Row]) -> None:
         """Take note of rows that came after those seen before."""
         common = len(self._shared)
         for row in rows[len(self._rows) :]:
-            roots = {id(node) for node in ancestors(nodes_of(row)) if node.is_random}
+            nodes = nodes_of(row)
+            everything = nodes if _are_plain_roots(nodes) else ancestors(nodes)
+            roots = {id(node) for node in everything if node.is_random}
             self._shared |= roots & self._seen
             self._seen |= roots
             self._rows.append(row)
             self._roots.append(roots)
         if len(self._shared) > common:  # what rows have in common is no difference between them
             self._signatures = []
-        self._signatures += [_signature(row, self._shared) for row in self._rows[len(self._signatures) :]]
+        self._signatures += [self._signature_of(row) for row in self._rows[len(self._signatures) :]]
+
+    def _signature_of(self, row: Row) -> Hashable | None:
+        """Return a row's signature; rows made of the same operations on the same constants have the same."""
+        nodes = nodes_of(row)
+        own = {id(node) for node in nodes}
+        if not _are_plain_roots(nodes) or len(own) < len(nodes) or not self._shared.isdisjoint(own):
+            return _signature(row, self._shared)
+        # All of these stay alive with the rows, so that no identity is used again.
+        made = tuple((id(node.operation), *map(id, node.parents)) for node in nodes)
+        key = row.keys(), tuple(map(type, row)), made
+        if key not in self._of_simple:
+            self._of_simple[key] = _signature(row, self._shared)
+        return self._of_simple[key]
 
     def table(self, size: int) -> PlatedTable | None:
         """Return the first rows with runs of equally distributed ones as plates; None if there is no such run."""
@@ -71,6 +87,17 @@ class Likeness:
 def nodes_of(row: Row) -> list[Node]:
     """Return the nodes of a row's random cells."""
     return [cell.node for cell in row if isinstance(cell, RandomVariable)]
+
+
+def _are_plain_roots(nodes: Sequence[Node]) -> bool:
+    """Say whether nodes are random roots with parameters that are constants."""
+    for node in nodes:
+        if not node.operation.random:
+            return False
+        for parent in node.parents:
+            if type(parent.operation) is not ConstantValue:
+                return False
+    return True
 
 
 def _signature(row: Row, shared: set[int]) -> Hashable | None:

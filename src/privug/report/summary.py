@@ -46,7 +46,7 @@ def change_sentence(claim: str, before: Estimate, after: Estimate) -> str:
     "An attacker's belief that Alice is under 18 falls from 18 % to 0.44 %."
     """
     start = f"An attacker's belief that {claim}"
-    if before.low <= after.high and after.low <= before.high:
+    if before.low in after or after.low in before:
         return f"{start} does not change measurably: {percent(before.value)} before, {percent(after.value)} after."
     direction = "falls" if after.value < before.value else "rises"
     end = percent(after.value)

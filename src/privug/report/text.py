@@ -80,8 +80,8 @@ _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
     "table{border-collapse:collapse;margin:1rem 0}"
     "td,th{padding:.25rem .9rem .25rem 0;text-align:left;vertical-align:top}"
-    "th{border-bottom:1px solid #999}td.number,th.number{text-align:right;white-space:nowrap}dt{float:left;width:9rem;color:#666}"
-    "dd{margin-left:9rem}"
+    "th{border-bottom:1px solid #999}td.number,th.number{text-align:right;white-space:nowrap}"
+    "dt{float:left;width:9rem;color:#666}dd{margin-left:9rem}"
 )
 
 

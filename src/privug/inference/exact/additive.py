@@ -37,6 +37,8 @@ from privug.prior.family import Draw
 
 COST_OF_CASE = 2e4  # building the case is left out: sampling has to do that too
 COST_OF_NORMAL = 10.0
+ENTROPY_ERROR = 1e-10  # of entropies whose densities are polynomials but for rounding, with room to spare
+KINK_ERROR = 1e-3  # of an information whose cells have kinks in them
 NEGLIGIBLE = 1e-17  # a probability of sizes of the tables that changes nothing
 
 Slot = tuple[Node, tuple[int, ...]]
@@ -124,8 +126,6 @@ def _model(request: Request, sizes: tuple[int, ...], probability: float) -> _Mod
     case = request.case(sizes)
     node = _single("the output", case.output)
     output = affine_form(node, any_family=True)
-    if not _has_density(output) and not _is_whole_sum(output):
-        raise NotAffine("the values of the output are known only up to rounding")
     seen = None
     if request.observation is not None:
         likelihood = request.observation.likelihood(case.output)
@@ -135,6 +135,8 @@ def _model(request: Request, sizes: tuple[int, ...], probability: float) -> _Mod
         if len(constraints) != 1 or constraints[0].node is not node:
             raise Unreadable("the observation is more than one value or range of the output")
         seen = constraints[0]
+    if not _has_density(output) and not (isinstance(seen, Value) and seen.sd > 0):
+        raise NotAffine("all values of the output have probabilities of their own")
     quantities = [case.secret] if request.extra is None else [case.secret, request.query(case)]
     asked = tuple(_asked(_single("the secret", value)) for value in quantities)
     return _Model(probability, output, seen, asked)
@@ -142,13 +144,6 @@ def _model(request: Request, sizes: tuple[int, ...], probability: float) -> _Mod
 
 def _has_density(form: Form) -> bool:
     return bool(form.weights) or not all(is_finite(_family(root)) for root in form.others)
-
-
-def _is_whole_sum(form: Form) -> bool:
-    """Say whether all values of a sum of discrete quantities are whole numbers, which are added without rounding."""
-    parts = [Component(_family(root), _constants(root), 1.0, 1).curve.atoms for root in form.others]
-    numbers = [np.asarray(form.constant), *parts, *map(np.asarray, form.others.values())]
-    return all(bool(np.all(array == np.rint(array))) for array in numbers)
 
 
 def _constants(root: Node) -> tuple[Array, ...]:
@@ -264,7 +259,7 @@ def _prepared(models: Sequence[_Model]) -> Prepared:
         raise NotAffine("the secret is another quantity for other sizes of the tables")
     numbers = max(sum(math.prod(root.shape) for root, _ in _weighted(model.output)) for model in models)
     shifts = [_shifts(models, asked.slot) for asked in models[0].asked]
-    return Prepared(COST_OF_CASE * len(models), COST_OF_NORMAL * numbers, partial(_run, models, shifts))
+    return Prepared(COST_OF_CASE * len(models), COST_OF_NORMAL * numbers, partial(_run, models, shifts, _whole(models)))
 
 
 def _shifts(models: Sequence[_Model], slot: Slot) -> list[Shift]:
@@ -286,7 +281,7 @@ def _whole(models: Sequence[_Model]) -> Curve:
         sums.append(Sum(model.probability, model.output.constant, sd, tuple(parts)))
     made = mixture_curve(sums)
     if isinstance(made, Obstacle):
-        raise UnsuitableEngine(f"engine='exact' cannot give the output's distribution: {made.reason}")
+        raise _Unsummable(made.reason)
     return made
 
 
@@ -294,7 +289,7 @@ def _prior(slot: Slot) -> Curve:
     return Component(_family(slot[0]), tuple(_parameters(slot)), 1.0, 1).curve
 
 
-def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]]) -> Run:
+def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]], whole: Curve) -> Run:
     started = time.perf_counter()
     seen = models[0].seen
     beliefs: list[Belief] = []
@@ -304,7 +299,7 @@ def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]]) -> Run
         if seen is not None:
             evidence, known = conditioned(known, shifts, seen)
         beliefs.append(asked.belief(known))
-    beliefs.insert(1, Belief.of_curve(output_given(_whole(models), seen)))
+    beliefs.insert(1, Belief.of_curve(output_given(whole, seen)))
     estimate = Estimate.exactly(evidence, "density" if isinstance(seen, Value) else "", "exact")
     count = len(models)
     diagnostics = Diagnostics(count, count, math.inf, estimate, 0, 0, time.perf_counter() - started)
@@ -318,24 +313,35 @@ def _joint(models: Sequence[_Model]) -> Joint:
     shifts, prior = _shifts([_unseen(model) for model in models], asked.slot), _prior(asked.slot)
     output = Belief.of_curve(_whole(models))
     secret = asked.belief(prior)
+    if not _has_density(models[0].output):
+        raise UnsuitableEngine("engine='exact' knows this output only through noise; engine='sample' has the joint")
     if prior.parts and asked.image is not None:
         raise UnsuitableEngine("engine='exact' has no joint of this condition and the output; engine='sample' has")
     if prior.parts and any(shift.slope and not shift.rest.parts for shift in shifts):
         reason = "given the output, only values with a probability of their own are left for the secret"
         return Joint(secret, output, Estimate.exactly(math.inf, "bit", reason))
     s, o, probabilities = cells(prior, shifts)
-    exact, rough = information(probabilities), information(cells(prior, shifts, 2.0)[2])
     rows = asked.values(s).take(np.repeat(np.arange(len(s)), len(o)))
     weights = probabilities.reshape(-1)
     pairs = (
         Belief(rows, weights, True, spread=secret.kind, curve=secret.curve),
         Belief(Batch.of_values(np.tile(o, len(s))), weights, True, spread=Kind.CONTINUOUS, curve=output.curve),
     )
-    if asked.image is not None:
-        return Joint(*pairs)
-    off = abs(exact - rough)
+    return Joint(*pairs, None if asked.image is not None else _information(prior, shifts, output, probabilities))
+
+
+def _information(prior: Curve, shifts: Sequence[Shift], output: Belief, probabilities: Array) -> Estimate:
+    """Return the mutual information: of one shift, what the entropy of the output exceeds that of the rest by."""
+    if len(shifts) == 1 and shifts[0].slope and output.curve is not None:
+        whole, rest = output.curve.differential_entropy(), shifts[0].rest.differential_entropy()
+        exact, off = max(0.0, whole - rest), ENTROPY_ERROR
+    else:
+        exact = information(probabilities)
+        off = abs(exact - information(cells(prior, shifts, 2.0)[2]))
+        if prior.parts and any(np.isfinite(shift.rest.breaks).any() for shift in shifts):
+            off = max(off, KINK_ERROR)
     method = "exact" if off < 1e-12 else f"exact to {off:.0e}"
-    return Joint(*pairs, Estimate(exact, exact - off, exact + off, "bit", method, exact=True))
+    return Estimate(exact, max(0.0, exact - off), exact + off, "bit", method, exact=True)
 
 
 def _unseen(model: _Model) -> _Model:

@@ -18,7 +18,7 @@ VANISHING = 1e-15  # a characteristic function below this does not show in the d
 ERROR = 1e-13  # what rounding in some thousand terms of a Fourier series leaves
 MOST_FREQUENCIES = 4096
 MOST_ATOMS = 4096
-WIDE = 6.0  # noise so many times as wide as the rest is better added to it than multiplied into its transform
+WIDE = 1.0  # noise at least so many times as wide as the rest is better added to it than multiplied into its transform
 FAR = 42.0  # exponential tails beyond so many scales hold less than 1e-18
 
 Transform = Callable[[Array], Array]
@@ -109,10 +109,24 @@ def sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
         if isinstance(inner, Curve):
             return _blurred(inner, scale).affine(1.0, wide[0].weight * float(wide[0].parameters[0]))
     made = _smooth_sum(sd, components)
+    flat = next((c for c in components if c.family.name == "Uniform" and c.count == 1), None)
+    if isinstance(made, Obstacle) and flat is not None:
+        rest = sum_curve(sd, [c for c in components if c is not flat])
+        return rest if isinstance(rest, Obstacle) else _spread(rest, *flat.curve.support)
     if isinstance(made, Obstacle) and atoms:
         smooth = sum_curve(sd, [c for c in components if c.curve.parts])
         return made if isinstance(smooth, Obstacle) else _shifted(smooth, atoms) or made
     return made
+
+
+def _spread(curve: Curve, low: float, high: float) -> Curve:
+    """Add a uniform quantity: the density is a difference of the distribution function."""
+    if not curve.parts:
+        flat = Curve.of_density(lambda x: np.ones_like(x), [low, high])
+        return Curve.mixture(curve.masses, [flat.affine(1.0, float(atom)) for atom in curve.atoms])
+    kinks = [end + kink for end in (low, high) for kink in (*curve.breaks[np.isfinite(curve.breaks)], *curve.atoms)]
+    edges = np.unique(np.concatenate([curve.edges + low, curve.edges + high, kinks]))
+    return Curve.of_density(lambda x: curve.mass(x - high, x - low) / (high - low), edges, kinks=kinks)
 
 
 def _blurred(curve: Curve, scale: float) -> Curve:

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from privug.model.node import Array
+from privug.prior.choice import ChoiceFamily
 
 LOST = 1e-16
 MOST_COUNTS = 1 << 20
@@ -15,14 +18,31 @@ MOST_CELLS = 1 << 24
 NOISE = 4e-16  # what is smaller after a Fourier transform may be rounding
 
 
-def sum_law(values: Array, probabilities: Array, count: int) -> tuple[Array, Array] | None:
-    """Return the values of the sum of `count` independent vectors, a line each, and their probabilities.
+class SumLaw(NamedTuple):
+    """The values of a sum, a line for each, their probabilities, and how much probability may be misplaced."""
+
+    values: Array
+    probabilities: Array
+    lost: float = 0.0
+
+
+@dataclass(frozen=True)
+class SumFamily(ChoiceFamily):
+    """The distribution of a sum over rows; a probability of `lost` may be misplaced."""
+
+    lost: float = 0.0
+
+    name = "Sum"
+
+
+def sum_law(values: Array, probabilities: Array, count: int) -> SumLaw | None:
+    """Return the distribution of the sum of `count` independent vectors.
 
     `values` holds whole numbers, a line for each possible vector. Far tails of less than 1e-16 are left out
     where there are many. None if the sums have too many values.
 
-    >>> values, chances = sum_law(np.array([[0], [1]]), np.array([0.5, 0.5]), 3)
-    >>> values[:, 0].tolist(), chances.round(6).tolist()
+    >>> law = sum_law(np.array([[0], [1]]), np.array([0.5, 0.5]), 3)
+    >>> law.values[:, 0].tolist(), law.probabilities.round(6).tolist()
     ([0, 1, 2, 3], [0.125, 0.375, 0.375, 0.125])
     """
     order = np.argsort(-probabilities, kind="stable")
@@ -36,9 +56,7 @@ def sum_law(values: Array, probabilities: Array, count: int) -> tuple[Array, Arr
     return _by_transform(values, probabilities, count)
 
 
-def _by_counts(
-    values: Array, probabilities: Array, count: int, ranges: Sequence[tuple[int, int]]
-) -> tuple[Array, Array]:
+def _by_counts(values: Array, probabilities: Array, count: int, ranges: Sequence[tuple[int, int]]) -> SumLaw:
     """Go through how often each vector but the likeliest comes up: these numbers are multinomial."""
     sums = (values[:1] * count).astype(np.int64)
     chances, left, share = np.ones(1), np.full(1, count), 1.0
@@ -53,10 +71,11 @@ def _by_counts(
         left, share = left[owner] - times, share - chance
     distinct, codes = np.unique(sums, axis=0, return_inverse=True)
     total = np.bincount(codes.reshape(-1), chances, len(distinct))
-    return distinct[total > 0], total[total > 0] / total.sum()
+    cut = sum(LOST for low, high in ranges if (low, high) != (0, count))
+    return SumLaw(distinct[total > 0], total[total > 0] / total.sum(), cut)
 
 
-def _by_transform(values: Array, probabilities: Array, count: int) -> tuple[Array, Array] | None:
+def _by_transform(values: Array, probabilities: Array, count: int) -> SumLaw | None:
     """Raise the Fourier transform of one vector's distribution to a power."""
     lowest = values.min(axis=0)
     steps = (values - lowest).astype(np.int64)
@@ -74,7 +93,7 @@ def _by_transform(values: Array, probabilities: Array, count: int) -> tuple[Arra
     chances = pmf[tuple(cells.T)]
     offsets = np.array(starts)
     sums = offsets + (cells - offsets) % np.array(shape)
-    return sums * units + lowest * count, chances / chances.sum()
+    return SumLaw(sums * units + lowest * count, chances / chances.sum(), NOISE * math.prod(shape))
 
 
 def _range(steps: Array, probabilities: Array, count: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.curve import Curve
-from privug.inference.exact.conditioning import Normal, length
+from privug.inference.exact.conditioning import Normal, length, product
 from privug.inference.joint import Joint
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
@@ -30,7 +30,7 @@ def gaussian_joint(secret: Normal, output: Normal) -> Joint:
     if secret.sd == 0 or output.sd == 0:
         return _with_a_constant(secret, output)
     left, right = secret.weights / secret.sd, output.weights / output.sd
-    correlation = float(left @ right)
+    correlation = product(left, right)
     independence = min(1.0, length(left - correlation * right))
     if independence <= DETERMINED:
         places = np.arange(-REACH, REACH + LARGEST_STEP, LARGEST_STEP)

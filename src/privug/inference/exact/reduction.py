@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.inference.exact.counting import sum_law
+from privug.inference.exact.counting import SumFamily, SumLaw, sum_law
 from privug.inference.exact.plate_terms import RowLaw, row_law
 from privug.inference.exact.request import Obstacle
 from privug.inference.question import Case
@@ -19,7 +19,6 @@ from privug.model.operations import ArrayFunction, Elementwise, Lookup, constant
 from privug.model.plates import Fold, Lane
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node
-from privug.prior.choice import ChoiceFamily
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, draw_node
 
@@ -196,13 +195,13 @@ def _together(group: Sequence[RowSum]) -> tuple[list[Node], list[Node], list[Nod
     return terms, list(lanes.values()), list(lanes)
 
 
-def _images(group: Sequence[RowSum], law: RowLaw, laws: Sequence[tuple[Array, Array]]) -> dict[Node, Node]:
-    everything = np.unique(np.concatenate([values for values, _ in laws]), axis=0)
+def _images(group: Sequence[RowSum], law: RowLaw, laws: Sequence[SumLaw]) -> dict[Node, Node]:
+    everything = np.unique(np.concatenate([found.values for found in laws]), axis=0)
     chances = np.zeros((len(laws), len(everything)))
-    for line, (values, probabilities) in zip(chances, laws, strict=True):
-        line[_positions(everything, values)] = probabilities
+    for line, found in zip(chances, laws, strict=True):
+        line[_positions(everything, found.values)] = found.probabilities
     codes = np.arange(len(everything))
-    family = ChoiceFamily(codes, codes.tobytes(), None)
+    family = SumFamily(codes, codes.tobytes(), None, max(found.lost for found in laws))
     root = draw_node(family, (_chances(law, chances),), ())
     images: dict[Node, Node] = {}
     for position, row_sum in enumerate(group):

@@ -143,7 +143,7 @@ def _best_guess_changes(secrets: Array, weights: Array, shifts: Sequence[Shift],
     """Return the outputs at which another secret becomes the likeliest: the best guess has a kink there."""
 
     def best(outputs: Array) -> Array:
-        return np.argmax(_densities(secrets, shifts, outputs) * weights[:, np.newaxis], axis=0)
+        return np.asarray(np.argmax(_densities(secrets, shifts, outputs) * weights[:, np.newaxis], axis=0))
 
     points = np.sort(nodes.reshape(-1))
     guesses = best(points)

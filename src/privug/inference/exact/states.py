@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from privug.inference.exact.counting import SumFamily
 from privug.inference.exact.support import LOST, Support, is_finite, is_truncated, support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import aligned
@@ -57,8 +58,10 @@ class Roots:
 
     @cached_property
     def lost(self) -> float:
-        """The probability that is left out because some distributions have no largest value."""
-        return LOST if any(is_truncated(_family(root)) for root in self.nodes) else 0.0
+        """The probability that is left out or misplaced, because some distributions had to be cut or transformed."""
+        families = [_family(root) for root in self.nodes]
+        cut = LOST if any(is_truncated(family) for family in families) else 0.0
+        return cut + sum(family.lost for family in families if isinstance(family, SumFamily))
 
     def count(self, limit: float) -> float:
         """Return how many combinations there are, at most; infinite as soon as they are more than the limit."""
