@@ -116,7 +116,7 @@ class Belief:
         if not any(column.levels is None and column.array.dtype.kind == "f" for column in self.batch.columns):
             return Kind.DISCRETE
         samples = len(self.batch)
-        ties = samples - len(self.batch.counts())
+        ties = samples - self.batch.distinct()
         if ties == 0 and samples > 1:
             return Kind.CONTINUOUS
         return Kind.DISCRETE if ties >= samples / 2 else Kind.MIXED

@@ -69,7 +69,7 @@ def _kinks(joint: Joint, pairs: Pairs, strategy: Strategy) -> float:
 
 def unseen_output(belief: Belief) -> Joint:
     """Return the joint of a secret and an output that says nothing."""
-    constant = Batch.of_values(np.zeros(len(belief.batch), np.int64))
+    constant = Batch.of_values(np.broadcast_to(np.int64(0), len(belief.batch)))
     return Joint(belief, Belief(constant, belief.weights, belief.exact, spread=Kind.DISCRETE))
 
 

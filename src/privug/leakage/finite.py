@@ -109,12 +109,19 @@ def shares_of(belief: Belief) -> Shares:
     """Collect the distinct values of a belief."""
     known = _known_shares.get(belief)
     if known is None:
-        codes, values = distinct_values(belief.batch)
-        present, probability, squares = _weighed([codes], [len(values)], belief)
-        held = values if len(present) == len(values) else [values[k] for k in present]
-        known = Shares(held, probability, squares, belief.effective_samples, belief.method, belief.error)
-        _known_shares[belief] = known
+        known = _known_shares[belief] = _counted(belief)
     return known
+
+
+def _counted(belief: Belief) -> Shares:
+    codes, values = distinct_values(belief.batch)
+    present, probability, squares = _normalised(*_sums([codes], [len(values)], belief.weights), belief.exact)
+    held = values if len(present) == len(values) else [values[k] for k in present]
+    return _shares(belief, held, probability, squares)
+
+
+def _shares(belief: Belief, values: list[Any], probability: Array, squares: Array) -> Shares:
+    return Shares(values, probability, squares, belief.effective_samples, belief.method, belief.error)
 
 
 def _collected(joint: Joint) -> Pairs:
@@ -128,7 +135,8 @@ def _collected(joint: Joint) -> Pairs:
         )
     secret, secrets = distinct_values(joint.secret.batch)
     output, outputs = distinct_values(joint.output.batch)
-    cells, probability, squares = _weighed([output, secret], [len(outputs), len(secrets)], joint.secret)
+    sums = _sums([output, secret], [len(outputs), len(secrets)], joint.weights)
+    cells, probability, squares = _normalised(*sums, joint.exact)
     output = cells // len(secrets)
     secret = cells - output * len(secrets)
     if weighted:  # a value whose samples all weigh nothing is in no pair
@@ -137,6 +145,9 @@ def _collected(joint: Joint) -> Pairs:
         output, possible = ranked(output)
         outputs = [outputs[k] for k in possible]
     samples, method = joint.effective_samples, joint.secret.method
+    for belief, codes, values in ((joint.secret, secret, secrets), (joint.output, output, outputs)):
+        sums = (np.bincount(codes, weights, len(values)) for weights in (probability, squares))
+        _known_shares.setdefault(belief, _shares(belief, values, *sums))
     return Pairs(secret, output, probability, secrets, outputs, samples, method, squares)
 
 
@@ -146,20 +157,23 @@ def _constant(batch: Batch) -> list[Any] | None:
     if numbers is None or not len(numbers):
         return None
     repeated = numbers.strides == (0,)  # one number, shown many times
-    return numbers[:1].tolist() if repeated or numbers.min() == numbers.max() else None
+    same = repeated or (numbers[0] == numbers[-1] and numbers.min() == numbers.max())
+    return numbers[:1].tolist() if same else None
 
 
-def _weighed(codes: Sequence[Array], widths: Sequence[int], belief: Belief) -> tuple[Array, Array, Array]:
-    """Return the cells that hold any weight, in ascending order, with their weights and sums of squared weights."""
-    cells, samples = math.prod(widths), len(belief.batch)
-    if cells <= samples + PART:
-        present, (sums, squares) = np.arange(cells), _in_table(codes, widths, belief.weights)
-    else:
-        present, sums, squares = _in_order(_keys(codes, widths), belief.weights)
-    total = sums.sum()
-    held = sums > 0
-    noise = np.zeros(int(held.sum())) if belief.exact else squares[held] / total**2
-    return present[held], sums[held] / total, noise
+def _sums(codes: Sequence[Array], widths: Sequence[int], weights: Array | None) -> tuple[Array, Array, Array]:
+    """Return cells in ascending order with the sums of the weights and of the squared weights of their samples."""
+    cells = math.prod(widths)
+    if cells <= len(codes[0]) + PART:
+        return np.arange(cells), *_in_table(codes, widths, weights)
+    return _in_order(_keys(codes, widths), weights)
+
+
+def _normalised(cells: Array, sums: Array, squares: Array, exact: bool) -> tuple[Array, Array, Array]:
+    """Return the cells that hold any weight, their probabilities, and the noise of those."""
+    held, total = sums > 0, sums.sum()
+    noise = np.zeros(int(held.sum())) if exact else squares[held] / total**2
+    return cells[held], sums[held] / total, noise
 
 
 def _in_order(keys: Array, weights: Array | None) -> tuple[Array, Array, Array]:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from privug.leakage.counted import (
     seen_once,
 )
 from privug.leakage.entropy import entropy
-from privug.leakage.finite import Pairs, pairs_of
+from privug.leakage.finite import Pairs, pairs_of, shares_of
 from privug.leakage.ladder import LABEL_DRIFT, finest, settled
 from privug.leakage.neighbours import labelled_information, point_information
-from privug.leakage.sides import Side, side_of, thinned
+from privug.leakage.sides import Side, is_discrete, side_of, thinned
 from privug.leakage.singular import is_singular
 from privug.leakage.smooth import continuous_side, is_smooth
 from privug.model.node import Array, Kind
@@ -113,19 +113,26 @@ def _refuse_mixed(kind: Kind) -> None:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """A sampled joint, and its sides in samples that count equally."""
+    """A sampled joint, and its sides in samples that count equally; a table of pairs may do without the latter."""
 
     joint: Joint
-    secret: Side
-    output: Side
+    beliefs: tuple[Belief, Belief]
 
-    @property
+    @cached_property
     def discrete(self) -> bool:
-        return self.secret.kind is self.output.kind is Kind.DISCRETE
+        return all(is_discrete(belief) for belief in self.beliefs)
+
+    @cached_property
+    def secret(self) -> Side:
+        return side_of(self.beliefs[0])
+
+    @cached_property
+    def output(self) -> Side:
+        return side_of(self.beliefs[1])
 
     @property
     def samples(self) -> int:
-        return len(self.secret.codes)
+        return len(self.beliefs[0].batch)
 
     @property
     def method(self) -> str:
@@ -139,11 +146,11 @@ def _sampled(joint: Joint) -> _Sampled:
         raise TooFewSamples(
             f"{joint.effective_samples:.3g} effective samples say nothing about information; draw at least {FEWEST}"
         )
-    sides = [joint.secret, joint.output]
-    if joint.weights is not None:
-        kept = thinned(joint.weights)
-        sides = [replace(side, batch=side.batch.take(kept), weights=None) for side in sides]
-    return _Sampled(joint, side_of(sides[0]), side_of(sides[1]))
+    if joint.weights is None:
+        return _Sampled(joint, (joint.secret, joint.output))
+    kept = thinned(joint.weights)
+    secret, output = (replace(side, batch=side.batch.take(kept), weights=None) for side in (joint.secret, joint.output))
+    return _Sampled(joint, (secret, output))
 
 
 def _of_table(sampled: _Sampled, k: int) -> Estimate:
@@ -168,7 +175,7 @@ def _rest_of_table(sampled: _Sampled, k: int) -> Estimate:
 
 def _small_for(sampled: _Sampled) -> bool:
     """Say whether the samples are few for the table of all pairs."""
-    return sampled.samples < 8 * sampled.secret.levels * sampled.output.levels
+    return sampled.samples < 8 * math.prod(len(shares_of(belief)) for belief in sampled.beliefs)
 
 
 def _below_chance(estimate: Estimate, sampled: _Sampled) -> Estimate:
@@ -264,8 +271,8 @@ def _refuse_single(pairs: Pairs) -> None:
 
 def _capped(estimate: Estimate, sampled: _Sampled) -> Estimate:
     """Information is at most the entropy of either side."""
-    sides = ((sampled.joint.secret, sampled.secret), (sampled.joint.output, sampled.output))
-    return _below(estimate, [entropy(belief) for belief, side in sides if side.kind is Kind.DISCRETE])
+    sides = zip((sampled.joint.secret, sampled.joint.output), sampled.beliefs, strict=True)
+    return _below(estimate, [entropy(whole) for whole, belief in sides if is_discrete(belief)])
 
 
 def _below(estimate: Estimate, limits: list[Estimate]) -> Estimate:

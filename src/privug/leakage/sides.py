@@ -14,7 +14,7 @@ import scipy
 
 from privug.inference.belief import Belief
 from privug.leakage.finite import distinct_values
-from privug.model.batch import Column
+from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind
 
 APART = 1000.0  # normal scores of any number of samples lie within 40 of zero
@@ -55,11 +55,25 @@ class Side:
         return replace(self, kind=Kind.CONTINUOUS, points=points[:, np.newaxis], dithered=True)
 
 
+def is_discrete(belief: Belief) -> bool:
+    """Say whether all parts of a quantity are discrete."""
+    return set(_kinds(belief, _all_parts(belief))) <= {Kind.DISCRETE}
+
+
+def _all_parts(belief: Belief) -> list[tuple[Array, bool]]:
+    return [part for column in belief.batch.columns for part in _parts(column, len(belief.batch))]
+
+
+def _kinds(belief: Belief, parts: list[tuple[Array, bool]]) -> list[Kind]:
+    spread = None if belief.spread is Kind.MIXED else belief.spread
+    batch = belief.batch if belief.batch.numbers() is not None else None
+    return [Kind.DISCRETE if labels else spread or _kind(x, batch or Batch.of_values(x)) for x, labels in parts]
+
+
 def side_of(belief: Belief) -> Side:
     """Describe one side of a sampled joint."""
-    parts = [part for column in belief.batch.columns for part in _parts(column, len(belief.batch))]
-    spread = None if belief.spread is Kind.MIXED else belief.spread
-    kinds = [Kind.DISCRETE if labels else spread or _kind(x) for x, labels in parts]
+    parts = _all_parts(belief)
+    kinds = _kinds(belief, parts)
     if set(kinds) <= {Kind.DISCRETE}:
         numbers = belief.batch.numbers()
         codes = distinct_values(belief.batch)[0]
@@ -89,11 +103,11 @@ def _part(values: tuple[Any, ...], codes: Array) -> tuple[Array, bool]:
     return np.array([places.setdefault(value, len(places)) for value in values])[codes], True
 
 
-def _kind(values: Array) -> Kind:
+def _kind(values: Array, batch: Batch) -> Kind:
     """Say how numbers are spread: values that occur once, and hardly any that occur twice, come from a density."""
-    counts = np.unique(values, return_counts=True)[1]
-    if values.dtype.kind != "f" or len(counts) == 1:
+    if values.dtype.kind != "f" or batch.distinct() < max(2, 0.1 * len(values)):
         return Kind.DISCRETE
+    counts = batch.counts()
     if len(counts) == len(values):
         return Kind.CONTINUOUS
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())

@@ -117,9 +117,7 @@ class Batch:
     def factorized(self) -> tuple[Array, list[Any]]:
         """Return a code for each sample and the distinct values the codes stand for, in ascending order if ordered."""
         if "factorized" not in self._found:
-            codes, values = self._factorized()
-            codes.setflags(write=False)
-            self._found["factorized"] = codes, values
+            self._found["factorized"] = self._factorized()
         codes, values = self._found["factorized"]
         return codes, list(values)
 
@@ -134,15 +132,21 @@ class Batch:
     def counts(self) -> Array:
         """Return how often each distinct value occurs, in the order of `factorized`."""
         if "counts" not in self._found:
-            self._found["counts"] = self._counts()
+            numbers = self._many_numbers()
+            # Sorting numbers is quicker than finding their codes.
+            self._found["counts"] = (
+                np.bincount(self.factorized()[0]) if numbers is None else np.unique(numbers, return_counts=True)[1]
+            )
         counts: Array = self._found["counts"]
         return counts
 
-    def _counts(self) -> Array:
+    def distinct(self) -> int:
+        """Return how many distinct values there are."""
+        return len(self.factorized()[1] if self._many_numbers() is None else self.counts())
+
+    def _many_numbers(self) -> Array | None:
         numbers = self.numbers()
-        if numbers is not None and "factorized" not in self._found and is_varied(numbers):
-            return np.unique(numbers, return_counts=True)[1]  # sorting numbers is quicker than finding their codes
-        return np.bincount(self.factorized()[0])
+        return None if numbers is None or "factorized" in self._found or not is_varied(numbers) else numbers
 
     @staticmethod
     def concatenate(batches: Sequence["Batch"]) -> "Batch":
