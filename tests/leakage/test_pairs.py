@@ -75,6 +75,18 @@ def test_rows_of_arrays_are_told_apart():
     assert Batch.of_values(np.zeros((0, 2))).factorized()[1] == []
 
 
+@pytest.mark.parametrize("name", [name for name in COLUMNS if name != "unsigned"])
+@pytest.mark.parametrize("known", [False, True])
+def test_counts_of_distinct_values(name, known):
+    array = COLUMNS[name]
+    batch = Batch.of_values(array)
+    if known:
+        assert batch.factorized()[0] is batch.factorized()[0]
+    expected = np.unique(array, return_counts=True)[1]
+    assert batch.distinct() == len(expected)
+    assert np.array_equal(batch.counts(), expected)
+
+
 def counted(secrets, outputs, weights):
     table = defaultdict(float)
     for secret, output, weight in zip(secrets, outputs, weights, strict=True):
@@ -106,6 +118,28 @@ def test_pairs_are_those_counted_one_by_one(secrets, outputs, samples, weighting
     assert pairs.marginal.min() > 0
     assert pairs.squares.sum() == pytest.approx(1 / pairs.samples, rel=1e-12)
     assert pairs.matrix().sum() == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sides_of_pairs_are_the_shares_of_the_beliefs(weighted):
+    rng = np.random.default_rng(0)
+    weights = rng.random(300) * (rng.random(300) < 0.8)
+    values = rng.integers(0, 20, 300), rng.choice(["a", "b", "c"], 300).tolist()
+    first, second = (joint_of(*values, weights / weights.sum() if weighted else None) for _ in range(2))
+    pairs_of(first)
+    for known, fresh in ((first.secret, second.secret), (first.output, second.output)):
+        assert shares_of(known).values == shares_of(fresh).values
+        assert shares_of(known).probability == pytest.approx(shares_of(fresh).probability, rel=1e-12)
+        assert shares_of(known).squares == pytest.approx(shares_of(fresh).squares, rel=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [np.zeros(6), np.broadcast_to(np.int64(3), 6), np.array(["x"] * 6)])
+def test_an_output_that_says_nothing(outputs):
+    pairs = pairs_of(joint_of([1, 2, 2, 3, 3, 3], outputs))
+    assert pairs.secrets == [1, 2, 3]
+    assert pairs.outputs == [outputs[0]]
+    assert pairs.probability == pytest.approx([1 / 6, 2 / 6, 3 / 6], rel=1e-15)
+    assert pairs.starts.tolist() == [0]
 
 
 def test_more_cells_than_can_be_packed_with_positions(monkeypatch):

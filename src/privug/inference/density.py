@@ -342,6 +342,8 @@ class Tabulated:
             below, above = self._split(middle)
             short = np.where(p > 0.5, above > 1 - p, below < p)
             low, high = np.where(short, middle, low), np.where(short, high, middle)
+            if np.all(high - low <= np.spacing(np.maximum(np.abs(low), np.abs(high)))):
+                break
         return np.asarray((low + high) / 2)
 
     def mean(self) -> float | None:

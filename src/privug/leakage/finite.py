@@ -146,8 +146,8 @@ def _collected(joint: Joint) -> Pairs:
         outputs = [outputs[k] for k in possible]
     samples, method = joint.effective_samples, joint.secret.method
     for belief, codes, values in ((joint.secret, secret, secrets), (joint.output, output, outputs)):
-        sums = (np.bincount(codes, weights, len(values)) for weights in (probability, squares))
-        _known_shares.setdefault(belief, _shares(belief, values, *sums))
+        share, noise = (np.bincount(codes, weights, len(values)) for weights in (probability, squares))
+        _known_shares.setdefault(belief, _shares(belief, values, share, noise))
     return Pairs(secret, output, probability, secrets, outputs, samples, method, squares)
 
 

@@ -227,8 +227,7 @@ def _merged(parts: Sequence[Component]) -> list[Component]:
     """Put equal components together: a loop over rows gives one for each row."""
     groups: dict[Any, list[Component]] = {}
     for part in parts:
-        key = (part.family, tuple(np.asarray(p).tobytes() for p in part.parameters), part.weight)
-        groups.setdefault(key, []).append(part)
+        groups.setdefault(part.key[:-1], []).append(part)
     return [
         Component(some[0].family, some[0].parameters, some[0].weight, sum(part.count for part in some))
         for some in groups.values()

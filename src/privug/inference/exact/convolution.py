@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,12 @@ class Component:
     parameters: tuple[float | Array, ...]
     weight: float
     count: int
+
+    @property
+    def key(self) -> Any:
+        """What is equal for equal components."""
+        numbers = tuple(np.asarray(parameter).tobytes() for parameter in self.parameters)
+        return self.family, numbers, self.weight, self.count
 
     @cached_property
     def curve(self) -> Curve:
@@ -88,8 +95,24 @@ _TRANSFORMS: dict[str, Callable[..., Array]] = {
 }
 
 
+MOST_RECENT = 64
+_recent: dict[Any, Curve | Obstacle] = {}
+"""Sums computed lately: belief, joint and report of one question ask for the same ones."""
+
+
 def sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
     """Return the distribution of a normal variable of mean zero plus independent components."""
+    key = sd, tuple(component.key for component in components)
+    made = _recent.get(key)
+    if made is None:
+        made = _sum_curve(sd, components)
+        if len(_recent) >= MOST_RECENT:
+            _recent.clear()
+        _recent[key] = made
+    return made
+
+
+def _sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
     if not components:
         return Curve.normal(0.0, sd)
     if len(components) == 1 and components[0].count == 1 and sd == 0:
