@@ -52,7 +52,7 @@ def measured(name: str, divisors: tuple[int, int]) -> Outcome:
         for of_belief in OF_BELIEFS:
             of_belief(joint.secret)
 
-    timing = compare(measure, lambda: (np.sort(secrets), np.sort(outputs)), rounds=3)
+    timing = compare(measure, lambda: (np.sort(secrets), np.sort(outputs)), rounds=5)
     kind = "whole numbers" if divisors == (1, 1) else "floats that repeat"
     count = len(OF_JOINTS) + len(OF_BELIEFS)
     detail = f"{count} measures of {SAMPLES:,} pairs of {kind}, against np.sort of both columns; {timing}"

@@ -118,7 +118,7 @@ def _alone(shares: Shares) -> Array:
 
 
 def rarest_missed(shares: Shares) -> float:
-    """Return the largest probability that a value can have and still be missed by the samples, as likely as not."""
+    """Return the probability from which on a value would be missed by all samples in less than one of 40 cases."""
     return 0.0 if shares.exact else 1 - ((1 - CONFIDENCE) / 2) ** (1 / shares.samples)
 
 
