@@ -41,11 +41,12 @@ def older_than_60(records):  # type: ignore[no-untyped-def]
 class Inputs:
     """The ages of all samples, drawn beforehand: block by block as arrays, and some of them as plain tables."""
 
-    def __init__(self, traced: bool = False) -> None:
-        table = pv.Records(ROWS, pv.Row(age=pv.DiscreteUniform(0, 99))).table()
-        self.nodes = [row.age.node for row in table]
+    def __init__(self, traced: bool = False, plated: bool = False) -> None:
+        records = pv.Records(ROWS, pv.Row(age=pv.DiscreteUniform(0, 99)))
+        table = records.plated() if plated else records.table()
         structure, leaves = flatten(([table], {}))
         self.arguments = Arguments(structure, tuple(leaves))
+        self.nodes = list(self.arguments.nodes)
         self.lifted = apply(older_than_60, [table]) if traced else None
         block = Plan([self.lifted.output.node] if self.lifted else self.nodes).block  # as an engine takes them
         rng = np.random.Generator(np.random.SFC64(1))
@@ -119,8 +120,9 @@ def compiled_loop(name: str, bar: Bar | None, *, arranging_counts: bool = True, 
     return against_plain_calls(name, bar, inputs, run, inputs.drawn_seconds if rows_count else None)
 
 
-def traced_loop() -> Outcome:
-    inputs = Inputs(traced=True)
+def traced_loop(name: str, plated: bool) -> Outcome:
+    """Row by row, or once for all rows that are alike, as an attack does it."""
+    inputs = Inputs(traced=True, plated=plated)
     lifted = inputs.lifted
     assert lifted is not None
     plan = Plan([lifted.output.node], inputs.nodes)
@@ -135,12 +137,13 @@ def traced_loop() -> Outcome:
             spent += time.perf_counter() - started
         return spent, np.concatenate(outputs), f"; tier {lifted.lifting.tier}"
 
-    return against_plain_calls("traced-loop", Bar(30, at_least=True), inputs, run)
+    return against_plain_calls(name, Bar(30, at_least=True), inputs, run)
 
 
 BENCHMARKS = {
     "native-loop": partial(compiled_loop, "native-loop", Bar(100, at_least=True), arranging_counts=False),
     "native-arranged": partial(compiled_loop, "native-arranged", None),
     "native-end-to-end": partial(compiled_loop, "native-end-to-end", None, rows_count=True),
-    "traced-loop": traced_loop,
+    "traced-loop": partial(traced_loop, "traced-loop", plated=False),
+    "plated-loop": partial(traced_loop, "plated-loop", plated=True),
 }

@@ -20,7 +20,8 @@ from privug.model.plan import Plan
 from privug.model.table import Row, row_maker
 from privug.model.variable import RandomVariable, as_node, refuse
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 21
+MANY_ROWS = 1 << 12  # from so many on, counting each sample by itself is quicker than adding
 _BOOL: np.dtype[Any] = np.dtype(bool)
 _INT: np.dtype[Any] = np.dtype(np.int64)
 
@@ -159,12 +160,19 @@ class Fold(Operation):
     def _reduced(self, terms: Array) -> Array:
         if self.how == "map":
             return terms
-        if self.how == "sum" and terms.dtype == bool and self.size >= 256:
-            return np.fromiter(map(np.count_nonzero, terms), np.int64, len(terms))
+        if self.how == "sum" and terms.dtype == bool and terms.ndim == 2:
+            return _counted(terms)
         if self.how == "sum":  # whole numbers are kept from wrapping around
             return ArrayFunction("sum", np.sum, (("axis", 1),)).evaluate([terms], Context(len(terms), None))  # type: ignore[arg-type]
         result: Array = _REDUCTIONS[self.how](terms, axis=1)
         return result
+
+
+def _counted(terms: Array) -> Array:
+    """Count the true terms of each sample, in the narrowest numbers that hold the count."""
+    if terms.shape[1] >= MANY_ROWS:
+        return np.fromiter(map(np.count_nonzero, terms), np.int64, len(terms))
+    return np.add.reduce(terms.view(np.uint8), axis=1, dtype=np.uint16).astype(np.int64)
 
 
 def fold(plate: Plate, how: str, term: Any) -> Any:
