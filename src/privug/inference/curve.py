@@ -259,10 +259,18 @@ class Curve:
 
     def mean(self) -> float:
         """Return the expected value."""
+        return self._mean
+
+    @cached_property
+    def _mean(self) -> float:
         return self._moment(lambda part: part.mean(), lambda x: x)
 
     def std(self) -> float:
         """Return the standard deviation."""
+        return self._std
+
+    @cached_property
+    def _std(self) -> float:
         mean = self.mean()
         if len(self.parts) == 1 and not len(self.atoms):
             known = self.parts[0][1].std()

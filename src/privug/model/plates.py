@@ -172,7 +172,8 @@ def _counted(terms: Array) -> Array:
     """Count the true terms of each sample, in the narrowest numbers that hold the count."""
     if terms.shape[1] >= MANY_ROWS:
         return np.fromiter(map(np.count_nonzero, terms), np.int64, len(terms))
-    return np.add.reduce(terms.view(np.uint8), axis=1, dtype=np.uint16).astype(np.int64)
+    counts: Array = np.add.reduce(terms.view(np.uint8), axis=1, dtype=np.uint16)
+    return counts.astype(np.int64)
 
 
 def fold(plate: Plate, how: str, term: Any) -> Any:
