@@ -116,17 +116,50 @@ def _averaged(joint: Joint) -> list[_Entry]:
         _Entry("conditional_entropy", after, lambda: conditional_entropy(joint), lambda e: _left(e, secret)),
         _Entry("mutual_information", "", lambda: mutual_information(joint), _told),
     ]
-    if not discrete:
-        return entries
+    return [*entries, *_guesses(joint)] if discrete else entries
+
+
+def _guesses(joint: Joint) -> list[_Entry]:
+    """Return the measures of an attacker who guesses a discrete secret."""
+    secret = joint.secret
     return [
-        *entries,
-        _Entry("bayes_vulnerability", "before", lambda: bayes_vulnerability(secret), _guessed_before),
-        _Entry("bayes_vulnerability", "after", lambda: bayes_vulnerability(joint), _guessed_after),
-        _Entry("bayes_risk", "after", lambda: bayes_risk(joint), _missed),
-        _Entry("multiplicative_leakage", "", lambda: multiplicative_leakage(joint), _times),
-        _Entry("min_entropy_leakage", "", lambda: min_entropy_leakage(joint), lambda _: _GAINED),
-        _Entry("guessing_entropy", "after", lambda: posterior_guessing_entropy(joint), _tries),
-        _Entry("max_posterior_belief", "", lambda: max_posterior_belief(joint), _worst),
+        _Entry(
+            "bayes_vulnerability",
+            "before",
+            lambda: bayes_vulnerability(secret),
+            _saying("Before, the attacker's best guess is right with probability {percent}."),
+        ),
+        _Entry(
+            "bayes_vulnerability",
+            "after",
+            lambda: bayes_vulnerability(joint),
+            _saying("After seeing an output, it is right with probability {percent}."),
+        ),
+        _Entry(
+            "bayes_risk",
+            "after",
+            lambda: bayes_risk(joint),
+            _saying("The person's value stays wrongly guessed with probability {percent}."),
+        ),
+        _Entry(
+            "multiplicative_leakage",
+            "",
+            lambda: multiplicative_leakage(joint),
+            _saying("A right guess becomes {number} times as likely."),
+        ),
+        _Entry("min_entropy_leakage", "", lambda: min_entropy_leakage(joint), _saying(_GAINED)),
+        _Entry(
+            "guessing_entropy",
+            "after",
+            lambda: posterior_guessing_entropy(joint),
+            _saying("Guessing value by value, the attacker needs {number} tries on average."),
+        ),
+        _Entry(
+            "max_posterior_belief",
+            "",
+            lambda: max_posterior_belief(joint),
+            _saying("After the worst output, the attacker is {percent} sure of one value."),
+        ),
     ]
 
 
@@ -135,15 +168,30 @@ def _observed(joint: Joint, posterior: Belief) -> list[_Entry]:
     prior = joint.secret
     entries = [
         _Entry("entropy_drop", "here", lambda: entropy_drop(prior, posterior), _dropped),
-        _Entry("kl_divergence", "here", lambda: kl_divergence(posterior, prior), _surprised),
+        _Entry(
+            "kl_divergence",
+            "here",
+            lambda: kl_divergence(posterior, prior),
+            _saying("The belief after this observation is {number} bits away from the one before."),
+        ),
     ]
     if prior.kind is not Kind.DISCRETE:
         return entries
     return [
         *entries,
-        _Entry("total_variation", "here", lambda: total_variation(posterior, prior), _moved),
+        _Entry(
+            "total_variation",
+            "here",
+            lambda: total_variation(posterior, prior),
+            _saying("This observation moves {percent} of the attacker's belief to other values."),
+        ),
         _Entry("min_entropy", "here", lambda: min_entropy(posterior), _best_guess_here),
     ]
+
+
+def _saying(template: str) -> Callable[[Estimate], str]:
+    """Return how a sentence is made of an estimate: with its value as a number or as a percentage."""
+    return lambda estimate: template.format(number=_number(estimate), percent=_percent(estimate.value))
 
 
 def _percent(share: float) -> str:
@@ -170,41 +218,9 @@ def _told(estimate: Estimate) -> str:
     return f"On average an output tells {_number(estimate)} bits about the secret."
 
 
-def _guessed_before(estimate: Estimate) -> str:
-    return f"Before, the attacker's best guess is right with probability {_percent(estimate.value)}."
-
-
-def _guessed_after(estimate: Estimate) -> str:
-    return f"After seeing an output, it is right with probability {_percent(estimate.value)}."
-
-
-def _missed(estimate: Estimate) -> str:
-    return f"The person's value stays wrongly guessed with probability {_percent(estimate.value)}."
-
-
-def _times(estimate: Estimate) -> str:
-    return f"A right guess becomes {_number(estimate)} times as likely."
-
-
-def _tries(estimate: Estimate) -> str:
-    return f"Guessing value by value, the attacker needs {_number(estimate)} tries on average."
-
-
-def _worst(estimate: Estimate) -> str:
-    return f"After the worst output, the attacker is {_percent(estimate.value)} sure of one value."
-
-
 def _dropped(estimate: Estimate) -> str:
     direction = "less" if estimate.value >= 0 else "more"
     return f"This observation leaves the attacker {abs(estimate.value):.3g} bits {direction} uncertain."
-
-
-def _surprised(estimate: Estimate) -> str:
-    return f"The belief after this observation is {_number(estimate)} bits away from the one before."
-
-
-def _moved(estimate: Estimate) -> str:
-    return f"This observation moves {_percent(estimate.value)} of the attacker's belief to other values."
 
 
 def _best_guess_here(estimate: Estimate) -> str:
