@@ -15,7 +15,6 @@ from privug.model.node import Array
 class Block:
     """The probabilities of some secrets with a range of outputs: rows are secrets, which no other block has."""
 
-    first_secret: int
     first_output: int
     probabilities: Array
 

@@ -44,9 +44,8 @@ def automatic(
     observation: Observation | None,
     *,
     samples: int,
-    seed: int,
-    budget: int | None = None,
     extra: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Run:
     """Answer exactly where that costs no more than the samples asked for would, else by sampling."""
     prepared = exact.prepare(Request(question, observation, extra))
@@ -57,7 +56,7 @@ def automatic(
                 return prepared.run()
             except UnsuitableEngine:
                 pass
-    return sampling.draw(question, observation, samples=samples, seed=seed, budget=budget, extra=extra)
+    return sampling.draw(question, observation, samples=samples, extra=extra, **options)
 
 
 def _draws_per_sample(question: Question, observation: Observation | None) -> float:

@@ -28,7 +28,7 @@ from privug.observation.likelihood import Likelihood
 from privug.observation.observations import close
 from privug.prior.choice import constant_value
 from privug.prior.continuous import NORMAL
-from privug.prior.family import Draw, Family, LogDensity
+from privug.prior.family import Family, LogDensity, family_of
 
 MOST_CANDIDATES = 8
 PILOT_SAMPLES = 512
@@ -68,7 +68,7 @@ def solve(likelihood: Likelihood, targets: Sequence[Node]) -> tuple[Likelihood, 
 
 def _best_solution(node: Node, value: float) -> Solution | None:
     roots = affine_roots(node)
-    normal = {root: slope for root, slope in roots.items() if _family(root) is NORMAL}
+    normal = {root: slope for root, slope in roots.items() if family_of(root) is NORMAL}
     solutions = [_condition_normals(node, value, normal)] if normal else []
     singles: dict[Any, Node] = {}
     for root in roots:
@@ -94,11 +94,6 @@ def _pilot(node: Node) -> Array:
     return values[~failed]
 
 
-def _family(root: Node) -> Family:
-    assert isinstance(root.operation, Draw)
-    return root.operation.family
-
-
 def _signature(root: Node) -> Any:
     parameters = tuple(
         parent.operation.array.tobytes() if isinstance(parent.operation, ConstantValue) else id(parent)
@@ -111,7 +106,7 @@ def _solve_for(node: Node, value: float, root: Node, slope: Coefficient) -> Solu
     """Set one root to the value that explains the observation."""
     drawn = RandomVariable(root)
     solved = drawn + (value - RandomVariable(node)) * (1.0 / slope)
-    density = _log_density(_family(root), solved.node, root.parents)
+    density = _log_density(family_of(root), solved.node, root.parents)
     return Solution({root: solved.node}, (density - np.log(np.abs(slope))).node)
 
 

@@ -2,7 +2,7 @@
 
 from privug.leakage.black_box import Convergence, convergence, estimate_bayes_risk
 from privug.leakage.capacity import shannon_capacity
-from privug.leakage.channel import Channel, additive_bayes_capacity, bayes_capacity, epsilon
+from privug.leakage.channel import Channel, additive_bayes_capacity, bayes_capacity, epsilon, min_capacity
 from privug.leakage.divergence import (
     cohens_d,
     entropy_drop,
@@ -61,6 +61,7 @@ __all__ = [
     "kl_divergence",
     "leakage_table",
     "max_posterior_belief",
+    "min_capacity",
     "min_entropy",
     "min_entropy_leakage",
     "multiplicative_leakage",

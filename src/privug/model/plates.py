@@ -17,7 +17,7 @@ import numpy as np
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, index, kind_of_result
 from privug.model.plan import Plan
-from privug.model.table import Row, row_maker
+from privug.model.table import Row, plain_column, row_maker
 from privug.model.variable import RandomVariable, as_node, refuse
 
 CHUNK_BYTES = 1 << 21
@@ -54,9 +54,7 @@ class Plate:
         cell = self.cells[self.names.index(name)]
         if isinstance(cell, RandomVariable | np.ndarray):
             return cell
-        column = np.empty(self.size, object)
-        column[:] = [cell] * self.size
-        return np.array([cell] * self.size) if isinstance(cell, bool | int | float | str) else column
+        return plain_column([cell] * self.size)
 
     def spelled_out(self, position: int) -> Row:
         """Return one row by itself."""

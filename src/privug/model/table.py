@@ -113,10 +113,11 @@ class Table(list[Row]):
         cells = self._cells(name)
         if any(isinstance(cell, RandomVariable) for cell in cells):
             return RandomVariable(stack_values(cells))
-        return _plain_column(cells)
+        return plain_column(cells)
 
 
-def _plain_column(cells: list[Any]) -> np.ndarray[Any, Any]:
+def plain_column(cells: list[Any]) -> np.ndarray[Any, Any]:
+    """Return plain cells as an array: of numbers or strings where they all are, else of objects."""
     if all(isinstance(cell, bool | int | float | str | np.generic) for cell in cells):
         return np.array(cells)
     column = np.empty(len(cells), object)

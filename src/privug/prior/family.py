@@ -192,6 +192,12 @@ def _described(node: Node) -> str:
     return repr(node.levels[0]) if node.levels and len(node.levels) == 1 else "a category"
 
 
+def family_of(root: Node) -> Family:
+    """Return the family that a root of the model graph is drawn from."""
+    assert isinstance(root.operation, Draw)
+    return root.operation.family
+
+
 def is_distribution(value: Any) -> bool:
     """Say whether a value came straight from a distribution's constructor."""
     return isinstance(value, RandomVariable) and isinstance(value.node.operation, Draw)

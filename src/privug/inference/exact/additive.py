@@ -7,7 +7,7 @@ seen of the output is then a likelihood of s: the posterior is one-dimensional. 
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.plan import Plan
 from privug.model.structure import LEAF, flatten
 from privug.prior.continuous import NORMAL
-from privug.prior.family import Draw
+from privug.prior.family import Draw, family_of
 
 COST_OF_CASE = 2e4  # building the case is left out: sampling has to do that too
 COST_OF_NORMAL = 10.0
@@ -117,7 +117,7 @@ def _asked(node: Node) -> _Asked:
         if len(roots) != 1 or roots[0].shape or node.shape or not isinstance(roots[0].operation, Draw):
             raise
         _parameters((roots[0], ()))
-        if not is_finite(_family(roots[0])) and node.dtype != bool:
+        if not is_finite(family_of(roots[0])) and node.dtype != bool:
             raise
         return _Asked((roots[0], ()), image=node)
 
@@ -143,7 +143,7 @@ def _model(request: Request, sizes: tuple[int, ...], probability: float) -> _Mod
 
 
 def _has_density(form: Form) -> bool:
-    return bool(form.weights) or not all(is_finite(_family(root)) for root in form.others)
+    return bool(form.weights) or not all(is_finite(family_of(root)) for root in form.others)
 
 
 def _constants(root: Node) -> tuple[Array, ...]:
@@ -169,7 +169,7 @@ def _one_root(form: Form) -> tuple[Slot, float, float]:
     if len(places) != 1:
         raise NotAffine("the secret is made of several random quantities")
     (slot, weight), constant = places[0], form.constant
-    if _family(slot[0]) is NORMAL:  # the form's weight is of the standard normal variable behind the root
+    if family_of(slot[0]) is NORMAL:  # the form's weight is of the standard normal variable behind the root
         mean, sd = _parameters(slot)
         return slot, weight / sd, constant - weight / sd * mean
     return slot, weight, constant
@@ -177,11 +177,6 @@ def _one_root(form: Form) -> tuple[Slot, float, float]:
 
 def _weighted(form: Form) -> list[tuple[Node, Weight]]:
     return [*form.weights.items(), *form.others.items()]
-
-
-def _family(root: Node) -> Any:
-    assert isinstance(root.operation, Draw)
-    return root.operation.family
 
 
 def _parameters(slot: Slot) -> list[Any]:
@@ -210,7 +205,7 @@ def _components(form: Form, aside: Slot | None) -> tuple[float, list[Component]]
             raise NotAffine("the elements of an array have different distributions")
         values, counts = np.unique(left[left != 0], return_counts=True)
         parts += [
-            Component(_family(root), _constants(root), float(value), int(count))
+            Component(family_of(root), _constants(root), float(value), int(count))
             for value, count in zip(values, counts, strict=True)
         ]
     return math.sqrt(variance), _merged(parts)
@@ -228,10 +223,7 @@ def _merged(parts: Sequence[Component]) -> list[Component]:
     groups: dict[Any, list[Component]] = {}
     for part in parts:
         groups.setdefault(part.key[:-1], []).append(part)
-    return [
-        Component(some[0].family, some[0].parameters, some[0].weight, sum(part.count for part in some))
-        for some in groups.values()
-    ]
+    return [replace(some[0], count=sum(part.count for part in some)) for some in groups.values()]
 
 
 def _curve(sd: float, parts: Sequence[Component], shift: float) -> Curve:
@@ -285,7 +277,7 @@ def _whole(models: Sequence[_Model]) -> Curve:
 
 
 def _prior(slot: Slot) -> Curve:
-    return Component(_family(slot[0]), tuple(_parameters(slot)), 1.0, 1).curve
+    return Component(family_of(slot[0]), tuple(_parameters(slot)), 1.0, 1).curve
 
 
 def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]], whole: Curve) -> Run:
@@ -303,19 +295,19 @@ def _run(models: Sequence[_Model], all_shifts: Sequence[Sequence[Shift]], whole:
     count = len(models)
     diagnostics = Diagnostics(count, count, math.inf, estimate, 0, 0, time.perf_counter() - started)
     source = "sums of independent quantities" + (f", for {count} sizes of tables" if count > 1 else "")
-    return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), partial(_joint, models)))
+    return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), partial(_joint, models, whole)))
 
 
-def _joint(models: Sequence[_Model]) -> Joint:
+def _joint(models: Sequence[_Model], whole: Curve) -> Joint:
     """Return secret and output together as cells of quadrature."""
     asked = models[0].asked[0]
-    shifts, prior = _shifts([_unseen(model) for model in models], asked.slot), _prior(asked.slot)
-    output = Belief.of_curve(_whole(models))
-    secret = asked.belief(prior)
+    prior = _prior(asked.slot)
     if not _has_density(models[0].output):
         raise UnsuitableEngine("engine='exact' knows this output only through noise; engine='sample' has the joint")
     if prior.parts and asked.image is not None:
         raise UnsuitableEngine("engine='exact' has no joint of this condition and the output; engine='sample' has")
+    shifts = _shifts([replace(model, seen=None) for model in models], asked.slot)
+    output, secret = Belief.of_curve(whole), asked.belief(prior)
     if prior.parts and any(shift.slope and not shift.rest.parts for shift in shifts):
         reason = "given the output, only values with a probability of their own are left for the secret"
         return Joint(secret, output, Estimate.exactly(math.inf, "bit", reason))
@@ -341,7 +333,3 @@ def _information(prior: Curve, shifts: Sequence[Shift], output: Belief, probabil
             off = max(off, KINK_ERROR)
     method = "exact" if off < 1e-12 else f"exact to {off:.0e}"
     return Estimate(exact, max(0.0, exact - off), exact + off, "bit", method, exact=True)
-
-
-def _unseen(model: _Model) -> _Model:
-    return _Model(model.probability, model.output, None, model.asked)

@@ -40,10 +40,8 @@ def infer(
     question: Question,
     observation: Observation | None,
     *,
-    samples: int,
-    seed: int,
-    budget: int | None = None,
     extra: Callable[..., Any] | None = None,
+    **_: Any,
 ) -> Run:
     """Answer exactly, or say what stands in the way; samples, seed and budget change nothing."""
     prepared = prepare(Request(question, observation, extra))

@@ -112,7 +112,7 @@ class _Pairs:
             wider[:, begin - start_of_all : end - start_of_all] += cells
             total, low, high = wider, start_of_all, max(high, end)
         assert total is not None
-        return Block(first, low, total)
+        return Block(low, total)
 
     def _columns(self, output: Batch) -> Array:
         """Return the place of each output."""

@@ -13,7 +13,7 @@ from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import aligned
 from privug.model.plan import Plan
 from privug.prior.choice import ChoiceFamily
-from privug.prior.family import Draw, Family
+from privug.prior.family import Draw, family_of
 from privug.prior.mixture import MixtureFamily
 
 LARGEST_BLOCK = 1 << 18
@@ -54,12 +54,12 @@ class Roots:
     @property
     def endless(self) -> Node | None:
         """A root whose values cannot be listed, if there is one."""
-        return next((root for root in self.nodes if not is_finite(_family(root))), None)
+        return next((root for root in self.nodes if not is_finite(family_of(root))), None)
 
     @cached_property
     def lost(self) -> float:
         """The probability that is left out or misplaced, because some distributions had to be cut or transformed."""
-        families = [_family(root) for root in self.nodes]
+        families = [family_of(root) for root in self.nodes]
         cut = LOST if any(is_truncated(family) for family in families) else 0.0
         return cut + sum(family.lost for family in families if isinstance(family, SumFamily))
 
@@ -93,7 +93,7 @@ class Roots:
                 return np.array([math.inf])
             states = next(iter(before.blocks(CERTAIN, MOST_LOOKED_AT + 1)))
             parameters = _values(root.parents, states)
-        family = _family(root)
+        family = family_of(root)
         if isinstance(family, ChoiceFamily | MixtureFamily):
             return np.array([float(support_sizes(family, parameters).max())])
         sizes = support_sizes(family, parameters)
@@ -121,16 +121,11 @@ class Roots:
         if not all(isinstance(parent.operation, ConstantValue) for parent in root.parents):
             return None
         parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
-        if any(array.ndim > 1 for array in parameters) and not isinstance(_family(root), ChoiceFamily):
-            return support(_family(root), _of_element(root, element, parameters), 1)
+        if any(array.ndim > 1 for array in parameters) and not isinstance(family_of(root), ChoiceFamily):
+            return support(family_of(root), _of_element(root, element, parameters), 1)
         if root not in self._constant:
-            self._constant[root] = support(_family(root), _of_element(root, element, parameters), 1)
+            self._constant[root] = support(family_of(root), _of_element(root, element, parameters), 1)
         return self._constant[root]
-
-
-def _family(root: Node) -> Family:
-    assert isinstance(root.operation, Draw)
-    return root.operation.family
 
 
 def _room(states: States, roots: Sequence[Node]) -> States:
@@ -151,7 +146,7 @@ def _extended(states: States, root: Node, element: tuple[int, ...], fixed: Suppo
         weights = np.multiply.outer(states.weights, fixed.probabilities).reshape(-1)
     else:
         parameters = _of_element(root, element, _values(root.parents, states))
-        family = _family(root)
+        family = family_of(root)
         family.check(parameters)
         found = support(family, parameters, len(states))
         arrays = {node: array[found.owner] for node, array in states.arrays.items()}
@@ -170,7 +165,7 @@ def _values(nodes: Sequence[Node], states: States) -> list[Array]:
 
 def _of_element(root: Node, element: tuple[int, ...], parameters: Sequence[Array]) -> list[Array]:
     """Return the parameters of one element of a root, one row for all states or one for each."""
-    if not root.shape or isinstance(_family(root), ChoiceFamily | MixtureFamily):
+    if not root.shape or isinstance(family_of(root), ChoiceFamily | MixtureFamily):
         return list(parameters)
     frame = np.empty((1,) * (len(root.shape) + 1))
     chosen = []

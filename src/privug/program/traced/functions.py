@@ -63,8 +63,9 @@ def _len(items: Any) -> Any:
 
 
 def _number_there(mask: Mask, plate: Plate | None) -> Any:
-    number = int(mask) if isinstance(mask, bool) else where(mask, 1, 0)
-    return number if plate is None else fold(plate, "sum", int(mask) if isinstance(mask, bool) else mask)
+    if isinstance(mask, bool):
+        return int(mask) * (1 if plate is None else plate.size)
+    return where(mask, 1, 0) if plate is None else fold(plate, "sum", mask)
 
 
 def _any(items: Any) -> Any:
