@@ -18,11 +18,33 @@ LAYERS = [
     {"leakage"},
     {"report"},
     {"attack"},
-    {"mechanisms", "policy"},
+    {"mechanisms", "studies", "reidentification", "policy"},
     {"cli"},
 ]
 RANK = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}
-OPTIONAL = {"pymc", "nutpie", "arviz", "numpyro", "jax", "dask", "opendp", "matplotlib", "pandas", "joblib"}
+OPTIONAL = {
+    "arviz",
+    "dask",
+    "jax",
+    "joblib",
+    "matplotlib",
+    "numpyro",
+    "nutpie",
+    "opendp",
+    "pandas",
+    "polars",
+    "pymc",
+    "pytensor",
+}
+# The only rooms and files that import an optional library; they are themselves imported when first needed.
+SEAMS = {
+    "inference/chains/pymc_engine.py": {"pymc", "pytensor", "nutpie"},
+    "inference/chains/pymc_model.py": {"pymc", "pytensor"},
+    "inference/chains/numpyro_engine.py": {"numpyro", "jax"},
+    "inference/chains/numpyro_model.py": {"numpyro", "jax"},
+    "inference/chains/arviz_seam.py": {"arviz"},
+    "report/plots.py": {"matplotlib"},
+}
 
 
 def sources():
@@ -65,7 +87,8 @@ def test_the_command_line_uses_public_names_only():
 
 def test_optional_libraries_stay_outside_the_core():
     for path in sources():
-        assert OPTIONAL.isdisjoint(name.split(".")[0] for name in imported(path)), path
+        used = OPTIONAL & {name.split(".")[0] for name in imported(path)}
+        assert used <= SEAMS.get(path.relative_to(ROOT).as_posix(), set()), path
 
 
 def test_files_and_functions_stay_short():

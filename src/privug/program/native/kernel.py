@@ -169,7 +169,7 @@ def _kernel(source: str, names: dict[str, Any], signature: tuple[Any, ...], cach
 
 
 def _number(kind: str) -> Any:
-    return numba.from_dtype(DTYPES[kind])  # type: ignore[arg-type]
+    return numba.from_dtype(DTYPES[kind])
 
 
 def _type_of(parameter: Parameter) -> Any:

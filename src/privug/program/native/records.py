@@ -260,7 +260,7 @@ def _item(records: Any, position: Any) -> Any:
 class _RecordsAttributes(AttributeTemplate):
     key = RecordsType
 
-    def generic_resolve(self, records: RecordsType, name: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, records: RecordsType, name: str) -> Any:
         if name not in records.names:
             return None
         k = records.names.index(name)
