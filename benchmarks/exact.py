@@ -133,19 +133,40 @@ def mean_income(new, unusual, usual, noise):  # type: ignore[no-untyped-def]
     return (new + unusual.sum() + usual.sum()) / 200 + noise
 
 
-def private_mean(epsilon: float) -> tuple[float, ...]:
-    """Return the output's density where it was seen, the posterior mean and the mutual information."""
-    prior = {
+def incomes() -> dict[str, Any]:
+    """What the attacker knows of 200 incomes, one of which is new."""
+    return {
         "new": pv.Uniform(10, 200),
         "unusual": pv.Array(pv.Uniform(10, 200), 4),
         "usual": pv.Array(pv.Uniform(80, 90), 195),
-        "noise": pv.Laplace(0, 1 / epsilon),
     }
+
+
+def true_mean() -> Any:
+    """Return the distribution of the mean income without noise."""
+    return pv.Attack(lambda new, unusual, usual: mean_income(new, unusual, usual, 0.0), incomes(), "new").run(
+        engine="exact"
+    )
+
+
+def private_mean(epsilon: float, plain: Any) -> tuple[float, ...]:
+    """Return the output's density where it was seen, the posterior mean, the information and the loss of utility.
+
+    The last is the divergence from the mean without noise to the output.
+    """
+    prior = {**incomes(), "noise": pv.Laplace(0, 1 / epsilon)}
     result = pv.Attack(mean_income, prior, "new", observe=pv.equals(INCOME)).run(engine="exact")
     density = result.prediction.curve
     assert density is not None
     information = pv.leakage.mutual_information(result.joint)
-    return float(density.pdf(INCOME)), float(result.posterior.mean()), float(information)
+    loss = pv.leakage.kl_divergence(plain.prediction, result.prediction)
+    return float(density.pdf(INCOME)), float(result.posterior.mean()), float(information), float(loss)
+
+
+def private_means() -> list[tuple[float, ...]]:
+    """Answer for all epsilons."""
+    plain = true_mean()
+    return [private_mean(float(epsilon), plain) for epsilon in EPSILONS]
 
 
 def incomes_by_pymc(epsilon: float) -> Sampled:
@@ -167,14 +188,14 @@ def incomes_by_pymc(epsilon: float) -> Sampled:
 
 
 def dp_sweep() -> Outcome:
-    private_mean(1.0)
-    spent = min(seconds(lambda: [private_mean(float(epsilon)) for epsilon in EPSILONS]) for _ in range(2))
+    private_means()
+    spent = min(seconds(private_means) for _ in range(2))
     theirs = incomes_by_pymc(1.0)
-    density, mean, information = private_mean(1.0)
+    density, mean, information, loss = private_mean(1.0, true_mean())
     detail = (
         f"{spent:.3g} s for {len(EPSILONS)} epsilons; PyMC {theirs.seconds:.3g} s for {DRAWS:,} draws for one of them, "
         f"{theirs.compilation:.3g} s of compilation left out; for epsilon 1: income {mean:.4g} and {theirs.mean:.4g}, "
-        f"density {density:.4g}, {information:.4g} bit"
+        f"density {density:.4g}, {information:.4g} bit, loss of utility {loss:.4g} bit"
     )
     return Outcome("exact-dp-sweep", spent / theirs.seconds, Bar(1.0), detail)
 

@@ -10,11 +10,15 @@ import anonymisation
 import discrete
 import drawing
 import exact
+import k_ano
 import native
 import nearest
 import neighbours
 import python_tier
+import quasi_identifiers
 import rejection
+import rq3
+import solving
 from measuring import Outcome
 
 import privug as pv
@@ -25,13 +29,17 @@ BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **drawing.BENCHMARKS,
     **exact.BENCHMARKS,
     **exact.WITH_PYMC,
+    **k_ano.BENCHMARKS,
     **native.BENCHMARKS,
     **nearest.BENCHMARKS,
     **neighbours.BENCHMARKS,
     **python_tier.BENCHMARKS,
+    **quasi_identifiers.BENCHMARKS,
     **rejection.BENCHMARKS,
+    **solving.BENCHMARKS,
+    **rq3.BENCHMARKS,
 }
-WITH_PYMC = {*rejection.BENCHMARKS, *exact.WITH_PYMC}
+WITH_PYMC = {*rejection.BENCHMARKS, *exact.WITH_PYMC, *rq3.BENCHMARKS}
 
 
 def verdict(outcome: Outcome) -> str:

@@ -130,11 +130,6 @@ def test_wrong_questions(make, message):
         make()
 
 
-def test_engines_not_in_this_version_name_the_one_that_is():
-    with pytest.raises(pv.UnsuitableEngine, match="engine='sample'"):
-        pv.Attack(add, PAIR, "x").run(engine="numpyro")
-
-
 def test_settings_refuse_nonsense():
     for wrong in ({"workers": 0}, {"memory_budget": -1}, {"workers": True}, {"workers": 1.5}):
         with pytest.raises(pv.ArgumentError):

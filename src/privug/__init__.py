@@ -1,5 +1,8 @@
 """Privug: a debugger for privacy."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from privug import leakage
 from privug.attack import Attack, Result, side_by_side
 from privug.errors import (
@@ -7,6 +10,7 @@ from privug.errors import (
     ImpossibleObservation,
     InferenceError,
     LiftingWarning,
+    NotConverged,
     ObservationError,
     PriorError,
     PrivugError,
@@ -37,6 +41,7 @@ from privug.prior.continuous import (
     Uniform,
 )
 from privug.prior.discrete import Bernoulli, Binomial, DiscreteLaplace, DiscreteUniform, Geometric, Poisson
+from privug.prior.discrete_gaussian import DiscreteGaussian
 from privug.prior.mixture import Mixture, MvNormal
 from privug.prior.table import Array, Records
 from privug.program.batched import batched
@@ -46,7 +51,46 @@ from privug.program.lifting import explain, lift
 from privug.program.logic import count, exists, forall, where
 from privug.settings import configure, limited
 
+if TYPE_CHECKING:
+    from privug import mechanisms, reidentification
+    from privug.prior.fitting import fit
+    from privug.prior.reading import read_columns
+    from privug.studies.calibration import Calibration, calibrate
+    from privug.studies.comparison import ComparisonMatrix, compare
+    from privug.studies.sweep import Sweep, sweep
+    from privug.studies.utility import expected_error, output_divergence
+
 __version__ = "0.1.0"
+
+# What an attack itself does without is imported when it is first asked for.
+_LATER = {
+    "Calibration": "privug.studies.calibration",
+    "ComparisonMatrix": "privug.studies.comparison",
+    "Sweep": "privug.studies.sweep",
+    "calibrate": "privug.studies.calibration",
+    "compare": "privug.studies.comparison",
+    "expected_error": "privug.studies.utility",
+    "fit": "privug.prior.fitting",
+    "mechanisms": "privug",
+    "output_divergence": "privug.studies.utility",
+    "read_columns": "privug.prior.reading",
+    "reidentification": "privug",
+    "sweep": "privug.studies.sweep",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'privug' has no attribute {name!r}")
+    home = _LATER[name]
+    value = import_module(f"privug.{name}") if home == "privug" else getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "ArgumentError",
@@ -56,9 +100,12 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "Calibration",
     "Cauchy",
     "Choice",
+    "ComparisonMatrix",
     "Constant",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "DiscreteUniform",
     "Empirical",
@@ -76,6 +123,7 @@ __all__ = [
     "Mixture",
     "MvNormal",
     "Normal",
+    "NotConverged",
     "Observation",
     "ObservationError",
     "Poisson",
@@ -88,6 +136,7 @@ __all__ = [
     "Result",
     "Row",
     "StudentT",
+    "Sweep",
     "TooFewSamples",
     "TruncatedNormal",
     "Uniform",
@@ -96,21 +145,30 @@ __all__ = [
     "batched",
     "between",
     "bind",
+    "calibrate",
+    "compare",
     "configure",
     "count",
     "equals",
     "exists",
+    "expected_error",
     "explain",
+    "fit",
     "forall",
     "given",
     "leakage",
     "lift",
     "limited",
+    "mechanisms",
     "near",
     "noisy",
+    "output_divergence",
+    "read_columns",
+    "reidentification",
     "sample",
     "side_by_side",
     "such_that",
+    "sweep",
     "unit",
     "where",
 ]

@@ -1,5 +1,6 @@
 """The five steps together: an Attack asks the question, a Result holds the answer."""
 
+import importlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +29,15 @@ from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation, as_observation
 from privug.prior.family import describe
 from privug.program.lifting import Lifting
+from privug.report.comparing import comparisons
+from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
+from privug.report.facts import how_it_went
 from privug.report.plain import as_frame, finite_numbers
 from privug.report.summary import Comparison, Summary, change_sentence
 from privug.report.text import as_html_fragment, as_html_page, as_text
 from privug.report.text import side_by_side as beside
 
 FEWEST_PRIOR_SAMPLES = 10_000
-MOST_LISTED_VALUES = 6
 
 
 class Attack:
@@ -122,6 +125,11 @@ class Attack:
             float(precision),
         )
 
+    def to_pymc(self, observe: Any = None) -> Any:
+        """Return this attack as a PyMC model, with the observation as a potential; needs the extra 'pymc'."""
+        observation = self.observe if observe is None else as_observation(observe)
+        return engines.loaded("pymc").to_pymc(self.question, observation)
+
     def _first_question(self, result: "Result") -> Estimate:
         """Return the answer to the attack's first question; without questions, the mutual information."""
         for predicate in self.questions.values():
@@ -171,14 +179,16 @@ class Result:
             try:
                 return run.exact.joint()
             except UnsuitableEngine:
-                if self._asked_for != "auto":
+                if self._asked_for == "exact":
                     raise
                 run = self._drawn_before(engines.ENGINES["sample"])
         return Joint(_belief(run, 0, self._spread("secret")), _belief(run, 1, self._spread("output")))
 
     @cached_property
     def _unconditioned(self) -> Run:
-        return self._run if self.observation is None else self._drawn_before(self._serve)
+        if self.observation is None and self._run.groups is None:
+            return self._run
+        return self._drawn_before(engines.before(self._asked_for))
 
     def _drawn_before(self, serve: engines.Engine) -> Run:
         """Run without the observation, on enough samples where samples are drawn."""
@@ -205,6 +215,9 @@ class Result:
         """Return the posterior belief about any function of the inputs and of `output`."""
         if not callable(query):
             raise ArgumentError(f"belief: a function of the inputs is needed, not {query!r}")
+        if self._run.further is not None:
+            weights = _normalised(self._run.log_weights)
+            return Belief(self._run.further(query), weights, groups=self._run.groups)
         try:
             run = self._serve(self.attack.question, self.observation, **self._options, extra=query)
         except UnsuitableEngine:
@@ -242,6 +255,34 @@ class Result:
         """Return the leakage table as a pandas DataFrame."""
         return as_frame(self._leakage.to_dict())
 
+    def to_arviz(self) -> Any:
+        """Return samples before and after the observation, chain by chain, as ArviZ's InferenceData."""
+        try:
+            seam = importlib.import_module("privug.inference.chains.arviz_seam")
+        except ImportError:
+            raise ArgumentError("to_arviz needs ArviZ: pip install 'privug[numpyro]' or 'privug[pymc]'") from None
+        groups = {"posterior": self._sampled(self._run, self.posterior), "prior": self._sampled_before()}
+        return seam.inference_data(groups, observed_values(self.observation))
+
+    def _sampled(self, run: Run, secret: Belief) -> dict[str, Array]:
+        """Return secret, output and inputs as equally weighted draws, as far as they are numbers."""
+        if run.exact is not None:
+            return drawn_from({"secret": secret}, self._options["samples"])
+        question, quantities = self.attack.question, {"secret": run.quantities[0], "output": run.quantities[1]}
+        for name in () if question.size_nodes else question.prior:
+            quantities[name] = self._on_the_same_samples(that_input(name))
+        return chain_by_chain(quantities, _normalised(run.log_weights), run.chains or 1)
+
+    def _on_the_same_samples(self, query: Callable[..., Any]) -> Batch:
+        if self._run.further is not None:
+            return self._run.further(query)
+        _, serve = engines.choose(self.engine)
+        return serve(self.attack.question, self.observation, **self._options, extra=query).quantities[2]
+
+    def _sampled_before(self) -> dict[str, Array]:
+        beliefs = {"secret": self.prior, "output": self.prediction}
+        return drawn_from(beliefs, max(self._options["samples"], FEWEST_PRIOR_SAMPLES))
+
     def _spread(self, which: str) -> Kind | None:
         if self.attack.question.size_nodes:
             return None
@@ -251,16 +292,15 @@ class Result:
 
     def summary(self) -> Summary:
         """Return what a report says about this result."""
-        comparisons = _comparisons(self.prior, self.posterior)
+        lines = comparisons(self.prior, self.posterior)
         sentences = []
         for claim, predicate in self.attack.questions.items():
             before, after = self.prior.probability(predicate), self.posterior.probability(predicate)
-            comparisons.append(Comparison(f"P({claim})", before.number(), after.number()))
+            lines.append(Comparison(f"P({claim})", before.number(), after.number()))
             sentences.append(change_sentence(claim, before, after))
-        return Summary(f"Privug: {self.attack.name}", self._facts(), comparisons, sentences, self._leakage)
+        return Summary(f"Privug: {self.attack.name}", self._facts(), lines, sentences, self._leakage)
 
     def _facts(self) -> list[tuple[str, str]]:
-        run = self.diagnostics
         seen = (
             str(self.observation)
             if self.observation is not None
@@ -268,18 +308,7 @@ class Result:
         )
         facts = [("attacker knows", self._known()), ("attacker sees", seen)]
         facts.append(("program", f"{self.lifting.tier}; engine '{self.engine}'"))
-        drawn = f"{run.accepted:,} samples kept of {run.draws:,} draws"
-        if self._run.exact is not None:
-            drawn = f"exact, {self._run.exact.source}"
-        elif self._run.log_weights is not None:
-            drawn += f", worth {run.effective_samples:,.0f} equally weighted ones"
-        facts.append(("computed from", drawn))
-        if self.observation is not None:
-            facts.append(("P(observation)" if not run.evidence.unit else "density there", run.evidence.number()))
-        if run.excluded:
-            facts.append(("excluded", f"{run.excluded:,} inputs on which the program failed"))
-        facts.extend(("note", remark) for remark in run.remarks)
-        return facts
+        return facts + how_it_went(self._run, observed=self.observation is not None)
 
     def _known(self) -> str:
         case = self.attack._typical_case()
@@ -317,7 +346,8 @@ class Result:
 
 def _belief(run: Run, position: int, spread: Kind | None) -> Belief:
     belief = None if run.exact is None else run.exact.beliefs[position]
-    return belief or Belief(run.quantities[position], _normalised(run.log_weights), spread=spread)
+    weights = _normalised(run.log_weights)
+    return belief or Belief(run.quantities[position], weights, spread=spread, groups=run.groups)
 
 
 def _normalised(log_weights: Array | None) -> Array | None:
@@ -326,61 +356,6 @@ def _normalised(log_weights: Array | None) -> Array | None:
     weights = np.exp(log_weights - log_weights.max())
     normalised: Array = weights / weights.sum()
     return normalised
-
-
-def _comparisons(before: Belief, after: Belief) -> list[Comparison]:
-    parts = list(zip(_parts(before), _parts(after), strict=False))
-    if len(parts) > 1 and any(part.kind is not Kind.DISCRETE for (_, part), _ in parts):
-        lines = []
-        for (name, old), (_, new) in parts[:MOST_LISTED_VALUES]:
-            lines += [replace(line, label=f"{name}: {line.label}") for line in _comparisons(old, new)[:2]]
-        return lines
-    return _single_comparisons(before, after)
-
-
-def _parts(belief: Belief) -> list[tuple[str, Belief]]:
-    """Return the numbers that a structured quantity is made of, each as a belief of its own."""
-    batch, parts = belief.batch, []
-    for position, column in enumerate(batch.columns):
-        if column.levels is not None or column.array.dtype.kind not in "bif":
-            continue
-        flat = column.array.reshape(len(batch), -1)
-        for element in range(flat.shape[1]):
-            name = f"part {position}" + (f"[{element}]" if column.array.ndim > 1 else "")
-            parts.append((name, replace(belief, batch=Batch.of_values(flat[:, element]), spread=None)))
-    return parts
-
-
-def _single_comparisons(before: Belief, after: Belief) -> list[Comparison]:
-    lines: list[Comparison] = []
-    numeric = before.batch.numbers() is not None and after.batch.numbers() is not None
-    if numeric and len(_distinct(before.batch)) > 2:
-        lines = [
-            Comparison("mean", before.mean().number(), after.mean().number()),
-            Comparison("standard deviation", before.std().number(), after.std().number()),
-        ]
-        ranges = [belief.interval(0.9) for belief in (before, after)]
-        texts = [f"{float(low):.4g} to {float(high):.4g}" for low, high in ranges]
-        lines.append(Comparison("90 % of belief lies in", *texts))
-    return lines if before.kind is Kind.CONTINUOUS else lines + _value_comparisons(before, after)
-
-
-def _value_comparisons(before: Belief, after: Belief) -> list[Comparison]:
-    """Compare the probabilities of the likeliest values."""
-    if max(len(_distinct(before.batch)), len(_distinct(after.batch))) > 100:
-        return []
-    prior, posterior = before.distribution(), after.distribution()
-    missing_before = before.probability(lambda value: False)
-    missing_after = after.probability(lambda value: False)
-    lines = []
-    for value in list(dict.fromkeys([*posterior, *prior]))[:MOST_LISTED_VALUES]:
-        old, new = prior.get(value, missing_before), posterior.get(value, missing_after)
-        lines.append(Comparison(f"P({value!r})", old.number(), new.number()))
-    return lines
-
-
-def _distinct(batch: Batch) -> list[Any]:
-    return batch.factorized()[1]
 
 
 def side_by_side(title: str, results: Sequence[Result]) -> str:

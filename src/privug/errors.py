@@ -10,6 +10,7 @@ PrivugError
   x InferenceError           no trustworthy answer came out
     - ImpossibleObservation  the observation has probability zero, or no draw ever matched it
     - TooFewSamples          too few effective samples to say anything
+    - NotConverged           chains or populations do not agree with each other
     - UnsuitableEngine       the engine asked for cannot serve this question
 
 LiftingWarning (a warning): the traced program differed from plain calls and moved down a tier.
@@ -54,6 +55,10 @@ class ImpossibleObservation(InferenceError):
 
 class TooFewSamples(InferenceError):
     """Too few effective samples came out to say anything."""
+
+
+class NotConverged(InferenceError):
+    """Chains or populations do not agree with each other, so their answer means nothing; the message says what to try."""
 
 
 class UnsuitableEngine(InferenceError):

@@ -1,7 +1,8 @@
 """Affine structure of a node: the continuous roots it is linear in, and with which coefficients."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,124 @@ from privug.program.traced.failures import Checked
 Coefficient = Any  # a number, an array of the root's shape, a random variable of either; None if it may be zero
 
 
-def affine_roots(node: Node) -> dict[Node, Coefficient]:
-    """Return the continuous roots in which a number is affine, given everything else, with their coefficients.
+def affine_roots(node: Node, kind: Kind = Kind.CONTINUOUS) -> dict[Node, Coefficient]:
+    """Return the roots of a kind in which a number is affine, given everything else, with their coefficients.
 
     A root counts only if it enters through linear operations alone. Coefficients may be random,
     but only by quantities that are never zero by construction.
     """
-    region, boundary = _linear_region(node)
-    elsewhere = {id(other) for other in ancestors(boundary)}
-    gradients = _gradients(node, region)
     return {
-        root: gradients[id(root)]
-        for root in region
-        if isinstance(root.operation, Draw)
-        and root.kind is Kind.CONTINUOUS
-        and id(root) not in elsewhere
-        and _is_never_zero(gradients[id(root)])
+        root: slope
+        for root, slope in _separate_parts(node).items()
+        if isinstance(root.operation, Draw) and root.kind is kind
     }
+
+
+def _separate_parts(node: Node) -> dict[Node, Coefficient]:
+    """Return the ends of a node's linear region that nothing else in it depends on, with their coefficients."""
+    region, boundary = _linear_region(node)
+    gradients = _gradients(node, region)
+    elsewhere = {id(other) for other in ancestors([end for end, _ in boundary])}
+    return {
+        end: gradients[id(end)] for end in region if id(end) not in elsewhere and _is_never_zero(gradients[id(end)])
+    }
+
+
+@dataclass(frozen=True)
+class Section:
+    """A way from a number down to a quantity in which it is affine: the number is a constant plus slope times it."""
+
+    top: Node
+    slope: Coefficient
+    end: Node
+
+
+def invertible_roots(node: Node) -> dict[Node, list[Section]]:
+    """Return the continuous roots that a number can be solved for through monotone functions, with the way to each.
+
+    The end of each section but the last is a monotone function, of the top of the next one.
+    """
+    region, boundary = _linear_region(node)
+    gradients = _gradients(node, region)
+    found: dict[Node, list[Section]] = {}
+    for end in region:
+        inner = _argument(end)
+        if inner is None or end.shape != () or not _is_never_zero(gradients[id(end)]):
+            continue
+        others = {id(other) for other in ancestors([part for part, user in boundary if user is not end])}
+        others |= {id(part) for part in region if isinstance(part.operation, Draw)}
+        section = Section(node, gradients[id(end)], end)
+        direct = {root: [Section(inner, slope, root)] for root, slope in affine_roots(inner).items()}
+        for root, way in {**invertible_roots(inner), **direct}.items():
+            if id(root) not in others and root.shape == ():
+                found.setdefault(root, [section, *way])
+    return found
+
+
+def _argument(node: Node) -> Node | None:
+    """Return the only random argument of a monotone function."""
+    operation = node.operation
+    if not isinstance(operation, Elementwise) or operation.name not in INVERSES:
+        return None
+    random = [parent for parent in node.parents if not isinstance(parent.operation, ConstantValue)]
+    suits = len(random) == 1 and random[0].shape == () and random[0].dtype.kind == "f"
+    if operation.name in ("power", "float_power"):
+        suits = suits and random[0] is node.parents[0] and bool(np.all(_constant_of(node.parents[1]) != 0))
+        suits = suits and is_positive(node.parents[0])
+    elif operation.name == "true_divide":
+        suits = suits and random[0] is node.parents[1] and bool(np.all(_constant_of(node.parents[0]) != 0))
+    return random[0] if suits else None
+
+
+def _constant_of(node: Node) -> Any:
+    assert isinstance(node.operation, ConstantValue)
+    return node.operation.array
+
+
+def is_positive(node: Node) -> bool:
+    """Say whether a quantity is positive by construction."""
+    match node.operation:
+        case ConstantValue(array=array):
+            return bool(np.all(array > 0))
+        case Elementwise(name="exp" | "exp2"):
+            return True
+        case Elementwise(name="add" | "multiply" | "true_divide" | "power" | "sqrt"):
+            return all(is_positive(parent) for parent in node.parents)
+        case Draw(family=family):
+            return family.name in ("LogNormal", "Exponential", "Gamma", "Beta") or (
+                family.name == "Uniform" and is_positive(node.parents[0])
+            )
+        case _:
+            return False
+
+
+def inverse(node: Node, value: Any) -> tuple[Any, Any]:
+    """Return the argument at which a monotone function has a value, and the log of the inverse's slope there."""
+    assert isinstance(node.operation, Elementwise)
+    constants = [_constant_of(p).item() for p in node.parents if isinstance(p.operation, ConstantValue)]
+    return INVERSES[node.operation.name](value, *constants)
+
+
+INVERSES: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "exp": lambda v: (np.log(v), -np.log(v)),
+    "exp2": lambda v: (np.log2(v), -np.log(v) - math.log(math.log(2))),
+    "expm1": lambda v: (np.log1p(v), -np.log1p(v)),
+    "log": lambda v: (np.exp(v), v),
+    "log2": lambda v: (np.exp2(v), v * math.log(2) + math.log(math.log(2))),
+    "log10": lambda v: (np.exp(v * math.log(10)), v * math.log(10) + math.log(math.log(10))),
+    "log1p": lambda v: (np.expm1(v), v),
+    "sqrt": lambda v: (v * v, np.log(2 * v)),
+    "cbrt": lambda v: (v * v * v, np.log(3 * v * v)),
+    "tanh": lambda v: (0.5 * (np.log1p(v) - np.log1p(-v)), -np.log1p(-v * v)),
+    "arctan": lambda v: (np.tan(v), -2 * np.log(np.abs(np.cos(v)))),
+    "sinh": lambda v: (np.arcsinh(v), -0.5 * np.log1p(v * v)),
+    "arcsinh": lambda v: (np.sinh(v), np.log(np.cosh(v))),
+    "reciprocal": lambda v: (1.0 / v, -2 * np.log(np.abs(v))),
+    "true_divide": lambda v, c: (c / v, math.log(abs(c)) - 2 * np.log(np.abs(v))),
+    "power": lambda v, c: (np.exp(np.log(v) / c), np.log(v) * (1 / c - 1) - math.log(abs(c))),
+    "float_power": lambda v, c: (np.exp(np.log(v) / c), np.log(v) * (1 / c - 1) - math.log(abs(c))),
+}
+"""Of each monotone function: where it has a value, and the log of the slope of that as a function of the value."""
 
 
 def _is_never_zero(coefficient: Coefficient) -> bool:
@@ -41,10 +143,13 @@ def _is_never_zero(coefficient: Coefficient) -> bool:
     return isinstance(coefficient, RandomVariable) or bool(np.any(np.asarray(coefficient) != 0))
 
 
-def _linear_region(node: Node) -> tuple[list[Node], list[Node]]:
-    """Return the nodes reached from a node through linear operations, children first, and where that ends."""
+def _linear_region(node: Node) -> tuple[list[Node], list[tuple[Node, Node]]]:
+    """Return the nodes reached from a node through linear operations, children first, and where that ends.
+
+    Of each quantity beyond the end, the node that uses it is told too.
+    """
     reached: set[int] = set()
-    boundary: list[Node] = []
+    boundary: list[tuple[Node, Node]] = []
     stack = [node]
     while stack:
         current = stack.pop()
@@ -53,7 +158,7 @@ def _linear_region(node: Node) -> tuple[list[Node], list[Node]]:
         reached.add(id(current))
         inside, outside = _linear_parents(current)
         stack.extend(inside)
-        boundary.extend(outside)
+        boundary.extend((other, current) for other in outside)
     return [other for other in reversed(ancestors([node])) if id(other) in reached], boundary
 
 

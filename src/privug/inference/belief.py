@@ -12,19 +12,21 @@ from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.curve import Curve
 from privug.inference.intervals import (
+    Groups,
+    effective_size,
     mean_estimate,
-    proportion_estimate,
     quantile_estimate,
+    share_estimate,
     std_estimate,
-    weighted_share,
 )
-from privug.model.batch import Batch
+from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind
 from privug.program.predicates import holds
 
 MOST_LISTED = 1000
 NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
 TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
+MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are worth
 SAMPLES_OF_CURVE = 200_000  # where a predicate on an exactly known curve can only be sampled
 
 
@@ -63,6 +65,8 @@ class Belief:
     Every answer is an `Estimate`. On samples its interval follows from the effective sample size. An exact belief
     about a quantity with a density has a `curve`, from which all answers come; its values and weights are
     then cells that stand for the curve in sums. `error` bounds the error of an exact belief's probabilities.
+    Samples that depend on each other come in that many consecutive `groups` of equal length, alike and nearly
+    independent of each other; intervals then follow from how the groups differ.
 
     >>> belief = Belief.of([1, 2, 3, 6], probabilities=[0.1, 0.2, 0.3, 0.4])
     >>> print(belief.mean())
@@ -78,6 +82,11 @@ class Belief:
     spread: Kind | None = None
     curve: Curve | None = None
     error: float = 0.0
+    groups: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.groups is not None and self.groups < 2:
+            raise ArgumentError(f"groups must be 2 or more, so that they can be compared, not {self.groups!r}")
 
     @classmethod
     def of_curve(cls, curve: Curve) -> "Belief":
@@ -106,7 +115,26 @@ class Belief:
         """How many independent, equally weighted samples this belief is worth."""
         if self.exact:
             return math.inf
+        return self._independent_samples if self._grouping is None else self._grouping.worth
+
+    @property
+    def inflation(self) -> float:
+        """How many times larger variances are than if the samples were independent of each other."""
+        return 1.0 if self._grouping is None else self._independent_samples / self._grouping.worth
+
+    @property
+    def _independent_samples(self) -> float:
         return float(len(self.batch)) if self.weights is None else 1.0 / float((self.weights**2).sum())
+
+    @cached_property
+    def _grouping(self) -> Groups | None:
+        """How the samples come in groups, and what they are worth: as much as the least known part of the quantity."""
+        if self.groups is None or self.exact:
+            return None
+        parts = [part for column in self.batch.columns for part in _scores(column, len(self.batch))]
+        places = np.unique(np.linspace(0, len(parts) - 1, MOST_JUDGED).round().astype(int)) if parts else ()
+        sizes = [effective_size(parts[place], self.weights, self.groups) for place in places]
+        return Groups(self.groups, min(sizes, default=self._independent_samples))
 
     @cached_property
     def kind(self) -> Kind:
@@ -126,7 +154,7 @@ class Belief:
         """How the belief was obtained, in a few words."""
         if self.exact:
             return "exact" if self.error <= NEGLIGIBLE else f"exact to {self.error:.0e}"
-        if self.weights is None:
+        if self.weights is None and self.groups is None:
             return f"{self.label}n={len(self.batch)}"
         return f"{self.label}effective n={self.effective_samples:.0f}"
 
@@ -145,15 +173,14 @@ class Belief:
     def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
         if self.exact:
             return self._exact_share(min(1.0, float(self._normalised[hits].sum())))
-        share, samples = weighted_share(hits, self.weights)
-        return proportion_estimate(share, samples, self.method, confidence)
+        return share_estimate(hits, self.weights, self.method, confidence, self._grouping)
 
     def _exact_share(self, share: float) -> Estimate:
         return self._exactly(share, max(0.0, share - self.error), min(1.0, share + self.error))
 
     def _exactly(self, value: float, low: float, high: float) -> Estimate:
         """Return an exact answer, with the bounds of its error if that is worth mentioning."""
-        if self.error <= NEGLIGIBLE:
+        if self.error <= NEGLIGIBLE or math.isinf(value):
             return Estimate.exactly(value, method=self.method)
         return Estimate(value, min(low, value), max(high, value), method=self.method, exact=True)
 
@@ -161,17 +188,19 @@ class Belief:
         """Return the expected value."""
         values = self._numbers("mean")
         if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
-            mean = float(self._normalised @ values) if self.curve is None else self.curve.mean()
+            mean = float(self._normalised @ values if self.curve is None else self.curve.mean())
             return self._exactly(mean, mean - self._off(values), mean + self._off(values))
-        return mean_estimate(values, self.weights, self.method, confidence)
+        return mean_estimate(values, self.weights, self.method, confidence, groups=self._grouping)
 
     def std(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the standard deviation."""
         values = self._numbers("std")
         if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
-            std = self._standard_deviation(values) if self.curve is None else self.curve.std()
+            if self.curve is not None and math.isinf(self.curve.mean()):
+                return Estimate.exactly(math.inf, method=f"some values are infinite; {self.method}")
+            std = float(self._standard_deviation(values) if self.curve is None else self.curve.std())
             return self._exactly(std, max(0.0, std - self._off(values)), std + self._off(values))
-        return std_estimate(values, self.weights, self.method, confidence)
+        return std_estimate(values, self.weights, self.method, confidence, self._grouping)
 
     def _standard_deviation(self, values: Array) -> float:
         mean = float(self._normalised @ values)
@@ -179,7 +208,8 @@ class Belief:
 
     def _off(self, values: Array) -> float:
         """Return how far a moment may be off if a probability of `error` lies elsewhere within the range of values."""
-        return self.error * float(np.max(values) - float(np.min(values)))
+        seen = values[np.isfinite(values)]
+        return self.error * float(np.max(seen) - float(np.min(seen))) if len(seen) else 0.0
 
     def quantile(self, level: float, confidence: float = CONFIDENCE) -> Estimate:
         """Return the smallest value that is not exceeded with the given probability."""
@@ -187,7 +217,7 @@ class Belief:
             raise ArgumentError(f"quantile: the level must lie between 0 and 1, not {level!r}")
         values = self._numbers("quantile")
         if not self.exact:
-            return quantile_estimate(values, self.weights, level, self.method, confidence)
+            return quantile_estimate(values, self.weights, level, self.method, confidence, self._grouping)
         shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
         return self._exactly(*(self._exact_quantile(values, share) for share in shares))
 
@@ -276,3 +306,11 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, list | np.ndarray):
         return tuple(_hashable(part) for part in value)
     return tuple((key, _hashable(part)) for key, part in value.items()) if isinstance(value, dict) else value
+
+
+def _scores(column: Column, samples: int) -> list[Array]:
+    """Return the parts of a column, each as the place of its values among all: no outlier hides how chains moved."""
+    codes = column.distinct()[0] if column.levels is not None or column.array.dtype.kind not in "bif" else None
+    flat = column.array.reshape(samples, -1) if codes is None else codes.reshape(samples, 1)
+    chosen = np.unique(np.linspace(0, flat.shape[1] - 1, MOST_JUDGED).round().astype(int)) if flat.shape[1] else ()
+    return [np.unique(flat[:, place], return_inverse=True)[1].reshape(-1).astype(float) for place in chosen]

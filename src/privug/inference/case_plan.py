@@ -8,7 +8,7 @@ import numpy as np
 
 from privug.errors import ObservationError, ProgramError
 from privug.inference.question import Case
-from privug.inference.solving import solve
+from privug.inference.solving import Solved, solve_all
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
@@ -61,22 +61,33 @@ class CasePlan:
     """The evaluation of one case: secret, output and a further query, conditioned on an observation."""
 
     def __init__(
-        self, case: Case, observation: Observation | None, query: Any, known: Sequence[Node], exclude: bool
+        self,
+        case: Case,
+        observation: Observation | None,
+        query: Any,
+        known: Sequence[Node],
+        exclude: bool,
+        *,
+        points_only: bool = True,
     ) -> None:
+        """Make ready; unless `points_only`, conditions are solved too where waiting for them would take longer."""
         self._secret, self._output = Quantity.of(case.secret), Quantity.of(case.output)
         self._query = None if query is None else Quantity.of(query)
-        self._carried = [] if self._query is None else _needed(self._query, case)
+        self._carried = [] if self._query is None else needed_by(self._query, case)
         likelihood = observation.likelihood(case.output) if observation is not None else Likelihood()
         self.impossible = likelihood.impossible
         targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
         before = len(likelihood.log_weights)
+        solved = Solved(likelihood, targets, 0)
         try:
-            likelihood, targets = solve(likelihood, targets)
+            solved = solve_all(likelihood, targets, fixed=known, points_only=points_only)
         except ObservationError as error:
             if not known:  # no other size of the tables could explain the observation
                 raise
             self.impossible = str(error)
-        self._density = len(likelihood.log_weights) - before
+        likelihood, targets = solved.likelihood, solved.targets
+        self._density = solved.densities
+        self.has_density = before + self._density > 0
         self._conditions, self._weights = len(likelihood.conditions), len(likelihood.log_weights)
         self._exclude = exclude
         judged = len(self._secret.nodes) + len(self._output.nodes)
@@ -85,7 +96,9 @@ class CasePlan:
         # What the query needs comes last and does not change the size of a block: the samples stay the same.
         self.plan = Plan([*primary, *targets[judged:]], known, excused=targets[:judged])
         self.block = self.plan.block if self._query is None else Plan(primary, known).block
-        self._unsolved = Plan([*self._secret.nodes, *self._output.nodes], known) if self._density and exclude else None
+        self._unsolved = (
+            Plan([*self._secret.nodes, *self._output.nodes], known) if self._weights > before and exclude else None
+        )
 
     @property
     def is_weighted(self) -> bool:
@@ -100,12 +113,12 @@ class CasePlan:
         failed = np.zeros(samples, np.bool_)
         arrays = self.plan.run(samples, rng, known, forgiving=forgiving, failed=failed if self._exclude else None)
         judged, primary = self._split
-        log_weights = self._log_weights(arrays[judged + self._conditions :][: self._weights], samples)
+        log_weights = total_log_weight(arrays[judged + self._conditions :][: self._weights], samples)
         kept = np.ones(samples, bool)
         for condition in arrays[judged : judged + self._conditions]:
             kept &= condition
         if not forgiving:
-            failed |= self._not_a_number(arrays[:judged], kept & ~failed)
+            failed |= not_a_number(arrays[:judged], kept & ~failed, self._exclude)
         kept &= ~failed
         if log_weights is not None:
             kept &= log_weights > -np.inf
@@ -118,46 +131,49 @@ class CasePlan:
             self._output.batch([array[which] for array in arrays[split:judged]], count),
         ]
         if self._query is not None:
-            quantities.append(self._answer(self._query, [array[which] for array in arrays[primary:]], count, rng))
+            carried = dict(zip(self._carried, [array[which] for array in arrays[primary:]], strict=True))
+            quantities.append(answer(self._query, carried, count, rng))
         if self._unsolved is not None and self._unsolved.can_fail:
             # Draws moved onto the observation do not tell how often the program fails on draws from the prior.
             failed = np.zeros(samples, np.bool_)
             self._unsolved.run(samples, rng, known, failed=failed)
         return Kept(positions[which], tuple(quantities), weights, positions[failed], self._density)
 
-    def _answer(self, query: Quantity, carried: Sequence[Array], samples: int, rng: np.random.Generator) -> Batch:
-        """Evaluate the query on the samples that were kept: it need not make sense on others."""
-        known = dict(zip(self._carried, carried, strict=True))
-        try:
-            return query.batch(Plan(query.nodes, self._carried).run(samples, rng, known), samples)
-        except SampleFailure as failure:
-            cause = failure.cause
-            raise ProgramError(f"the query failed with {type(cause).__name__}: {cause}") from cause
 
-    @staticmethod
-    def _log_weights(arrays: Sequence[Array], samples: int) -> Array | None:
-        if not arrays:
-            return None
-        total = np.zeros(samples)
-        for array in arrays:
-            total += array
-        total[np.isnan(total)] = -np.inf
-        return total
-
-    def _not_a_number(self, arrays: Sequence[Array], kept: Array) -> Array:
-        """Find samples whose secret or output is NaN: an error of the program, unless those are excluded."""
-        bad = np.zeros(len(kept), bool)
-        for array in arrays:
-            if array.dtype.kind == "f":
-                bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
-            elif array.dtype == object:
-                bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
-        if bad.any() and not self._exclude:
-            raise SampleFailure(int(np.flatnonzero(bad)[0]), ProgramError("the result is NaN, not a number"))
-        return bad
+def answer(query: Quantity, known: Mapping[Node, Array], samples: int, rng: np.random.Generator) -> Batch:
+    """Evaluate a query on samples that were kept: it need not make sense on others."""
+    try:
+        return query.batch(Plan(query.nodes, list(known)).run(samples, rng, known), samples)
+    except SampleFailure as failure:
+        cause = failure.cause
+        raise ProgramError(f"the query failed with {type(cause).__name__}: {cause}") from cause
 
 
-def _needed(query: Quantity, case: Case) -> list[Node]:
+def total_log_weight(arrays: Sequence[Array], samples: int) -> Array | None:
+    """Add up the log weights of samples; what is not a number weighs nothing."""
+    if not arrays:
+        return None
+    total = np.zeros(samples)
+    for array in arrays:
+        total += array
+    total[np.isnan(total)] = -np.inf
+    return total
+
+
+def not_a_number(arrays: Sequence[Array], kept: Array, exclude: bool) -> Array:
+    """Find samples whose secret or output is NaN: an error of the program, unless those are excluded."""
+    bad = np.zeros(len(kept), bool)
+    for array in arrays:
+        if array.dtype.kind == "f":
+            bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
+        elif array.dtype == object:
+            bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
+    if bad.any() and not exclude:
+        raise SampleFailure(int(np.flatnonzero(bad)[0]), ProgramError("the result is NaN, not a number"))
+    return bad
+
+
+def needed_by(query: Quantity, case: Case) -> list[Node]:
     """Return the nodes whose values a query must be given: inputs, output, and randomness it shares with them."""
     leaves = {variable.node for variable in random_leaves((dict(case.inputs), case.output))}
     shared = {node for node in ancestors(leaves) if node.is_random}

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 
+from privug.inference.polynomials import legendre_values
 from privug.model.node import Array
 
 NODES = 24
@@ -73,46 +73,6 @@ def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Arr
     starts = np.concatenate(lows)
     order = np.argsort(starts, kind="stable")
     return np.append(starts[order], grid[-1]), np.concatenate(tables)[order], error
-
-
-class StandardNormal:
-    """The normal distribution of mean 0 and deviation 1, as far as it is needed here, without the weight of SciPy's."""
-
-    def pdf(self, x: Array) -> Array:
-        """Return the density."""
-        return np.asarray(np.exp(-0.5 * np.square(x)) / math.sqrt(2 * math.pi))
-
-    def logpdf(self, x: Array) -> Array:
-        """Return the natural logarithm of the density."""
-        return np.asarray(-0.5 * np.square(x) - 0.5 * math.log(2 * math.pi))
-
-    def cdf(self, x: Array) -> Array:
-        """Return the probability of values up to x."""
-        return np.asarray(scipy.special.ndtr(x))
-
-    def sf(self, x: Array) -> Array:
-        """Return the probability of values above x."""
-        return np.asarray(scipy.special.ndtr(np.negative(x)))
-
-    def ppf(self, p: Array) -> Array:
-        """Return quantiles."""
-        return np.asarray(scipy.special.ndtri(p))
-
-    def isf(self, p: Array) -> Array:
-        """Return quantiles counted from above."""
-        return -self.ppf(p)
-
-    def support(self) -> tuple[float, float]:
-        """Return the smallest and the largest value."""
-        return -math.inf, math.inf
-
-    def mean(self) -> float:
-        """Return the expected value."""
-        return 0.0
-
-    def std(self) -> float:
-        """Return the standard deviation."""
-        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +186,7 @@ class Analytic:
         return part if part.total > 0 and part.support[0] < part.support[1] else None
 
 
-def followed(density: "Analytic | Tabulated", breaks: Array) -> Array:
+def followed(density: Any, breaks: Array) -> Array:
     """Return finite edges from which to resolve a density: its breaks, some quantiles, and steps into its tails."""
     body = np.asarray(density.quantile(np.array([0.01, 0.1, 0.5, 0.9, 0.99])), float)
     width = max(float(body[-1] - body[0]), np.finfo(float).tiny)
@@ -265,15 +225,19 @@ class Tabulated:
         return np.asarray(raw / (np.diff(self.edges) @ raw[:, 0]))
 
     @cached_property
+    def _columns(self) -> Array:
+        return np.ascontiguousarray(self._coefficients.T)
+
+    @cached_property
     def _integrals(self) -> Array:
-        """The coefficients of the integral of each panel from its left end, in the panel's own coordinate."""
+        """The coefficients of the integral of each panel from its left end, a column for each panel."""
         c = self._coefficients
         shares = c / (2 * np.arange(NODES) + 1)
         result = np.zeros((len(c), NODES + 1))
         result[:, 1:] += shares
         result[:, 0] += c[:, 0]
         result[:, : NODES - 1] -= shares[:, 1:]
-        return result * (np.diff(self.edges) / 2)[:, np.newaxis]
+        return np.ascontiguousarray((result * (np.diff(self.edges) / 2)[:, np.newaxis]).T)
 
     @cached_property
     def _panel_mass(self) -> Array:
@@ -312,9 +276,10 @@ class Tabulated:
     def pdf(self, x: Array) -> Array:
         """Return the density."""
         x = np.asarray(x, float)
-        panel, t = self._located(x)
-        density = np.polynomial.legendre.legval(t, self._coefficients[panel].T, tensor=False)
-        return np.where((x >= self.edges[0]) & (x <= self.edges[-1]), np.maximum(density, 0.0), 0.0)
+        inside = (x >= self.edges[0]) & (x <= self.edges[-1])
+        density = np.zeros(x.shape)
+        density[inside] = np.maximum(legendre_values(self._columns, *self._located(x[inside])), 0.0)
+        return density
 
     def logpdf(self, x: Array) -> Array:
         """Return the natural logarithm of the density."""
@@ -328,31 +293,46 @@ class Tabulated:
 
     def _split(self, x: Array) -> tuple[Array, Array]:
         """Return the probabilities below and above x."""
-        panel, t = self._located(np.clip(x, self.edges[0], self.edges[-1]))
-        inner = np.polynomial.legendre.legval(t, self._integrals[panel].T, tensor=False)
-        return self._before[panel] + inner, self._after[panel + 1] + (self._panel_mass[panel] - inner)
+        flat = np.clip(x, self.edges[0], self.edges[-1]).reshape(-1)
+        panel, t = self._located(flat)
+        inner = legendre_values(self._integrals, panel, t)
+        below, above = self._before[panel] + inner, self._after[panel + 1] + (self._panel_mass[panel] - inner)
+        return below.reshape(x.shape), above.reshape(x.shape)
 
     def quantile(self, p: Array) -> Array:
-        """Return the value that is not exceeded with probability p."""
+        """Return the value that is not exceeded with probability p: by Newton's steps, halving where those leave."""
         p = np.asarray(p, float)
         panel = np.clip(np.searchsorted(self._before, p, side="left") - 1, 0, len(self.edges) - 2)
         low, high = self.edges[panel], self.edges[panel + 1]
+        x = (low + high) / 2
         for _ in range(80):
-            middle = (low + high) / 2
-            below, above = self._split(middle)
-            short = np.where(p > 0.5, above > 1 - p, below < p)
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
-            if np.all(high - low <= np.spacing(np.maximum(np.abs(low), np.abs(high)))):
+            below, above = self._split(x)
+            excess = np.where(p > 0.5, (1 - p) - above, below - p)
+            low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = x - excess / self.pdf(x)
+            inside = (step > low) & (step < high)
+            before, x = x, np.where(inside, step, (low + high) / 2)
+            if np.all(np.abs(x - before) <= np.spacing(np.abs(x))):
                 break
-        return np.asarray((low + high) / 2)
+        return np.asarray(x)
 
     def mean(self) -> float | None:
-        """Return nothing: the mean follows from the panels."""
-        return None
+        """Return the expected value; nothing if the tails go on, for which the panels must be asked."""
+        return None if any(self.open_ends) else self._moments[0]
 
     def std(self) -> float | None:
-        """Return nothing: the standard deviation follows from the panels."""
-        return None
+        """Return the standard deviation; nothing if the tails go on."""
+        return None if any(self.open_ends) else self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        nodes, weights = panel_nodes(self.edges)
+        masses = np.maximum(self.values, 0.0) * weights
+        masses /= masses.sum()
+        mean = float(np.sum(masses * nodes))
+        unit = float(self.edges[-1] - self.edges[0])  # so that squares neither overflow nor vanish
+        return mean, unit * math.sqrt(float(np.sum(masses * ((nodes - mean) / unit) ** 2)))
 
     def affine(self, scale: float, shift: float) -> "Tabulated":
         """Return the distribution of a linear function."""
@@ -372,9 +352,6 @@ class Tabulated:
         nodes = panel_nodes(edges)[0]
         ends = (self.open_ends[0] and low == self.edges[0], self.open_ends[1] and high == self.edges[-1])
         return Tabulated(edges, self.pdf(nodes.reshape(-1)).reshape(nodes.shape), self.kinks, ends)
-
-
-Density = Analytic | Tabulated
 
 
 def tabulate(

@@ -1,22 +1,30 @@
 """The engines by name, and the choice among them."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+import importlib
+import importlib.util
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from privug.errors import ArgumentError, PrivugError, UnsuitableEngine
+from privug.errors import ArgumentError, InferenceError, NotConverged, PrivugError, TooFewSamples, UnsuitableEngine
 from privug.inference import sampling
 from privug.inference.case_plan import CasePlan
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
+from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 
 PILOT_SAMPLES = 1024
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
+MANY_DIMENSIONS = 20  # from which on following gradients pays for compiling the model
 
 
 class Engine(Protocol):
@@ -35,8 +43,60 @@ class Engine(Protocol):
         """Answer the question."""
 
 
+class _Elsewhere(NamedTuple):
+    """An engine that is loaded when it is first asked for: its module, and the libraries that this needs."""
+
+    module: str
+    needs: tuple[str, ...] = ()
+
+    @property
+    def is_installed(self) -> bool:
+        return all(importlib.util.find_spec(library) is not None for library in self.needs)
+
+
 ENGINES: dict[str, Engine] = {"exact": exact.infer, "sample": sampling.draw}
-PLANNED = ("rare", "pymc", "numpyro")
+_LOADED_LATER = {
+    "rare": _Elsewhere("privug.inference.rare.engine"),
+    "pymc": _Elsewhere("privug.inference.chains.pymc_engine", ("pymc", "arviz")),
+    "numpyro": _Elsewhere("privug.inference.chains.numpyro_engine", ("numpyro", "jax", "arviz")),
+}
+GRADIENTS = ("numpyro", "pymc")
+NAMES = ("auto", *ENGINES, *_LOADED_LATER)
+
+
+def choose(name: str) -> tuple[str, Engine]:
+    """Return the engine of that name, with a way of sampling after a colon; 'auto' is the best one for the question."""
+    if not isinstance(name, str) or name.partition(":")[0] not in NAMES:
+        raise ArgumentError(f"engine must be one of {', '.join(map(repr, NAMES))}, not {name!r}")
+    base, _, sampler = name.partition(":")
+    if sampler and base not in GRADIENTS:
+        raise ArgumentError(f"engine={name!r}: only 'pymc' and 'numpyro' have samplers to choose; write {base!r}")
+    if base == "auto":
+        return name, automatic
+    if base in ENGINES:
+        return name, ENGINES[base]
+    engine = loaded(base).infer
+    return name, partial(engine, sampler=sampler) if sampler else engine
+
+
+def loaded(name: str) -> Any:
+    """Load the module of an engine, or say what to install for it."""
+    place = _LOADED_LATER[name]
+    if not place.is_installed:
+        raise UnsuitableEngine(f"engine={name!r} needs more: pip install 'privug[{name}]'; engine='rare' needs nothing")
+    return importlib.import_module(place.module)
+
+
+def before(name: str) -> Engine:
+    """Return the engine that draws secret and output before an observation, for one that is made for observations."""
+    return automatic if name.partition(":")[0] in _LOADED_LATER else choose(name)[1]
+
+
+def served(name: str, run: Run) -> str:
+    """Return the name of the engine that gave an answer, where 'auto' was asked for too."""
+    if run.exact is not None:
+        return run.exact.engine
+    return run.engine or name
 
 
 def automatic(
@@ -47,16 +107,73 @@ def automatic(
     extra: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Run:
-    """Answer exactly where that costs no more than the samples asked for would, else by sampling."""
+    """Answer exactly where that costs no more than the samples asked for would, else by sampling.
+
+    Where a pilot run shows that draws from the prior are not worth enough, an engine that searches for the observation
+    takes over: by gradients for many continuous inputs, else by levels that come nearer and nearer.
+    """
     prepared = exact.prepare(Request(question, observation, extra))
     if not isinstance(prepared, Obstacle):
         affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
         if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
             try:
-                return prepared.run()
+                return _because(prepared.run(), "the answer can be computed without sampling", "exact")
             except UnsuitableEngine:
                 pass
-    return sampling.draw(question, observation, samples=samples, extra=extra, **options)
+    return _sampled(question, observation, samples=samples, extra=extra, **options)
+
+
+def _sampled(question: Question, observation: Observation | None, **options: Any) -> Run:
+    if observation is None:
+        run = sampling.draw(question, None, **options)
+        return _because(run, "nothing was observed: draws from the prior are the answer", "sample")
+    try:
+        run = sampling.draw(question, observation, abandon=True, **options)
+    except (TooFewSamples, NotConverged) as error:
+        found = _searched(question, observation, str(error), **options)
+        if found is not None:
+            return found
+        run = sampling.draw(question, observation, **options)
+        return _because(run, "no other engine could answer, though draws from the prior seldom fit", "sample")
+    kept = f"{run.diagnostics.draws:,} draws from the prior are worth {run.diagnostics.effective_samples:,.0f} samples"
+    return _because(run, kept, "sample")
+
+
+def _searched(question: Question, observation: Observation, obstacle: str, **options: Any) -> Run | None:
+    """Ask the engines that need no draw from the prior to fit, the likeliest to succeed first."""
+    for name in _searching(question):
+        try:
+            run = loaded(name).infer(question, observation, **options)
+        except InferenceError:
+            continue
+        return _because(run, obstacle, name)
+    return None
+
+
+def _searching(question: Question) -> Iterator[str]:
+    gradients = [name for name in GRADIENTS if _LOADED_LATER[name].is_installed]
+    dimensions = _dimensions(question)
+    if dimensions is None:
+        yield "rare"
+    elif dimensions < MANY_DIMENSIONS:
+        yield from ("rare", *gradients)
+    else:
+        yield from (*gradients, "rare")
+
+
+def _dimensions(question: Question) -> int | None:
+    """Return of how many continuous numbers the output is made; None if gradients do not tell the way."""
+    if question.size_nodes:
+        return None
+    nodes = ancestors([variable.node for variable in random_leaves(question.case().output)])
+    roots: list[Node] = [node for node in nodes if node.is_random]
+    if any(node.operation.opaque for node in nodes) or any(root.kind is not Kind.CONTINUOUS for root in roots):
+        return None
+    return sum(math.prod(root.shape) for root in roots)
+
+
+def _because(run: Run, reason: str, engine: str) -> Run:
+    return replace(run, engine=run.engine or engine, diagnostics=replace(run.diagnostics, chosen_because=reason))
 
 
 def _draws_per_sample(question: Question, observation: Observation | None) -> float:
@@ -64,28 +181,8 @@ def _draws_per_sample(question: Question, observation: Observation | None) -> fl
     if observation is None or question.size_nodes:
         return 1.0
     try:
-        plan = CasePlan(question.case(), observation, None, [], question.exclude_errors)
+        plan = CasePlan(question.case(), observation, None, [], question.exclude_errors, points_only=False)
         kept = plan.run(sampling.generator(0, 0), np.arange(PILOT_SAMPLES), {})
     except (SampleFailure, PrivugError):  # what is wrong shows again when the samples are drawn
         return 1.0
     return PILOT_SAMPLES / max(1, len(kept.positions))
-
-
-def choose(name: str) -> tuple[str, Engine]:
-    """Return the engine of that name; 'auto' is the best one there is for the question."""
-    if name == "auto":
-        return name, automatic
-    if name in ENGINES:
-        return name, ENGINES[name]
-    if name in PLANNED:
-        raise UnsuitableEngine(
-            f"engine={name!r} is not part of this version of Privug; engine='sample' serves every question"
-        )
-    raise ArgumentError(f"engine must be one of 'auto', {', '.join(map(repr, ENGINES))}, not {name!r}")
-
-
-def served(name: str, run: Run) -> str:
-    """Return the name of the engine that gave an answer, where 'auto' was asked for too."""
-    if run.exact is not None:
-        return run.exact.engine
-    return "sample" if name == "auto" else name

@@ -1,6 +1,12 @@
-"""Estimates with intervals from samples, weighted or not. Weights are normalised; None means all equal."""
+"""Estimates with intervals from samples, weighted or not. Weights are normalised; None means all equal.
+
+Samples that depend on each other, as those of a chain do, come in groups: consecutive stretches of about equal length,
+alike and nearly independent of each other. How much the stretches differ then tells how much is known (batch means;
+with weights the linearised ratio, as for the clusters of a survey), with Student's t on that many groups.
+"""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -24,6 +30,64 @@ def proportion_estimate(share: float, samples: float, method: str, confidence: f
     return Estimate(share, min(low, share), max(high, share), method=method, confidence=confidence)
 
 
+class Groups(NamedTuple):
+    """In how many groups samples come that depend on each other, and how many independent ones all are worth."""
+
+    number: int
+    worth: float
+
+
+def effective_size(values: Array, weights: Array | None, groups: int) -> float:
+    """Return how many independent samples would know the mean of values as well; at most what the weights allow.
+
+    >>> once_moved = np.repeat([0.0, 1.0], 50)
+    >>> round(effective_size(once_moved, None, groups=10), 9)
+    9.0
+    """
+    shares = np.full(len(values), 1 / len(values)) if weights is None else weights
+    most = 1.0 / float((shares**2).sum())
+    deviations = values - float(shares @ values)
+    spread, error = float(shares @ deviations**2), _variance_between(shares * deviations, groups)
+    return float(np.clip(spread / error, 1.0, most)) if error > 0 and math.isfinite(spread) else most
+
+
+def _variance_between(terms: Array, groups: int) -> float:
+    """Return the variance of the sum of terms whose sum is zero, from the sums of each group."""
+    count = min(groups, len(terms))
+    if count < 2:
+        return 0.0
+    sums = np.add.reduceat(terms, np.arange(count) * len(terms) // count)
+    return float((sums**2).sum()) * count / (count - 1)
+
+
+def share_estimate(
+    hits: Array, weights: Array | None, method: str, confidence: float = CONFIDENCE, groups: Groups | None = None
+) -> Estimate:
+    """Return the share of hits with its binomial interval on the effective sample size."""
+    share, samples = _known_share(hits, weights, confidence, groups)
+    return proportion_estimate(share, samples, method, confidence)
+
+
+def _known_share(hits: Array, weights: Array | None, confidence: float, groups: Groups | None) -> tuple[float, float]:
+    """Return the share of hits and the size of the independent sample whose binomial interval is wide enough.
+
+    Where hits or misses are fewer than groups, those cannot tell how much is known: the worth of all samples bounds it.
+    For few groups the size shrinks by the ratio of Student's quantiles (Korn and Graubard, 1998).
+    """
+    share, samples = weighted_share(hits, weights)
+    if groups is None:
+        return share, samples
+    samples = min(samples, effective_size(hits.astype(float), weights, groups.number))
+    if min(share, 1 - share) * len(hits) < groups.number:
+        samples = min(samples, groups.worth)
+    ratio = _student(samples - 1, confidence) / _student(_degrees(samples, groups), confidence)
+    return share, samples * min(1.0, ratio) ** 2
+
+
+def _degrees(samples: float, groups: Groups | None) -> float:
+    return (samples if groups is None else min(samples, groups.number)) - 1
+
+
 def weighted_share(hits: Array, weights: Array | None) -> tuple[float, float]:
     """Return the share of hits and the number of independent samples that would know it as well."""
     if weights is None:
@@ -44,6 +108,7 @@ def mean_estimate(
     confidence: float = CONFIDENCE,
     *,
     binary: bool = True,
+    groups: Groups | None = None,
 ) -> Estimate:
     """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size.
 
@@ -53,37 +118,47 @@ def mean_estimate(
     if not np.all(np.isfinite(values)):
         return _infinite(values, method, confidence)
     if binary and _is_binary(values):
-        share, samples = weighted_share(values == 1, weights)
-        return proportion_estimate(share, samples, method, confidence)
-    mean, variance, samples = _mean_and_error(values, weights)
+        return share_estimate(values == 1, weights, method, confidence, groups)
+    mean, variance, samples = _mean_and_error(values, weights, groups)
     if samples <= 1:
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
-    half = _student(samples - 1, confidence) * math.sqrt(variance)
+    half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance)
     return Estimate(mean, mean - half, mean + half, method=method, confidence=confidence)
 
 
-def std_estimate(values: Array, weights: Array | None, method: str = "", confidence: float = CONFIDENCE) -> Estimate:
+def std_estimate(
+    values: Array,
+    weights: Array | None,
+    method: str = "",
+    confidence: float = CONFIDENCE,
+    groups: Groups | None = None,
+) -> Estimate:
     """Return a standard deviation with an interval by the delta method on its logarithm."""
     values = values.astype(float)
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
-    mean, _, samples = _mean_and_error(values, weights)
+    mean, _, samples = _mean_and_error(values, weights, groups)
     squares = (values - mean) ** 2
     correction = samples / (samples - 1) if samples > 1 else 1.0
-    average, variance, _ = _mean_and_error(squares, weights)
+    average, variance, _ = _mean_and_error(squares, weights, groups)
     deviation = math.sqrt(average * correction)
     if samples <= 2:
         return Estimate(deviation, 0.0, math.inf, method=method, confidence=confidence)
     if deviation == 0:
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
-    half = _student(samples - 1, confidence) * math.sqrt(variance) / (2 * average)
+    half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance) / (2 * average)
     return Estimate(
         deviation, deviation * math.exp(-half), deviation * math.exp(half), method=method, confidence=confidence
     )
 
 
 def quantile_estimate(
-    values: Array, weights: Array | None, level: float, method: str = "", confidence: float = CONFIDENCE
+    values: Array,
+    weights: Array | None,
+    level: float,
+    method: str = "",
+    confidence: float = CONFIDENCE,
+    groups: Groups | None = None,
 ) -> Estimate:
     """Return a quantile with its interval from order statistics: distribution-free, never too narrow in theory."""
     order = np.argsort(values, kind="stable")
@@ -96,7 +171,7 @@ def quantile_estimate(
         return float(ordered[min(position, len(ordered) - 1)])
 
     value = at(level)
-    _, samples = weighted_share(values <= value, weights)
+    _, samples = _known_share(values <= value, weights, confidence, groups)
     band = proportion_estimate(level, samples, "", confidence)
     if band.low * samples < 1:
         low = -math.inf if level * samples < _fewest_for_bound(confidence) else float(ordered[0])
@@ -122,8 +197,16 @@ def _is_binary(values: Array) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
-def _mean_and_error(values: Array, weights: Array | None) -> tuple[float, float, float]:
+def _mean_and_error(values: Array, weights: Array | None, groups: Groups | None) -> tuple[float, float, float]:
     """Return the mean, the variance of that mean, and the effective sample size."""
+    mean, variance, samples = _independent_mean(values, weights)
+    if groups is None or samples <= 1:
+        return mean, variance, samples
+    effective = effective_size(values, weights, groups.number)
+    return mean, variance * samples / effective, effective
+
+
+def _independent_mean(values: Array, weights: Array | None) -> tuple[float, float, float]:
     if weights is None:
         samples = len(values)
         variance = float(values.var(ddof=1)) / samples if samples > 1 else math.inf

@@ -11,6 +11,7 @@ import numpy as np
 
 from privug import settings
 from privug.errors import QuestionError
+from privug.model.garbage import without_garbage_collection
 from privug.model.node import Node, ancestors
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
@@ -19,6 +20,8 @@ from privug.model.variable import RandomVariable
 from privug.prior.table import Records
 from privug.program import lifting
 from privug.program.lifting import Lifting
+from privug.program.origins import lines_of
+from privug.program.staged import Staged
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS
 
 Sizes = tuple[int, ...]
@@ -102,7 +105,8 @@ class Question:
 
     def _build(self, sizes: Sizes, native: bool) -> Case:
         by_name = dict(zip(self.random_tables, sizes, strict=True))
-        return self._with_plates(by_name) or self._case_of(self._inputs(by_name, Records.table), native)
+        with without_garbage_collection():  # tables and traces are thousands of objects, all of which stay
+            return self._with_plates(by_name) or self._case_of(self._inputs(by_name, Records.table), native)
 
     def _inputs(self, sizes: Mapping[str, int], made: Callable[[Records, int | None], Any]) -> dict[str, Any]:
         return {
@@ -119,7 +123,7 @@ class Question:
         """Return the model in which rows that are alike are held as columns, if the program can be traced like that."""
         inputs = self._inputs(sizes, Records.plated)
         plated = {name: value for name, value in inputs.items() if isinstance(value, PlatedTable)}
-        if not plated or not isinstance(self.program, FunctionType):
+        if not plated or not isinstance(self.program, FunctionType | Staged):
             return None
         options: Any = {"exclude_errors": self.exclude_errors, "checks": self._checks}
         lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **options)
@@ -141,6 +145,12 @@ class Question:
     def _checks(self) -> int:
         """How many plain calls to compare with: the first size in full; the program is the same for the others."""
         return FEWEST_CHECKS if self._cases else MOST_CHECKS
+
+    def lines(self, case: Case) -> dict[Node, int]:
+        """Return the source lines of the program at which it made what is behind a case's output, if it was traced."""
+        if case.lifting.tier != "traced":
+            return {}
+        return lines_of(self.program, *self._arranged(case.inputs), case.output)
 
     def query(self, case: Case, function: Callable[..., Any]) -> Any:
         """Apply a function of the inputs, and of `output`, to a case."""

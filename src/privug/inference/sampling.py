@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from privug import settings
-from privug.errors import ImpossibleObservation, PriorError, ProgramError, TooFewSamples
+from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
-from privug.inference.diagnostics import Diagnostics, effective_sample_size
+from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
 from privug.inference.intervals import mean_estimate, proportion_estimate
 from privug.inference.question import Case, Question
 from privug.model.batch import Batch
@@ -30,6 +30,7 @@ from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
 
 FEWEST_SAMPLES = 100
+FEWEST_PILOT, LARGEST_PILOT = 1_000, 1 << 18
 LARGEST_ROUND = 1 << 22
 LARGEST_BUDGET = 200_000_000
 LARGEST_OPAQUE_BUDGET = 1_000_000
@@ -49,6 +50,14 @@ class Run:
     """How the program was lifted for so many draws."""
     exact: Exact | None = None
     """The answers of an exact engine, which has no samples."""
+    groups: int | None = None
+    """Samples that depend on each other come in so many consecutive groups of equal length; None: they do not."""
+    engine: str = ""
+    """The engine that served, where that is not the one asked for."""
+    further: Callable[[Callable[..., Any]], Batch] | None = None
+    """Answers one more query on the very samples of this run."""
+    chains: int | None = None
+    """How many chains of equal length the samples are, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +74,12 @@ def generator(seed: int, *key: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
+class TooRare(TooFewSamples):
+    """A pilot run shows that the whole budget would not give enough samples."""
+
+
 class Sampler:
-    """One run of the sampling engine."""
+    """One run of the sampling engine. With `abandon` it gives up once it can tell that the budget is too small."""
 
     def __init__(
         self,
@@ -78,7 +91,9 @@ class Sampler:
         budget: int | None = None,
         extra: Callable[..., Any] | None = None,
         not_compiled: str | None = None,
+        abandon: bool = False,
     ) -> None:
+        self._abandon = abandon
         self._question = question
         self._not_compiled = not_compiled
         self._expected = 0  # draws, to tell whether compiling the program pays
@@ -109,6 +124,7 @@ class Sampler:
                     self._remarks.append("interrupted: the samples drawn so far were kept")
                     break
                 number += 1
+                self._consider()
         return self._result(time.perf_counter() - started)
 
     def _plan(self, sizes: tuple[int, ...]) -> CasePlan:
@@ -117,7 +133,8 @@ class Sampler:
             self._cases[sizes] = case
             query = None if self._extra is None else self._question.query(case, self._extra)
             known = self._size_roots if sizes else []
-            self._plans[sizes] = CasePlan(case, self._observation, query, known, self._question.exclude_errors)
+            exclude = self._question.exclude_errors
+            self._plans[sizes] = CasePlan(case, self._observation, query, known, exclude, points_only=False)
         return self._plans[sizes]
 
     def _next_round(self) -> int:
@@ -131,7 +148,21 @@ class Sampler:
             return 0
         missing = 1.1 * (wanted - worth) * self._draws / worth if worth else 8 * self._draws
         cautious = int(min(missing, 8 * self._draws, LARGEST_ROUND))
-        return min(max(cautious, wanted), budget - self._draws)
+        ahead = self._pilot - self._draws if self._abandon else 0
+        return min(max(cautious, wanted), budget - self._draws, *([ahead] if ahead > 0 else ()))
+
+    @property
+    def _pilot(self) -> int:
+        """How many draws tell whether the budget will do."""
+        return min(max(self._stated_budget() // 100, FEWEST_PILOT), LARGEST_PILOT)
+
+    def _consider(self) -> None:
+        """Give up if a pilot run was long enough to tell that the budget gives less than half of what is asked for."""
+        budget, worth = self._stated_budget(), self._worth()
+        if not self._abandon or self._draws < self._pilot:
+            return
+        if worth / self._draws * budget < self._samples / 2:
+            raise TooRare(f"{self._draws:,} draws from the prior are worth only {worth:.3g} samples")
 
     def _stated_budget(self) -> int:
         if self._budget is not None:
@@ -242,11 +273,12 @@ class Sampler:
             draws,
             len(order),
             worth,
-            Estimate.exactly(1.0) if self._observation is None else _evidence(weights, len(order), valid),
+            Estimate.exactly(1.0) if self._observation is None else self._evidence(weights, len(order), valid),
             self._stated_budget(),
             excluded,
             seconds,
             tuple(self._remarks),
+            pareto_k=pareto_k(weights),
         )
         kept = tuple(settled(batch.take(order)) for batch in quantities)
         lifting = self._question.lifting(self._expected)
@@ -254,11 +286,20 @@ class Sampler:
             lifting = replace(lifting, not_compiled=self._not_compiled)
         return Run(kept, weights, self._judged(diagnostics), lifting)
 
+    def _evidence(self, log_weights: Array | None, accepted: int, draws: int) -> Estimate:
+        has_density = any(plan.has_density for plan in self._plans.values())
+        return _evidence(log_weights, accepted, draws, "density" if has_density else "")
+
     def _judged(self, diagnostics: Diagnostics) -> Diagnostics:
         """Refuse too few samples; remark on fewer than were asked for."""
         worth = diagnostics.effective_samples
         if worth < FEWEST_SAMPLES and worth < self._samples:
             raise self._too_few(diagnostics)
+        if diagnostics.pareto_k is not None and diagnostics.pareto_k > LARGEST_PARETO_K:
+            raise NotConverged(
+                f"a few of {diagnostics.draws:,} draws from the prior hold most of the weight (Pareto k "
+                f"{diagnostics.pareto_k:.2f}, more than {LARGEST_PARETO_K}): raise samples=, or choose engine='rare'"
+            )
         if worth >= self._samples or self._remarks:
             return diagnostics
         budget = f"{diagnostics.budget:,}"
@@ -286,11 +327,14 @@ class Sampler:
 
 
 def _log_weights(blocks: list[Kept]) -> Array | None:
-    weights = [kept.log_weights for kept in blocks if kept.log_weights is not None]
-    return np.concatenate(weights) if weights else None
+    if all(kept.log_weights is None for kept in blocks):
+        return None
+    # For some sizes of the tables agreement may have been waited for, for others not.
+    logs = [np.zeros(len(k.positions)) if k.log_weights is None else k.log_weights for k in blocks]
+    return np.concatenate(logs)
 
 
-def _evidence(log_weights: Array | None, accepted: int, draws: int) -> Estimate:
+def _evidence(log_weights: Array | None, accepted: int, draws: int, unit: str) -> Estimate:
     """Return the probability of the observation, or its density where samples are weighted by one."""
     if log_weights is None:
         return proportion_estimate(accepted / draws, draws, f"n={draws}")
@@ -300,7 +344,7 @@ def _evidence(log_weights: Array | None, accepted: int, draws: int) -> Estimate:
     weights[: len(log_weights)] = np.exp(log_weights - largest)
     scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest)) * len(weights) / draws
     low = max(0.0, scaled.low) * scale
-    return Estimate(scaled.value * scale, low, scaled.high * scale, "density", f"n={draws}")
+    return Estimate(scaled.value * scale, low, scaled.high * scale, unit, f"n={draws}")
 
 
 def _equal_groups(columns: list[Array]) -> list[Array]:

@@ -1,97 +1,200 @@
-"""Solving an exact observation of a continuous output for the random quantities behind it.
+"""Solving an observation for the random quantities behind it, instead of waiting for draws that agree with it.
 
-Given everything else, let the output be affine in some continuous roots: o = b + sum of a_i r_i. Seeing
-o = v is then an event of probability zero with a density, and samples can be put on it:
+Given everything else, let the output be a function of some roots that can be inverted. Samples can then be put on the
+observation, and weighted by how likely the roots are to be there:
 
-* normal roots together: draw them, then move each by its share of v - o (conditioning by Matheron's
-  rule), which gives exact draws from their conditional distribution; weight by the normal density of v;
-* one root of any other family: set it to (v - b) / a and weight by its density there, divided by |a|.
+* an exact value v of a continuous output o = b + sum of a_i r_i. Normal roots together: draw them, then move each by
+  its share of v - o (conditioning by Matheron's rule), which gives exact draws from their conditional distribution;
+  weight by the normal density of v. One root of any family: set it to (v - b) / a and weight by its density there,
+  divided by |a|. Through monotone functions, as in o = exp(a r + b), alike, with the slope of the inverse;
+* a whole number v of a discrete output, with a root of whole numbers: set it to (v - b) / a and weight by its
+  probability, which is zero unless that is whole;
+* a window: draw a place in it, from the distribution of the output given all but some roots; weight by the
+  probability of the window.
 
-Of the possible ways the one with the most even weights in a pilot run is taken.
+Of the possible ways the one with the most even weights in a pilot run is taken; discrete values and windows are waited
+for where that takes no longer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from privug.errors import ObservationError
-from privug.inference.affine import Coefficient, affine_roots
+from privug.errors import ImpossibleObservation, ObservationError
+from privug.inference.affine import affine_roots, invertible_roots
+from privug.inference.chains.windows import Window, merged, read
 from privug.inference.diagnostics import effective_sample_size
+from privug.inference.solutions import (
+    Solution,
+    at_whole_number,
+    condition_normals,
+    in_window,
+    normals_in_window,
+    solve_for,
+    through_functions,
+)
 from privug.model.node import Array, ConstantValue, Kind, Node, substitute
-from privug.model.operations import constant
+from privug.model.operations import Elementwise
 from privug.model.plan import Plan
-from privug.model.variable import RandomVariable, as_node
-from privug.observation.likelihood import Likelihood
+from privug.model.variable import RandomVariable
+from privug.observation.likelihood import CloseTo, Likelihood
 from privug.observation.observations import close
 from privug.prior.choice import constant_value
 from privug.prior.continuous import NORMAL
-from privug.prior.family import Family, LogDensity, family_of
+from privug.prior.family import ScalarFamily, family_of
 
 MOST_CANDIDATES = 8
 PILOT_SAMPLES = 512
+WORTHWHILE = 2.0  # by how much more samples solving must be worth than waiting, which costs less a draw
+OFTEN = {True: 0.02, False: 0.1}  # share of draws that agree, from which on waiting is good enough: discrete or not
 
 
 @dataclass(frozen=True)
-class Solution:
-    """Roots replaced by values that agree with the observation, and the log weight of the sample."""
+class Solved:
+    """An observation solved as far as it can be: what remains of it, and the targets given it."""
 
-    replacements: dict[Node, Node]
-    log_weight: Node
-
-
-def solve(likelihood: Likelihood, targets: Sequence[Node]) -> tuple[Likelihood, list[Node]]:
-    """Replace exact values of continuous outputs by weights; return the new likelihood and the targets given it."""
-    conditions, log_weights = list(likelihood.conditions), list(likelihood.log_weights)
-    points, kept = list(likelihood.points), list(targets)
-    while points:
-        node, value = points.pop(0)
-        solution = _best_solution(node, value)
-        if solution is None:
-            if node.kind is Kind.CONTINUOUS and not _has_atoms(node):
-                raise ObservationError(
-                    f"the output is continuous, so it is exactly {value:g} with probability zero; write "
-                    f"pv.near({value:g}, within=...) for a rounded output, or pv.noisy({value:g}, sd=...)"
-                )
-            conditions.append(close(node, value))
-            continue
-        everything = [*conditions, *log_weights, *(point for point, _ in points), *kept]
-        images = iter(substitute(everything, solution.replacements))
-        conditions = [next(images) for _ in conditions]
-        log_weights = [next(images) for _ in log_weights] + [solution.log_weight]
-        points = [(next(images), wanted) for _, wanted in points]
-        kept = [next(images) for _ in kept]
-    return Likelihood(tuple(conditions), tuple(log_weights)), kept
+    likelihood: Likelihood
+    targets: list[Node]
+    densities: int
+    """How many weights are densities of exact values, rather than probabilities."""
 
 
-def _best_solution(node: Node, value: float) -> Solution | None:
+def solve(likelihood: Likelihood, targets: Sequence[Node], *, smooth: bool = False) -> tuple[Likelihood, list[Node]]:
+    """Replace exact values of continuous outputs by weights; return the new likelihood and the targets given it.
+
+    With `smooth`, roots that have no ends are solved for, where there are such: weights then have no walls.
+    """
+    solved = solve_all(likelihood, targets, points_only=True, smooth=smooth)
+    return solved.likelihood, solved.targets
+
+
+def solve_all(
+    likelihood: Likelihood,
+    targets: Sequence[Node],
+    *,
+    fixed: Sequence[Node] = (),
+    points_only: bool = False,
+    smooth: bool = False,
+) -> Solved:
+    """Replace exact values by weights, and conditions too where waiting for them would take longer.
+
+    `fixed` roots are known beforehand, so nothing is solved for them.
+    """
+    state = Solved(likelihood, list(targets), 0)
+    while state.likelihood.points:
+        state = _with_first_point_solved(state, smooth)
+    if not points_only:
+        for position in reversed(range(len(state.likelihood.conditions))):
+            state = _with_condition_solved(state, position, fixed)
+    return state
+
+
+def _with_first_point_solved(state: Solved, smooth: bool) -> Solved:
+    (node, value), *others = state.likelihood.points
+    rest = replace(state.likelihood, points=tuple(others))
+    ways = _solutions_of_point(node, value)
+    endless = [way for way in ways if not way.conditions] if smooth else []
+    solution = _best(endless or ways)
+    if solution is not None:
+        return replace(_given(solution, rest, state.targets), densities=state.densities + 1)
+    if node.kind is Kind.CONTINUOUS and not _has_atoms(node):
+        raise ObservationError(
+            f"the output is continuous, so it is exactly {value:g} with probability zero; write "
+            f"pv.near({value:g}, within=...) for a rounded output, or pv.noisy({value:g}, sd=...)"
+        )
+    condition = close(node, value)
+    return replace(state, likelihood=replace(rest, conditions=(*rest.conditions, condition)))
+
+
+def _with_condition_solved(state: Solved, position: int, fixed: Sequence[Node]) -> Solved:
+    """Solve one condition if that gives more than waiting for it."""
+    condition = state.likelihood.conditions[position]
+    agreeing = _pilot(condition)
+    rate = float(agreeing.mean()) if len(agreeing) else 0.0
+    if rate >= OFTEN[_equality(condition)[0] is not None]:
+        return state
+    solution = _best([way for way in _solutions_of_condition(condition) if way.replacements.keys().isdisjoint(fixed)])
+    if solution is None or _worth(solution) < WORTHWHILE * rate * PILOT_SAMPLES:
+        return state
+    others = [other for other in state.likelihood.conditions if other is not condition]
+    rest = replace(state.likelihood, conditions=tuple(others))
+    return replace(_given(solution, rest, state.targets), densities=state.densities)
+
+
+def _given(solution: Solution, rest: Likelihood, targets: Sequence[Node]) -> Solved:
+    """Put a solution in the place of the roots that it replaces, everywhere."""
+    measured = [node for pair in rest.distances for node in pair]
+    points = [point for point, _ in rest.points]
+    images = iter(
+        substitute([*rest.conditions, *rest.log_weights, *points, *measured, *targets], solution.replacements)
+    )
+    conditions = tuple(next(images) for _ in rest.conditions)
+    log_weights = tuple(next(images) for _ in rest.log_weights)
+    seen = tuple((next(images), value) for _, value in rest.points)
+    distances = tuple((next(images), next(images)) for _ in rest.distances)
+    likelihood = Likelihood(
+        (*conditions, *solution.conditions), (*log_weights, solution.log_weight), seen, rest.impossible, distances
+    )
+    return Solved(likelihood, list(images), 0)
+
+
+def _solutions_of_point(node: Node, value: float) -> list[Solution]:
     roots = affine_roots(node)
     normal = {root: slope for root, slope in roots.items() if family_of(root) is NORMAL}
-    solutions = [_condition_normals(node, value, normal)] if normal else []
-    singles: dict[Any, Node] = {}
+    solutions = [condition_normals(node, value, normal)] if normal else []
+    singles = _different([root for root in roots if root.shape == () and root not in normal])
+    solutions += [solve_for(node, value, root, roots[root]) for root in singles]
+    if not roots:
+        ways = invertible_roots(node)
+        solutions += [through_functions(value, ways[root]) for root in _different(list(ways))]
+    return solutions
+
+
+def _solutions_of_condition(condition: Node) -> list[Solution]:
+    number, value = _equality(condition)
+    if number is not None and number.kind is Kind.DISCRETE:
+        roots = affine_roots(number, Kind.DISCRETE)
+        suitable = [root for root in roots if root.shape == () and isinstance(family_of(root), ScalarFamily)]
+        if suitable:
+            return [at_whole_number(number, value, root, roots[root]) for root in _different(suitable)]
+        condition = (RandomVariable(number) == value).node
+    try:
+        windows = merged(read(condition) or [])
+    except ImpossibleObservation:  # what is wrong shows when draws are waited for
+        return []
+    return _solutions_of_window(windows[0]) if len(windows) == 1 else []
+
+
+def _solutions_of_window(window: Window) -> list[Solution]:
+    roots = affine_roots(window.number)
+    normal = {root: slope for root, slope in roots.items() if family_of(root) is NORMAL}
+    solutions = [normals_in_window(window, normal)] if normal else []
+    scalar = [root for root in roots if root.shape == () and isinstance(family_of(root), ScalarFamily)]
+    singles = _different([root for root in scalar if root not in normal])
+    return solutions + [in_window(window, root, roots[root]) for root in singles]
+
+
+def _equality(condition: Node) -> tuple[Node | None, float]:
+    """Return the number that a condition says has a value, and the value."""
+    match condition.operation:
+        case CloseTo(value=value):
+            return condition.parents[0], value
+        case Elementwise(name="equal"):
+            left, right = condition.parents
+            known = isinstance(right.operation, ConstantValue) and right.shape == () and right.levels is None
+            if known and left.levels is None and left.shape == ():
+                return left, float(constant_value(right))
+    return None, 0.0
+
+
+def _different(roots: Sequence[Node]) -> list[Node]:
+    """Return a few roots of different distributions."""
+    found: dict[Any, Node] = {}
     for root in roots:
-        if root.shape == () and root not in normal:
-            singles.setdefault(_signature(root), root)
-    for root in list(singles.values())[:MOST_CANDIDATES]:
-        solutions.append(_solve_for(node, value, root, roots[root]))
-    if len(solutions) <= 1:
-        return solutions[0] if solutions else None
-    return max(solutions, key=_pilot_sample_size)
-
-
-def _has_atoms(node: Node) -> bool:
-    """Say whether a quantity that looks continuous takes some value again and again, as `x - x` does."""
-    values = _pilot(node)
-    return len(np.unique(values)) < len(values)
-
-
-def _pilot(node: Node) -> Array:
-    """Draw some values of a node, leaving out samples for which there is none."""
-    failed = np.zeros(PILOT_SAMPLES, np.bool_)
-    values = Plan([node]).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)), failed=failed)[0]
-    return values[~failed]
+        found.setdefault(_signature(root), root)
+    return list(found.values())[:MOST_CANDIDATES]
 
 
 def _signature(root: Node) -> Any:
@@ -102,55 +205,27 @@ def _signature(root: Node) -> Any:
     return root.operation, parameters
 
 
-def _solve_for(node: Node, value: float, root: Node, slope: Coefficient) -> Solution:
-    """Set one root to the value that explains the observation."""
-    drawn = RandomVariable(root)
-    solved = drawn + (value - RandomVariable(node)) * (1.0 / slope)
-    density = _log_density(family_of(root), solved.node, root.parents)
-    return Solution({root: solved.node}, (density - np.log(np.abs(slope))).node)
+def _best(solutions: Sequence[Solution]) -> Solution | None:
+    return solutions[0] if len(solutions) == 1 else max(solutions, key=_worth, default=None)
 
 
-def _condition_normals(node: Node, value: float, roots: dict[Node, Coefficient]) -> Solution:
-    """Draw normal roots from their joint distribution given the observation."""
-    output = RandomVariable(node)
-    means = {root: _parameter(root, 0) for root in roots}
-    deviations = {root: _parameter(root, 1) for root in roots}
-    # Variances relative to the largest known deviation neither overflow nor vanish.
-    unit = max((float(np.max(sd)) for sd in deviations.values() if not isinstance(sd, RandomVariable)), default=1.0)
-    relative = {root: (deviations[root] * (1.0 / unit)) ** 2 for root in roots}
-    total = reduce(_plus, (_sum(relative[root] * (slope * slope), root) for root, slope in roots.items()))
-    offsets = reduce(_plus, (_sum((RandomVariable(root) - means[root]) * a, root) for root, a in roots.items()))
-    share = (value - output) * (1.0 / total)
-    replacements = {
-        root: (RandomVariable(root) + share * (relative[root] * slope)).node for root, slope in roots.items()
-    }
-    spread = as_node(total**0.5 * unit)
-    log_weight = _log_density(NORMAL, constant(value), ((output - offsets).node, spread))
-    return Solution(replacements, log_weight.node)
+def _has_atoms(node: Node) -> bool:
+    """Say whether a quantity that looks continuous takes some value again and again, as `x - x` does."""
+    values = _pilot(node)
+    return len(np.unique(values)) < len(values)
 
 
-def _parameter(root: Node, position: int) -> Any:
-    """Return a parameter as a plain number where it is one: coefficients must be known not to vanish."""
-    node = root.parents[position]
-    return constant_value(node) if isinstance(node.operation, ConstantValue) else RandomVariable(node)
+def _pilot(*nodes: Node) -> Array:
+    """Draw some values of the first node, leaving out samples for which there is none."""
+    failed = np.zeros(PILOT_SAMPLES, np.bool_)
+    values = Plan(nodes).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)), failed=failed)
+    for condition in values[1:]:
+        failed |= ~condition
+    return values[0][~failed]
 
 
-def _plus(left: Any, right: Any) -> Any:
-    return left + right
-
-
-def _sum(value: Any, root: Node) -> Any:
-    """Sum over the elements of an array root; a scalar coefficient stands for each of them."""
-    if isinstance(value, RandomVariable):
-        return value.sum() if value.ndim else value
-    return float(np.sum(np.broadcast_to(value, root.shape)))
-
-
-def _log_density(family: Family, at: Node, parameters: tuple[Node, ...]) -> RandomVariable:
-    return RandomVariable(Node(LogDensity(family), (at, *parameters), (), np.dtype(np.float64), kind=Kind.MIXED))
-
-
-def _pilot_sample_size(solution: Solution) -> float:
-    log_weights = _pilot(solution.log_weight)
+def _worth(solution: Solution) -> float:
+    """Return how many effective samples a pilot run of a solution gives."""
+    log_weights = _pilot(solution.log_weight, *solution.conditions)
     log_weights = log_weights[np.isfinite(log_weights)]
     return effective_sample_size(log_weights, len(log_weights))

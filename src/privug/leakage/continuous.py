@@ -49,6 +49,8 @@ def equally_weighted(belief: Belief, what: str = "differential_entropy") -> tupl
         drawn = belief.curve.sample(SAMPLES_OF_CURVE, np.random.default_rng(0))
         return drawn.reshape(-1, 1), f"n={SAMPLES_OF_CURVE} sampled from an exact belief"
     points = coordinates(belief, what)
+    if belief.groups is not None:
+        return _unrelated(points, belief)
     if belief.weights is None:
         return points, belief.method
     kept = np.random.default_rng(0).random(len(points)) * belief.weights.max() < belief.weights
@@ -75,6 +77,15 @@ def _half_width(terms: Array, k: int) -> float:
     with np.errstate(over="ignore"):
         spread = float(terms.var(ddof=1))
     return quantile(len(terms)) * math.sqrt((spread + overlap) / len(terms))
+
+
+def _unrelated(points: Array, belief: Belief) -> tuple[Array, str]:
+    """Return so few of samples that depend on each other that they hardly do, and none of them twice."""
+    weights = _weights(belief)
+    kept = np.flatnonzero(np.random.default_rng(0).random(len(points)) * weights.max() < weights)
+    kept = kept[:: math.ceil(belief.inflation)]
+    _, first = np.unique(points[kept], axis=0, return_index=True)
+    return points[kept[np.sort(first)]], f"n={len(first)} thinned from {len(points)} dependent samples"
 
 
 def _is_flat(points: Array) -> bool:
@@ -118,6 +129,7 @@ def kernel_entropy(belief: Belief) -> Estimate:
     terms, alone = _surprisals(standard, weights, bandwidth)
     smoother, _ = _surprisals(standard, weights, bandwidth * math.sqrt(2))
     estimate = mean_estimate(terms, None if belief.weights is None else weights, method, binary=False)
+    estimate = estimate.widened(math.sqrt(belief.inflation))
     smoothing = 3 * max(0.0, float(weights @ (smoother - terms)))
     own = float(weights @ np.minimum(-np.log2(1 - np.minimum(alone, 0.999)), MOST_OWN_BITS))
     ends = [end + math.log2(spread) for end in (estimate.value, estimate.low - smoothing, estimate.high + own)]
@@ -246,7 +258,7 @@ def _in_bins(belief: Belief, values: Array, edges: Array) -> Shares:
     probability: Array = np.bincount(codes, weights, bins)
     if belief.curve is not None:
         probability = np.diff(belief.curve.cdf(edges), prepend=0.0, append=1.0)
-    squares = np.zeros(bins) if belief.exact else np.bincount(codes, weights**2, bins)
+    squares = np.zeros(bins) if belief.exact else belief.inflation * np.bincount(codes, weights**2, bins)
     return Shares(list(range(bins)), probability, squares, belief.effective_samples, belief.method)
 
 

@@ -312,7 +312,8 @@ def _influence(belief: Belief, unit: float, mean: float, std: float, pooled: flo
         return 0.0
     standard = (numbers / unit - mean) / pooled
     squares = (standard - value / 4 * (standard**2 - (std / pooled) ** 2)) ** 2
-    return float(squares.mean() / len(numbers)) if belief.weights is None else float(belief.weights**2 @ squares)
+    noise = float(squares.mean() / len(numbers)) if belief.weights is None else float(belief.weights**2 @ squares)
+    return noise * belief.inflation
 
 
 def _difference(first: Estimate, second: Estimate, unit: str) -> Estimate:

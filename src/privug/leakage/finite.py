@@ -121,7 +121,8 @@ def _counted(belief: Belief) -> Shares:
 
 
 def _shares(belief: Belief, values: list[Any], probability: Array, squares: Array) -> Shares:
-    return Shares(values, probability, squares, belief.effective_samples, belief.method, belief.error)
+    noise = squares if belief.groups is None else squares * belief.inflation
+    return Shares(values, probability, noise, belief.effective_samples, belief.method, belief.error)
 
 
 def _collected(joint: Joint) -> Pairs:
@@ -137,6 +138,8 @@ def _collected(joint: Joint) -> Pairs:
     output, outputs = distinct_values(joint.output.batch)
     sums = _sums([output, secret], [len(outputs), len(secrets)], joint.weights)
     cells, probability, squares = _normalised(*sums, joint.exact)
+    if joint.secret.groups is not None:
+        squares = squares * joint.secret.inflation
     output = cells // len(secrets)
     secret = cells - output * len(secrets)
     if weighted:  # a value whose samples all weigh nothing is in no pair

@@ -1,7 +1,7 @@
 """Nodes of the model graph: what a random quantity is computed from, and what its values look like."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
@@ -68,6 +68,9 @@ class Operation(ABC):
 fallible: ContextVar[list["Node"] | None] = ContextVar("fallible", default=None)
 """While a program is traced: the quantities that it computed and that cannot be had for some inputs."""
 
+origins: ContextVar[Callable[["Node"], None] | None] = ContextVar("origins", default=None)
+"""While a program is traced to find out where it made what: takes down each quantity that it makes."""
+
 path_condition: ContextVar[Any] = ContextVar("path_condition", default=None)
 """While a program is traced: the random condition under which the code at hand runs, a random variable, if any."""
 
@@ -100,8 +103,12 @@ class Node:
         self.kind = kind
         self.bound: int | None = 1 if dtype.kind == "b" else None
         noted = fallible.get()
-        if noted is not None and operation.can_fail(parents):
-            noted.append(self)
+        if noted is not None:
+            if operation.can_fail(parents):
+                noted.append(self)
+            note = origins.get()
+            if note is not None:
+                note(self)
 
     @property
     def is_random(self) -> bool:

@@ -24,13 +24,15 @@ class Likelihood:
 
     `conditions` hold or not; `log_weights` are logs of densities; `points` are numbers that took
     an exact value, for an engine to decide whether that value has a probability or a density;
-    `impossible` says why no sample can agree.
+    `impossible` says why no sample can agree. `distances` say of some conditions how far a sample is from
+    meeting them, where the user told.
     """
 
     conditions: tuple[Node, ...] = ()
     log_weights: tuple[Node, ...] = ()
     points: tuple[tuple[Node, float], ...] = ()
     impossible: str | None = None
+    distances: tuple[tuple[Node, Node], ...] = ()
 
     def __and__(self, other: "Likelihood") -> "Likelihood":
         return Likelihood(
@@ -38,6 +40,7 @@ class Likelihood:
             self.log_weights + other.log_weights,
             self.points + other.points,
             self.impossible or other.impossible,
+            self.distances + other.distances,
         )
 
 

@@ -4,7 +4,8 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,10 @@ class Equals(Observation):
     """The output, or this part of it, is exactly this value."""
 
     value: Any
+    distance: Callable[[Any], Any] | None = None
 
     def likelihood(self, output: Any) -> Likelihood:
-        return _equals(output, self.value)
+        return _measured(_equals(output, self.value), output, self.distance, "equals")
 
     def __str__(self) -> str:
         return f"the output is {self.value!r}"
@@ -71,6 +73,22 @@ def _equals(output: Any, value: Any) -> Likelihood:
     if equal_values(output, value):
         return Likelihood()
     return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
+
+
+def _measured(
+    likelihood: Likelihood, output: Any, distance: Callable[[Any], Any] | None, observation: str
+) -> Likelihood:
+    """Join to conditions the distance from them that the user gave."""
+    if distance is None or not likelihood.conditions:
+        return likelihood
+    label = f"the distance of {observation}"
+    measured = lifting.apply(distance, [output], label=label).output
+    if isinstance(measured, bool | int | float):
+        raise ObservationError(f"{observation}: distance is {measured!r} for every output, so it leads nowhere")
+    if not isinstance(measured, RandomVariable) or measured.shape or measured.node.levels is not None:
+        raise ObservationError(f"{observation}: distance must return one number, zero or more, for an output")
+    together = reduce(lambda one, other: one & other, map(RandomVariable, likelihood.conditions)).node
+    return replace(likelihood, conditions=(together,), distances=((together, numbers(measured).node),))
 
 
 def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
@@ -151,8 +169,12 @@ class SuchThat(Observation):
     """The output satisfies a predicate."""
 
     predicate: Callable[[Any], Any]
+    distance: Callable[[Any], Any] | None = None
 
     def likelihood(self, output: Any) -> Likelihood:
+        return _measured(self._judged(output), output, self.distance, "such_that")
+
+    def _judged(self, output: Any) -> Likelihood:
         verdict = lifting.apply(self.predicate, [output], label="the predicate of such_that").output
         if isinstance(verdict, bool | int | np.bool_):
             return Likelihood() if verdict else Likelihood(impossible="the predicate is false for every output")
@@ -229,17 +251,27 @@ def _finite(name: str, **numbers_given: Any) -> None:
             raise ObservationError(f"{name}: {argument} must be a finite number, not {number!r}")
 
 
-def equals(value: Any) -> Observation:
+def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Observation:
     """The attacker sees exactly this output: a number, a string, a tuple, a table, ...
 
     A value that the output takes with positive probability conditions on that event; where the
     output has a density instead, samples are weighted by it.
+
+    `distance` is for rare observations: a function that says how far an output is from this value, zero or more. The
+    engine `rare` looks for outputs closer and closer. By default numbers are as far as they differ, and tuples, lists,
+    tables and dicts as many cells as differ.
     """
+    _check_distance("equals", distance)
     if isinstance(value, Observation | RandomVariable):
         raise ObservationError(f"equals: a plain value is needed, not {value!r}")
     if isinstance(value, float) and math.isnan(value):
         raise ObservationError("equals: the value must not be NaN")
-    return Equals(value)
+    return Equals(value, distance)
+
+
+def _check_distance(name: str, distance: Any) -> None:
+    if distance is not None and not callable(distance):
+        raise ObservationError(f"{name}: distance must be a function from an output to a number, not {distance!r}")
 
 
 def between(low: float, high: float) -> Observation:
@@ -262,11 +294,16 @@ def near(value: float, *unnamed: float, within: float | None = None) -> Observat
     return Near(float(value), float(within))
 
 
-def such_that(predicate: Callable[[Any], Any]) -> Observation:
-    """The attacker sees that the output satisfies a predicate."""
+def such_that(predicate: Callable[[Any], Any], *, distance: Callable[[Any], Any] | None = None) -> Observation:
+    """The attacker sees that the output satisfies a predicate.
+
+    `distance` is for rare observations: how far an output is from satisfying it, zero or more. Without it, the engine
+    `rare` reads it off the comparisons in a predicate that can be traced.
+    """
+    _check_distance("such_that", distance)
     if not callable(predicate):
         raise ObservationError(f"such_that: a function of the output is needed, not {predicate!r}")
-    return SuchThat(predicate)
+    return SuchThat(predicate, distance)
 
 
 def noisy(value: float, *unnamed: float, sd: float | None = None) -> Observation:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode
@@ -30,19 +31,26 @@ class ChoiceFamily(Family):
 
     name = "Choice"
     kind = Kind.DISCRETE
+    latents = 1
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.table.dtype
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
-        result: Array = self.table[self._codes(rng, (samples, *shape), parameters)]
+        size = (samples, *shape)
+        codes = self._codes(rng.random(size), parameters) if parameters else rng.integers(len(self.table), size=size)
+        result: Array = self.table[codes]
         return result
 
-    def _codes(self, rng: np.random.Generator, size: Shape, parameters: Sequence[Array]) -> Array:
-        if not parameters:
-            return rng.integers(len(self.table), size=size)
-        uniform = rng.random(size)
+    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
+        uniform = scipy.special.ndtr(normals)
+        codes = self._codes(uniform, parameters) if parameters else (uniform * len(self.table)).astype(np.intp)
+        result: Array = self.table[np.minimum(codes, len(self.table) - 1)]
+        return result
+
+    def _codes(self, uniform: Array, parameters: Sequence[Array]) -> Array:
+        size = uniform.shape
         cumulative = np.cumsum(parameters[0], axis=-1)
         # Scaling by the total makes the last value reach 1 exactly, whatever the rounding of the sum.
         cumulative /= cumulative[..., -1:]
@@ -117,6 +125,38 @@ def Choice(values: Sequence[Any], p: Any = None) -> RandomVariable:
     >>> pv.Choice(["ill", "healthy"], p=[0.2, 0.8]) == "ill"
     <RandomVariable: discrete bool>
     """
+    if isinstance(p, np.ndarray):
+        p = p.tolist()
+    key = _content(values, p)
+    known = _roots.get(key) if key is not None else None
+    if known is not None:
+        return RandomVariable(Node(known.operation, known.parents, (), known.dtype, known.levels, known.kind))
+    made = _choice(values, p)
+    if key is not None:
+        if len(_roots) >= MOST_ROOTS:
+            _roots.clear()
+        _roots[key] = made.node
+    return made
+
+
+MOST_ROOTS = 4096
+MOST_COMPARED = 256
+_roots: dict[Any, Node] = {}
+"""Roots made lately, by their values and probabilities: a table makes the same ones for each of its rows."""
+_SIMPLE = {bool, int, float, str}
+
+
+def _content(values: Any, p: Any) -> Any:
+    """Return what is equal for choices that are the same, if that is quickly told."""
+    if type(values) not in (list, tuple) or type(p) not in (list, tuple, type(None)) or len(values) > MOST_COMPARED:
+        return None
+    types = tuple(map(type, values))  # one, 1.0 and True are equal
+    if not _SIMPLE.issuperset(types) or (p is not None and not _SIMPLE.issuperset(map(type, p))):
+        return None
+    return types, tuple(values), None if p is None else tuple(p)
+
+
+def _choice(values: Sequence[Any], p: Any) -> RandomVariable:
     family = _family(values)
     if p is None:
         return draw(family, (), ())

@@ -26,12 +26,15 @@ UNIFORM = ScalarFamily(
     lambda rng, size, low, high: _scaled(rng.random(size), low, high - low),
     lambda low, high: scipy.stats.uniform(low, high - low),
     ordered=("low", "high"),
+    shaped=lambda normals, low, high: low + (high - low) * scipy.special.ndtr(normals),
 )
 NORMAL = ScalarFamily(
     "Normal",
     (("mean", REAL), ("sd", POSITIVE)),
     lambda rng, size, mean, sd: _scaled(rng.standard_normal(size), mean, sd),
     lambda mean, sd: scipy.stats.norm(mean, sd),
+    shaped=lambda normals, mean, sd: mean + sd * normals,
+    log_densities=lambda values, mean, sd: np.asarray(scipy.stats.norm.logpdf(values, mean, sd)),
 )
 TRUNCATED_NORMAL = ScalarFamily(
     "TruncatedNormal",
@@ -45,6 +48,7 @@ LOG_NORMAL = ScalarFamily(
     (("mean", REAL), ("sd", POSITIVE)),
     lambda rng, size, mean, sd: np.exp(_scaled(rng.standard_normal(size), mean, sd)),
     lambda mean, sd: scipy.stats.lognorm(sd, scale=np.exp(mean)),
+    shaped=lambda normals, mean, sd: np.exp(mean + sd * normals),
 )
 STUDENT_T = ScalarFamily(
     "StudentT",
@@ -63,6 +67,7 @@ LAPLACE = ScalarFamily(
     (("loc", REAL), ("scale", POSITIVE)),
     lambda rng, size, loc, scale: rng.laplace(loc, scale, size),
     lambda loc, scale: scipy.stats.laplace(loc, scale),
+    log_densities=lambda values, loc, scale: np.asarray(scipy.stats.laplace.logpdf(values, loc, scale)),
 )
 EXPONENTIAL = ScalarFamily(
     "Exponential",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privug.model.node import Kind
+from privug.model.node import Array, Kind
 from privug.model.variable import RandomVariable
 from privug.prior.family import COUNT, MODERATE, POSITIVE_PROBABILITY, PROBABILITY, WHOLE, ScalarFamily, draw
 
@@ -16,6 +16,7 @@ BERNOULLI = ScalarFamily(
     lambda p: scipy.stats.bernoulli(p),
     Kind.DISCRETE,
     largest=lambda p: 1,
+    shaped=lambda normals, p: ((scipy.special.ndtr(-normals) < p) | (p >= 1)).astype(np.int64),
 )
 BINOMIAL = ScalarFamily(
     "Binomial",
@@ -49,6 +50,7 @@ DISCRETE_UNIFORM = ScalarFamily(
     Kind.DISCRETE,
     ordered=("low", "high"),
     largest=lambda low, high: np.maximum(np.abs(low), np.abs(high)),
+    shaped=lambda normals, low, high: _equally_likely(normals, np.asarray(low, np.int64), np.asarray(high, np.int64)),
 )
 DISCRETE_LAPLACE = ScalarFamily(
     "DiscreteLaplace",
@@ -60,6 +62,13 @@ DISCRETE_LAPLACE = ScalarFamily(
     lambda scale: scipy.stats.dlaplace(1.0 / scale),
     Kind.DISCRETE,
 )
+
+
+def _equally_likely(normals: Array, low: Array, high: Array) -> Array:
+    """Return whole numbers from low to high, each for an equal share of standard normal numbers."""
+    steps = np.floor(scipy.special.ndtr(normals) * (high - low + 1.0)).astype(np.int64)
+    result: Array = low + np.minimum(steps, high - low)
+    return result
 
 
 def Bernoulli(p: Any) -> RandomVariable:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from privug.errors import PriorError
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape
@@ -22,7 +23,7 @@ class Constraint(NamedTuple):
 
 
 LARGEST = 2.0**62
-PLAIN = (int, float)
+PLAIN = {int, float}
 
 REAL = Constraint(np.isfinite, "a finite number")
 POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
@@ -33,6 +34,8 @@ MODERATE = Constraint(lambda x: (x > 0) & (x <= 1e16), "a positive number up to 
 COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x <= LARGEST), "a whole number from 0 to 2**62")
 WHOLE = Constraint(lambda x: (np.abs(x) <= LARGEST) & (x == np.floor(x)), "a whole number between -2**62 and 2**62")
 EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
+MOST_STEPS = 1_000_000  # of whole numbers whose probabilities are tabulated
+FURTHEST = 8.0  # standard deviations: beyond, one minus the level of a whole number rounds to one
 
 
 class Family(ABC):
@@ -42,6 +45,8 @@ class Family(ABC):
     kind: Kind
     dtype: np.dtype[Any]
     levels: tuple[Any, ...] | None = None
+    latents: int = 0
+    """How many standard normal numbers stand behind a value; none if values can only be drawn."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
@@ -50,6 +55,13 @@ class Family(ABC):
     @abstractmethod
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
         """Return the log of the density, or of the probability of a discrete value, element by element."""
+
+    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
+        """Return the values that standard normal numbers stand for: the larger the number, the larger the value.
+
+        Of families with several latents, those come last in the shape of the numbers.
+        """
+        raise NotImplementedError(f"{self.name} has no quantiles")
 
     def check(self, parameters: Sequence[Array]) -> None:  # noqa: B027
         """Raise PriorError if a parameter is out of its range."""
@@ -69,6 +81,16 @@ class ScalarFamily(Family):
     """Two parameters of which the first must lie below the second."""
     largest: Callable[..., float] | None = field(default=None, compare=False)
     """How large the whole numbers of a family can get, from its parameters."""
+    shaped: Callable[..., Array] | None = field(default=None, compare=False)
+    """How standard normal numbers become values, where that is simpler than SciPy's quantiles."""
+
+    log_densities: Callable[..., Array] | None = field(default=None, compare=False)
+    """The log of the density at some values; SciPy takes a millisecond to freeze a distribution."""
+
+    latents = 1
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # roots are looked up by their family, thousands of times
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
@@ -78,9 +100,30 @@ class ScalarFamily(Family):
         return self.sampler(rng, (samples, *shape), *(p.item() if p.size == 1 else p for p in parameters))
 
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
+        if self.log_densities is not None:
+            return self.log_densities(values, *parameters)
         distribution = self.frozen(*parameters)
         log = distribution.logpdf if self.kind is Kind.CONTINUOUS else distribution.logpmf
         return np.asarray(log(values))
+
+    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
+        if self.shaped is not None:
+            return self.shaped(normals, *parameters)
+        if self.kind is Kind.DISCRETE:
+            normals = np.clip(normals, -FURTHEST, FURTHEST)
+            steps = _steps(self, *(p.item() for p in parameters)) if all(p.size == 1 for p in parameters) else None
+            if steps is not None:
+                return steps[0] + np.searchsorted(steps[1], normals)
+        result = np.empty(np.broadcast_shapes(normals.shape, *(p.shape for p in parameters)), self.dtype)
+        upper = np.broadcast_to(normals > 0, result.shape)
+        # Levels close to one are told from below: one minus a small number forgets most of its digits.
+        for where, sign, name in ((~upper, 1.0, "ppf"), (upper, -1.0, "isf")):
+            own = [p if p.size == 1 else np.broadcast_to(p, result.shape)[where] for p in parameters]
+            levels = scipy.special.ndtr(sign * np.broadcast_to(normals, result.shape)[where])
+            distribution = self.frozen(*(p.item() if p.size == 1 else p for p in own))
+            # SciPy's geometric of probability one has the quantile zero, which it never takes.
+            result[where] = np.clip(getattr(distribution, name)(levels), *distribution.support())
+        return result
 
     def check(self, parameters: Sequence[Array | None]) -> None:
         for (name, constraint), array in zip(self.parameters, parameters, strict=True):
@@ -94,6 +137,20 @@ class ScalarFamily(Family):
             if low is not None and high is not None and not np.all(low < high if strict else low <= high):
                 relation = "below" if strict else "at most"
                 raise PriorError(f"{self.name}: {self.ordered[0]} must be {relation} {self.ordered[1]}")
+
+
+@lru_cache(maxsize=256)
+def _steps(family: ScalarFamily, *parameters: float) -> tuple[int, Array] | None:
+    """Return the least whole number of a family and the normal numbers at which it steps to the next; None if many."""
+    distribution = family.frozen(*parameters)
+    tail = float(scipy.special.ndtr(-FURTHEST))
+    low = int(max(distribution.support()[0], distribution.ppf(tail)))
+    high = int(min(distribution.support()[1], distribution.isf(tail)))
+    if high - low > MOST_STEPS:
+        return None
+    values = np.arange(low, high)
+    below, above = distribution.cdf(values), distribution.sf(values)
+    return low, np.where(below < above, scipy.special.ndtri(below), -scipy.special.ndtri(above))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +173,23 @@ class Draw(Operation):
         return self.family.kind
 
 
+@dataclass(frozen=True, slots=True)
+class OfNormals(Operation):
+    """The value of a root that standard normal numbers stand for; they come before its parameters."""
+
+    root: Draw
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        normals, *others = arguments
+        parameters = _at_rank(others, len(self.root.shape) + 1)
+        if any(len(argument) > 1 for argument in others):
+            self.root.family.check(parameters)
+        return self.root.family.of_normals(normals, parameters)
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return self.root.family.kind
+
+
 def _at_rank(arguments: Sequence[Any], rank: int) -> Sequence[Any]:
     if all(argument is None or argument.ndim >= rank for argument in arguments):
         return arguments
@@ -136,7 +210,7 @@ class LogDensity(Operation):
 
 def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) -> RandomVariable:
     """Make the random variable of a family with parameters that may be numbers, arrays or random variables."""
-    if shape is None and all(type(parameter) in PLAIN for parameter in parameters):
+    if shape is None and PLAIN.issuperset(map(type, parameters)):
         known_root = _root(family, *parameters)
         node = Node(known_root.operation, known_root.parents, (), known_root.dtype, known_root.levels, known_root.kind)
         node.bound = known_root.bound

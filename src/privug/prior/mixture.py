@@ -12,8 +12,8 @@ from privug.errors import PriorError
 from privug.model.node import Array, Kind, Shape
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable
-from privug.prior.choice import Choice, ChoiceFamily, probabilities
-from privug.prior.family import Draw, Family, draw, parameter_node
+from privug.prior.choice import Choice, probabilities
+from privug.prior.family import Draw, Family, draw, family_of, parameter_node
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,16 @@ class PointFamily(Family):
     dtype: np.dtype[Any]
 
     name = "Constant"
+    latents = 1
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         return np.broadcast_to(parameters[0], (samples, *shape))
 
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
         return np.where(values == parameters[0], 0.0, -np.inf)
+
+    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
+        return np.broadcast_to(parameters[0], normals.shape)
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,27 @@ class MixtureFamily(Family):
             for family, start, count in zip(self.families, starts, self.counts, strict=False)
         ]
 
-    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
-        chooser = Choice(range(len(self.families))).node.operation
-        assert isinstance(chooser, Draw)
-        assert isinstance(chooser.family, ChoiceFamily)
+    @property
+    def latents(self) -> int:  # type: ignore[override]
+        behind = [family.latents for family in self.families]
+        return 1 + max(behind) if all(behind) else 0
+
+    @property
+    def _chooser(self) -> Family:
+        return family_of(Choice(range(len(self.families))).node)
+
+    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
         weights = parameters[0].reshape(len(parameters[0]), -1)
-        chosen = chooser.family.draw(rng, samples, shape, [weights])
+        chosen = self._chooser.of_normals(normals[..., 0], [weights])
+        result = np.empty(chosen.shape, self.dtype)
+        for position, (family, own) in enumerate(self.parts(parameters)):
+            behind = normals[..., 1] if family.latents == 1 else normals[..., 1 : 1 + family.latents]
+            np.copyto(result, family.of_normals(behind, own), where=chosen == position)
+        return result
+
+    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
+        weights = parameters[0].reshape(len(parameters[0]), -1)
+        chosen = self._chooser.draw(rng, samples, shape, [weights])
         result = np.empty((samples, *shape), self.dtype)
         for position, (family, own) in enumerate(self.parts(parameters)):
             np.copyto(result, family.draw(rng, samples, shape, own), where=chosen == position)
@@ -128,6 +147,7 @@ class MvNormalFamily(Family):
     name = "MvNormal"
     kind = Kind.CONTINUOUS
     dtype = np.dtype(np.float64)
+    latents = 1
 
     @cached_property
     def factor(self) -> Array:
@@ -137,8 +157,10 @@ class MvNormalFamily(Family):
         return factor
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
-        standard = rng.standard_normal((samples, *shape))
-        result: Array = standard @ self.factor.T
+        return self.of_normals(rng.standard_normal((samples, *shape)), parameters)
+
+    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
+        result: Array = normals @ self.factor.T
         result += parameters[0]
         return result
 

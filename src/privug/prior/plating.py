@@ -12,7 +12,7 @@ from privug.model.plates import Plate, fold
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.prior.conditional import Choose, Match
-from privug.prior.family import Draw, draw_node
+from privug.prior.family import Draw, Family, draw_node
 
 FEWEST_ROWS = 8
 """From how many equal rows on a plate is made of them."""
@@ -24,38 +24,49 @@ class Likeness:
     def __init__(self) -> None:
         self._rows: list[Row] = []
         self._roots: list[set[int]] = []
+        self._plain: list[Hashable | None] = []
         self._seen: set[int] = set()
         self._shared: set[int] = set()
         self._signatures: list[Hashable | None] = []
         self._of_simple: dict[Hashable, Hashable | None] = {}
+        self._descriptions = Descriptions()
 
     def look_at(self, rows: Sequence[Row]) -> None:
         """Take note of rows that came after those seen before."""
         common = len(self._shared)
         for row in rows[len(self._rows) :]:
             nodes = nodes_of(row)
-            everything = nodes if _are_plain_roots(nodes) else ancestors(nodes)
-            roots = {id(node) for node in everything if node.is_random}
-            self._shared |= roots & self._seen
+            plain = self._descriptions.of_plain_roots(nodes)
+            roots = {id(node) for node in (ancestors(nodes) if plain is None else nodes) if node.operation.random}
+            if not self._seen.isdisjoint(roots):
+                self._shared |= roots & self._seen
             self._seen |= roots
             self._rows.append(row)
             self._roots.append(roots)
+            self._plain.append(plain if len(roots) == len(nodes) else None)
         if len(self._shared) > common:  # what rows have in common is no difference between them
             self._signatures = []
-        self._signatures += [self._signature_of(row) for row in self._rows[len(self._signatures) :]]
+        self._signatures += [self._signature_of(place) for place in range(len(self._signatures), len(self._rows))]
 
-    def _signature_of(self, row: Row) -> Hashable | None:
+    def _signature_of(self, place: int) -> Hashable | None:
         """Return a row's signature; rows made of the same operations on the same constants have the same."""
-        nodes = nodes_of(row)
-        own = {id(node) for node in nodes}
-        if not _are_plain_roots(nodes) or len(own) < len(nodes) or not self._shared.isdisjoint(own):
+        row, plain = self._rows[place], self._plain[place]
+        if plain is None or not self._shared.isdisjoint(self._roots[place]):
             return _signature(row, self._shared)
-        # All of these stay alive with the rows, so that no identity is used again.
-        made = tuple((id(node.operation), *map(id, node.parents)) for node in nodes)
-        key = row.keys(), tuple(map(type, row)), made
+        key = type(row), tuple(map(type, row)), plain
         if key not in self._of_simple:
             self._of_simple[key] = _signature(row, self._shared)
         return self._of_simple[key]
+
+    @property
+    def signatures(self) -> Sequence[Hashable | None]:
+        """What is equal for rows of equal distribution, their plain cells aside; None where that is not known."""
+        return self._signatures
+
+    @property
+    def share_roots(self) -> bool:
+        """Whether some random root stands behind more than one row."""
+        return bool(self._shared)
 
     def table(self, size: int) -> PlatedTable | None:
         """Return the first rows with runs of equally distributed ones as plates; None if there is no such run."""
@@ -71,7 +82,8 @@ class Likeness:
         return PlatedTable(segments) if any(isinstance(segment, Plate) for segment in segments) else None
 
     def _are_alike(self, one: int, other: int) -> bool:
-        return self._signatures[one] is not None and self._signatures[one] == self._signatures[other]
+        left, right = self._signatures[one], self._signatures[other]
+        return left is not None and (left is right or left == right)
 
     def replaced(self) -> set[int]:
         """Return the identities of the random roots in whose place plates have their own."""
@@ -89,15 +101,44 @@ def nodes_of(row: Row) -> list[Node]:
     return [cell.node for cell in row if isinstance(cell, RandomVariable)]
 
 
-def _are_plain_roots(nodes: Sequence[Node]) -> bool:
-    """Say whether nodes are random roots with parameters that are constants."""
-    for node in nodes:
-        if not node.operation.random:
-            return False
-        for parent in node.parents:
-            if type(parent.operation) is not ConstantValue:
-                return False
-    return True
+class Descriptions:
+    """What is equal for roots of equal distribution, looked up by identity where the same objects come up again.
+
+    Nothing is forgotten, so that no identity is used again.
+    """
+
+    def __init__(self) -> None:
+        self._families: dict[int, tuple[Family, Family]] = {}
+        self._same: dict[Family, Family] = {}
+        self._parents: dict[int, tuple[tuple[Node, ...], Hashable | None]] = {}
+
+    def of_plain_roots(self, nodes: Sequence[Node]) -> Hashable | None:
+        """Return the families and parameters of random roots; None if some are no roots or depend on others."""
+        found = []
+        for node in nodes:
+            operation = node.operation
+            if type(operation) is not Draw or node.shape:
+                return None
+            held = self._parents.get(id(node.parents))
+            parameters = self._described(node.parents) if held is None else held[1]
+            if parameters is None:
+                return None
+            pair = self._families.get(id(operation.family))
+            found.append((id(self._representative(operation.family) if pair is None else pair[1]), parameters))
+        return tuple(found)
+
+    def _described(self, parents: tuple[Node, ...]) -> Hashable | None:
+        known = [parent.operation for parent in parents if type(parent.operation) is ConstantValue]
+        parameters: Hashable | None = None
+        if len(known) == len(parents):
+            parameters = tuple((one.array.tobytes(), one.array.dtype.str, one.array.shape) for one in known)
+        self._parents[id(parents)] = parents, parameters
+        return parameters
+
+    def _representative(self, family: Family) -> Family:
+        """Return the first family that equals this one."""
+        self._families[id(family)] = family, self._same.setdefault(family, family)
+        return self._families[id(family)][1]
 
 
 def _signature(row: Row, shared: set[int]) -> Hashable | None:
@@ -110,7 +151,7 @@ def _signature(row: Row, shared: set[int]) -> Hashable | None:
         own = node.is_random and id(node) not in shared
         if own or any(id(parent) in private for parent in node.parents):
             private.add(id(node))
-        operation = _operation_signature(node, id(node) in private)
+        operation = operation_signature(node, id(node) in private)
         if operation is None:
             return None
         parts.append((operation, tuple(places[id(parent)] for parent in node.parents)))
@@ -126,7 +167,11 @@ def _signature(row: Row, shared: set[int]) -> Hashable | None:
     return tuple(parts)
 
 
-def _operation_signature(node: Node, private: bool) -> Hashable | None:
+def operation_signature(node: Node, private: bool) -> Hashable | None:
+    """Return what is equal for equal operations; None if that is not known.
+
+    A quantity that is not `private` to a row is equal to itself alone.
+    """
     operation = node.operation
     if isinstance(operation, ConstantValue):
         return operation.array.tobytes(), operation.array.dtype.str, node.shape, node.levels

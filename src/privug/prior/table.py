@@ -1,6 +1,7 @@
 """Arrays and tables of random quantities."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.conditional import Choose
 from privug.prior.family import Draw, draw_node, is_distribution, replicate
+from privug.prior.learning import all_but_one, population_table
 from privug.prior.plating import Likeness, copies, nodes_of
 
 
@@ -59,6 +61,84 @@ class Records:
         self._rows: list[Row] = []
         self._likeness = Likeness()
 
+    @classmethod
+    def from_frame(
+        cls,
+        data: Any,
+        *,
+        size: Any = None,
+        model: str = "independent",
+        target: Row | Mapping[str, Any] | None = None,
+        position: int = 0,
+        columns: Sequence[str] | None = None,
+        labels: Sequence[str] = (),
+        missing: str = "refuse",
+        smoothing: float = 0.0,
+        values: Mapping[str, Sequence[Any]] | None = None,
+        families: Mapping[str, Any] | None = None,
+        uncertainty: bool = False,
+    ) -> "Records":
+        """Return the table of an attacker who knows the population only: rows like those of a data set.
+
+        `data` is a pandas or polars frame, a dict of columns, a list of rows, or the path of a CSV or Parquet file.
+        `model` says how rows are drawn: "independent" columns; whole "rows" of the data (bootstrap); a "tree" of
+        conditional tables, in which every column depends on one other (Chow and Liu, 1968); or a Gaussian "copula" of
+        numbers. `size` is how many rows there are, as many as in the data unless given. The row at `position` is the
+        `target`: columns named there have the value or the distribution given, others are drawn given known values.
+
+        `smoothing` adds so many observations of each value, also of those listed in `values`, to what was seen.
+        `families` fits families such as pv.Normal to columns, with `uncertainty` about their parameters if asked for.
+        `columns` and `labels` choose columns, and say which hold names though they look like numbers. Rows with missing
+        cells are refused, or left out if `missing="drop"`.
+
+        >>> import privug as pv
+        >>> table = pv.Records.from_frame({"age": [30, 40, 50], "ill": [False, True, True]}, target={"age": 40})
+        >>> table[0].age, table[1].age
+        (40, <RandomVariable: discrete int64>)
+        """
+        wanted, everyone, own = population_table(
+            data, size=size, model=model, target=target, position=position, columns=columns, labels=labels,
+            missing=missing, smoothing=smoothing, values=values, families=families, uncertainty=uncertainty,
+        )  # fmt: skip
+        if own is None and isinstance(everyone, Row):
+            return cls(wanted, everyone)
+        another = partial(_copied, everyone) if isinstance(everyone, Row) else everyone
+        return cls(wanted, lambda place: own if own is not None and place == position else another())
+
+    @classmethod
+    def knows_all_but(
+        cls,
+        data: Any,
+        row: int,
+        *,
+        unknown: Sequence[str] | None = None,
+        model: str = "independent",
+        columns: Sequence[str] | None = None,
+        labels: Sequence[str] = (),
+        missing: str = "refuse",
+        smoothing: float = 0.0,
+        values: Mapping[str, Sequence[Any]] | None = None,
+        families: Mapping[str, Any] | None = None,
+        uncertainty: bool = False,
+    ) -> "Records":
+        """Return the table of an attacker who knows every row of a data set but one, or the `unknown` columns of it.
+
+        What is unknown is drawn as in the other rows, never from the row itself, by a model as in `from_frame`. This is
+        the strongest attacker short of knowing the secret; differential privacy is a promise against this one.
+
+        >>> import privug as pv
+        >>> people = {"age": [30, 40, 50], "ill": [False, True, True]}
+        >>> table = pv.Records.knows_all_but(people, 2, unknown=["ill"])
+        >>> table[1], table[2].age, table[2].ill
+        (Row(age=40, ill=True), 50, <RandomVariable: discrete bool>)
+        """
+        return cls(
+            *all_but_one(
+                data, row, unknown=unknown, model=model, columns=columns, labels=labels, missing=missing,
+                smoothing=smoothing, values=values, families=families, uncertainty=uncertainty,
+            )
+        )  # fmt: skip
+
     @property
     def is_fixed(self) -> bool:
         """Whether the number of rows is known."""
@@ -87,6 +167,17 @@ class Records:
         self._likeness.look_at(self._rows)
         return self._likeness.table(wanted) or table
 
+    @property
+    def template(self) -> Row | None:
+        """The row of which every row is an independent copy, if the table was described by one."""
+        return self._row if isinstance(self._row, Row) else None
+
+    def alike(self, size: int | None = None) -> Likeness:
+        """Return which of the rows are equally distributed and what they share."""
+        self.table(size)
+        self._likeness.look_at(self._rows)
+        return self._likeness
+
     def drawn_anew(self) -> set[int]:
         """Return the identities of the random roots that the plates of this table stand for."""
         return self._likeness.replaced()
@@ -99,7 +190,7 @@ class Records:
             row = Row(**row) if all(isinstance(name, str) for name in row) else None
         if not isinstance(row, Row):
             raise PriorError(f"Records: row({position}) must return a pv.Row or a dict, not {row!r}")
-        if self._rows and row.keys() != self._rows[0].keys():
+        if self._rows and type(row) is not type(self._rows[0]) and row.keys() != self._rows[0].keys():
             raise PriorError(
                 f"Records: row({position}) has columns {row.keys()}, but row(0) has {self._rows[0].keys()}"
             )

@@ -1,6 +1,5 @@
 """The python tier: the program called sample by sample, as it is."""
 
-import gc
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import numpy as np
 
 from privug.errors import PrivugError, ProgramError
 from privug.model.batch import Column
+from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.structure import Structure
@@ -75,7 +75,7 @@ class Call(Operation):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         results = np.empty(context.samples, object)
         calls = self.arguments.plain(arguments, context.samples)
-        with seeded(context.rng), _without_garbage_collection():
+        with seeded(context.rng), without_garbage_collection():
             if isinstance(self.program, External):
                 self._call_external([named for _, named in calls], results)
             else:
@@ -149,18 +149,6 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
             yield
     finally:
         ambient_rng.reset(token)
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Spare the collector from looking through a block's many rows again and again while it is built and used."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def settled(value: Any) -> Any:

@@ -22,7 +22,8 @@ from privug.program.calls import Arguments, call, undisturbed_randomness
 from privug.program.external import External
 from privug.program.native.arguments import refusal
 from privug.program.native.work import calls_worth_compiling
-from privug.program.tracing import MOST_CHECKS, difference_from_plain_calls, trace
+from privug.program.staged import Opaque, Staged, taken_apart
+from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,19 @@ def apply(
     What tracing gave is compared with `checks` plain calls, fewer where the inputs are huge. `native` says whether to
     compile what cannot be traced; without it, that is done only if the settings always have it done.
     """
+    if isinstance(program, Staged):
+        options: Any = {"exclude_errors": exclude_errors, "label": label, "native": native}
+        before = apply(program.program, positional, named, checks=checks, **options)
+        after = apply(program.release, [taken_apart(before.output)], checks=FEWEST_CHECKS, **options)
+        return Lifted(after.output, after.lifting if before.lifting.tier == "traced" else before.lifting)
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
     if isinstance(program, BatchedProgram):
         return Lifted(apply_batched(program, arguments, exclude_errors), Lifting("batched"))
     if isinstance(program, External):
         return Lifted(call(program, arguments, exclude_errors), Lifting("external"))
+    if isinstance(program, Opaque):
+        lifting = Lifting("python", *2 * ["its workings are hidden in a library"])
+        return Lifted(call(program, arguments, exclude_errors, label), lifting)
     attempt = _attempt(program, arguments, checks, exclude_errors)
     if attempt.own_randomness:
         lifting = Lifting("python", *2 * ["it draws random numbers of its own"])
@@ -101,6 +110,12 @@ def apply_traced(
     checks: int = MOST_CHECKS,
 ) -> Lifted | None:
     """Apply a program by tracing it; return None if that is not possible."""
+    if isinstance(program, Staged):
+        before = apply_traced(program.program, positional, named, exclude_errors=exclude_errors, checks=checks)
+        options: Any = {"exclude_errors": exclude_errors, "checks": FEWEST_CHECKS}
+        return before and apply_traced(program.release, [before.output], **options)
+    if isinstance(program, Opaque):
+        return None
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
     attempt = _attempt(program, arguments, checks, exclude_errors)
     if attempt.obstacle is not None or attempt.own_randomness:
@@ -136,6 +151,8 @@ def worth_compiling(
     program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any] | None = None
 ) -> int | str:
     """Return from how many calls on compiling a program pays, or the reason in words why it cannot be compiled."""
+    while isinstance(program, Staged):
+        program = program.program
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
     return refusal(program, arguments) or calls_worth_compiling(program, arguments)
 

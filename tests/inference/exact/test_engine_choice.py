@@ -40,7 +40,7 @@ def test_the_more_samples_are_asked_for_the_more_states_may_be_enumerated():
     assert isinstance(prepared, Prepared)
     assert prepared.cost > engines.COST_OF_SAMPLING
     assert walk(16).run(samples=100).engine == "sample"
-    assert walk(16).run(samples=200_000).engine == "exact (finite)"
+    assert walk(16).run(samples=200_000).engine == "exact (elimination)"
 
 
 def test_the_choice_needs_no_clock():
@@ -52,11 +52,11 @@ def test_the_choice_needs_no_clock():
     ("program", "prior", "message"),
     [
         (
-            lambda x, y: x if x > y else y,
+            lambda x, y: x if x > y else -y,
             {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)},
             "branches on a continuous",
         ),
-        (lambda x, y: np.exp(x) * y, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, "not an affine function"),
+        (lambda x, y: np.exp(x) * y, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, r"uses 'exp' .* at line \d+;"),
         (lambda x, y: f"{x:.1f}{y}", {"x": pv.Normal(0, sd=1), "y": 1}, "called sample by sample"),
         (lambda x, y: f"{x}{y}", pair(10**6), "called sample by sample and its inputs have"),
     ],

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from privug.inference.curve import Curve
 from privug.inference.density import panel_nodes
+from privug.inference.exact.inversion import ERROR, Shape, inverted
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.support import is_finite, support
 from privug.model.node import Array
 from privug.prior.family import Family, ScalarFamily
 
 VANISHING = 1e-15  # a characteristic function below this does not show in the density
-ERROR = 1e-13  # what rounding in some thousand terms of a Fourier series leaves
 MOST_FREQUENCIES = 4096
 MOST_ATOMS = 4096
 WIDE = 1.0  # noise at least so many times as wide as the rest is better added to it than multiplied into its transform
@@ -95,6 +95,11 @@ _TRANSFORMS: dict[str, Callable[..., Array]] = {
 }
 
 
+_TAILS = {"Laplace": 1, "Exponential": 0, "Gamma": 1}
+"""The families with exponential tails, and which of their parameters is the scale."""
+
+NEAR = 0.8  # how near to the end of the range in which moments exist tilting goes
+
 MOST_RECENT = 64
 _recent: dict[Any, Curve | Obstacle] = {}
 """Sums computed lately: belief, joint and report of one question ask for the same ones."""
@@ -128,13 +133,14 @@ def _sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
         others = [c for c in components if c is not wide[0]]
         narrow = math.sqrt(sd**2 + sum(c.count * c.curve.std() ** 2 for c in others))
         scale = abs(wide[0].weight) * float(wide[0].parameters[1])
-        inner = _smooth_sum(sd, others) if scale > WIDE * narrow else None
-        if isinstance(inner, Curve):
+        inner = sum_curve(sd, others) if scale > WIDE * narrow else None
+        if isinstance(inner, Curve) and inner.parts and not len(inner.atoms):
             return _blurred(inner, scale).affine(1.0, wide[0].weight * float(wide[0].parameters[0]))
     made = _smooth_sum(sd, components)
-    flat = next((c for c in components if c.family.name == "Uniform" and c.count == 1), None)
+    flat = next((c for c in components if c.family.name == "Uniform"), None)
     if isinstance(made, Obstacle) and flat is not None:
-        rest = sum_curve(sd, [c for c in components if c is not flat])
+        left = [replace(flat, count=flat.count - 1)] if flat.count > 1 else []
+        rest = sum_curve(sd, [*(c for c in components if c is not flat), *left])
         return rest if isinstance(rest, Obstacle) else _spread(rest, *flat.curve.support)
     if isinstance(made, Obstacle) and atoms:
         smooth = sum_curve(sd, [c for c in components if c.curve.parts])
@@ -201,6 +207,11 @@ class Sum:
         """The expected value."""
         return self.constant + sum(component.count * component.curve.mean() for component in self.components)
 
+    @cached_property
+    def variance(self) -> float:
+        """The squared deviation."""
+        return self.sd**2 + sum(component.count * component.curve.std() ** 2 for component in self.components)
+
     def curve(self) -> Curve | Obstacle:
         """The distribution of this sum alone."""
         made = sum_curve(self.sd, self.components)
@@ -256,28 +267,39 @@ def _smooth_mixture(sums: Sequence[Sum]) -> Curve | Obstacle:
     step = np.pi / radius
     for frequencies in (64, 128, 256, 512, 1024, 2048, MOST_FREQUENCIES):
         if max(one.bound(step * frequencies / 2) for one in sums) < VANISHING:
-            values = transform(step * np.arange(frequencies // 2))
-            return _inverted(values, step, radius).affine(1.0, mean)
+            spread = math.sqrt(sum(one.probability / total * one.variance for one in sums))
+            ends = [_support(one) for one in sums]
+            within = min(low for low, _ in ends) - mean, max(high for _, high in ends) - mean
+            shape = Shape(spread, within, _limits(components))
+            return inverted(transform, frequencies // 2, radius, shape).affine(1.0, mean)
     return Obstacle("the output is a sum of too few continuous quantities to be smooth")
 
 
 def _radius(one: Sum) -> float:
     """Return how far from its mean the sum can be, but for a negligible probability, by Bernstein's inequality."""
     reaches = [(component.count, component.reach or 0.0) for component in one.components]
-    variance = sum(component.count * component.curve.std() ** 2 for component in one.components)
+    variance = one.variance - one.sd**2
     everywhere, largest = sum(count * reach for count, reach in reaches), max(reach for _, reach in reaches)
     bernstein = FAR * largest / 3 + math.sqrt((FAR * largest / 3) ** 2 + 2 * FAR * variance)
     return 1.05 * min(everywhere, bernstein) + 9.5 * one.sd
 
 
-def _inverted(values: Array, step: float, radius: float) -> Curve:
-    """Return the density whose Fourier series within the radius has these coefficients."""
-    panels = max(8, math.ceil(len(values) / 3))  # 24 nodes for at most one and a half oscillations
-    edges = np.linspace(-radius, radius, panels + 1)
-    # Panels are equally wide: the nodes at one place in each of them form a grid, on which the series is a transform.
-    places = panel_nodes(edges)[0].reshape(panels, -1)[0]
-    halved = np.concatenate([0.5 * values[:1], values[1:]])
-    terms = halved * np.exp(-1j * np.multiply.outer(places, step * np.arange(len(values))))
-    folded = np.pad(terms, ((0, 0), (0, -len(values) % panels))).reshape(len(places), -1, panels).sum(axis=1)
-    density = np.fft.fft(folded, axis=1).real.T
-    return Curve.of_panels(edges, np.maximum(density, 0.0) / radius, error=ERROR)
+def _support(one: Sum) -> tuple[float, float]:
+    """Return the smallest and the largest value of a sum."""
+    if one.sd:
+        return -math.inf, math.inf
+    ends = [(part.count * part.curve.support[0], part.count * part.curve.support[1]) for part in one.components]
+    return one.constant + sum(low for low, _ in ends), one.constant + sum(high for _, high in ends)
+
+
+def _limits(components: Sequence[Component]) -> tuple[float, float]:
+    """Return between what exponents the moments of a sum exist, with some room."""
+    low, high = -math.inf, math.inf
+    for component in components:
+        scale = _TAILS.get(component.family.name)
+        if scale is not None:
+            most = NEAR / (abs(component.weight) * float(component.parameters[scale]))
+            both = component.family.name == "Laplace"
+            high = min(high, most) if both or component.weight > 0 else high
+            low = max(low, -most) if both or component.weight < 0 else low
+    return low, high

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ LOST = 1e-16
 MOST_COUNTS = 1 << 20
 MOST_KEPT = 1 << 16  # up to so many counts, far tails are kept: what is rare can be seen all the same
 MOST_CELLS = 1 << 24
+MOST_PRODUCTS = 2e8  # of a convolution term by term, which keeps all digits of far tails
 NOISE = 4e-16  # what is smaller after a Fourier transform may be rounding
 
 
@@ -26,13 +27,26 @@ class SumLaw(NamedTuple):
     lost: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SumFamily(ChoiceFamily):
-    """The distribution of a sum over rows; a probability of `lost` may be misplaced."""
+    """The distribution of a sum: a line of `chances` for each class, which is the only parameter if there are several.
 
+    A probability of `lost` may be misplaced.
+    """
+
+    chances: Array = field(kw_only=True)
     lost: float = 0.0
 
     name = "Sum"
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def weights(self, parameters: Sequence[Array]) -> Array:
+        """Return the probabilities of all values, a line for each row of parameters."""
+        return self.chances[parameters[0]] if parameters else self.chances
+
+    def check(self, parameters: Sequence[Array]) -> None:
+        """Accept every class: they were counted when the family was made."""
 
 
 def sum_law(values: Array, probabilities: Array, count: int) -> SumLaw | None:
@@ -48,12 +62,33 @@ def sum_law(values: Array, probabilities: Array, count: int) -> SumLaw | None:
     order = np.argsort(-probabilities, kind="stable")
     order = order[probabilities[order] > 0]
     values, probabilities = values[order], probabilities[order]
+    steps = values - values.min(axis=0)
+    cells = float(np.prod(steps.max(axis=0) // _units(steps) * float(count) + 1))
+    if cells**2 <= MOST_PRODUCTS:
+        return _by_squaring(SumLaw(values, probabilities), count)
     ranges = [(0, count)] * (len(probabilities) - 1)
-    if (count + 1.0) ** len(ranges) > MOST_KEPT:
+    if len(ranges) * math.log(count + 1) > math.log(MOST_KEPT):
         ranges = [_range(np.array([0, 1]), np.array([1 - p, p]), count) for p in probabilities[1:]]
-    if math.prod(high - low + 1 for low, high in ranges) <= MOST_COUNTS:
+    if sum(math.log(high - low + 1) for low, high in ranges) <= math.log(MOST_COUNTS):
         return _by_counts(values, probabilities, count, ranges)
+    if cells**2 <= 4 * MOST_PRODUCTS:
+        return _by_squaring(SumLaw(values, probabilities), count)
     return _by_transform(values, probabilities, count)
+
+
+def _by_squaring(law: SumLaw, count: int) -> SumLaw | None:
+    """Add two equal sums, then two of these, and so on."""
+    power, chosen = law, list[SumLaw]()
+    while True:
+        if count & 1:
+            chosen.append(power)
+        count >>= 1
+        if not count:
+            return total_law(chosen)
+        doubled = total_law([power, power])
+        if doubled is None:
+            return None
+        power = doubled
 
 
 def _by_counts(values: Array, probabilities: Array, count: int, ranges: Sequence[tuple[int, int]]) -> SumLaw:
@@ -79,7 +114,7 @@ def _by_transform(values: Array, probabilities: Array, count: int) -> SumLaw | N
     """Raise the Fourier transform of one vector's distribution to a power."""
     lowest = values.min(axis=0)
     steps = (values - lowest).astype(np.int64)
-    units = np.array([max(1, int(np.gcd.reduce(column))) for column in steps.T])
+    units = _units(steps)
     steps //= units
     starts, ends = zip(*(_range(column, probabilities, count) for column in steps.T), strict=True)
     shape = tuple(end - start + 1 for start, end in zip(starts, ends, strict=True))
@@ -103,3 +138,61 @@ def _range(steps: Array, probabilities: Array, count: int) -> tuple[int, int]:
     exponent = math.log(4 / LOST)
     reach = exponent * largest / 3 + math.sqrt((exponent * largest / 3) ** 2 + 2 * exponent * count * variance)
     return max(0, math.floor(count * mean - reach)), min(count * largest, math.ceil(count * mean + reach))
+
+
+def total_law(laws: Sequence[SumLaw]) -> SumLaw | None:
+    """Return the distribution of the sum of independent vectors, each with a law of its own; None if it is too large.
+
+    >>> half = SumLaw(np.array([[0], [1]]), np.array([0.5, 0.5]))
+    >>> total_law([half, half, half]).probabilities.tolist()
+    [0.125, 0.375, 0.375, 0.125]
+    """
+    lows = np.sum([law.values.min(axis=0) for law in laws], axis=0)
+    steps = np.concatenate([law.values - law.values.min(axis=0) for law in laws])
+    units = _units(steps)
+    reach = np.sum([np.ptp(law.values, axis=0) // units for law in laws], axis=0) + 1
+    if float(np.prod(reach.astype(float))) > MOST_CELLS:
+        return None
+    boxes, lost = [_box(law, units) for law in laws], sum(law.lost for law in laws)
+    while len(boxes) > 1:
+        pairs = [boxes[k : k + 2] for k in range(0, len(boxes), 2)]
+        made = [_convolved(*pair) if len(pair) == 2 else (pair[0], 0.0) for pair in pairs]
+        boxes = [box for box, _ in made]
+        lost += sum(noise for _, noise in made)
+    cells = np.argwhere(boxes[0] > 0)
+    chances = boxes[0][tuple(cells.T)]
+    return SumLaw(cells * units + lows, chances / chances.sum(), lost)
+
+
+def _units(steps: Array) -> Array:
+    """Return the numbers of which all steps in each direction are multiples."""
+    return np.array([max(1, int(np.gcd.reduce(column))) for column in steps.T])
+
+
+def _box(law: SumLaw, units: Array) -> Array:
+    """Lay the probabilities of vectors out by their distance from the smallest."""
+    places = (law.values - law.values.min(axis=0)) // units
+    box = np.zeros(places.max(axis=0) + 1)
+    np.add.at(box, tuple(places.T), law.probabilities)
+    return box
+
+
+def _convolved(left: Array, right: Array) -> tuple[Array, float]:
+    """Return the distribution of a sum, and how much of it may be misplaced: nothing but rounding if it is short."""
+    if left.size < right.size:
+        left, right = right, left
+    shape = tuple(a + b - 1 for a, b in zip(left.shape, right.shape, strict=True))
+    if left.ndim == 1 and float(left.size) * right.size <= MOST_PRODUCTS:
+        return np.convolve(left, right), 0.0
+    there = np.argwhere(right > 0)
+    if float(left.size) * len(there) <= MOST_PRODUCTS:
+        total = np.zeros(shape)
+        for place in there:
+            total[tuple(slice(p, p + size) for p, size in zip(place, left.shape, strict=True))] += (
+                left * right[tuple(place)]
+            )
+        return total, 0.0
+    axes = range(len(shape))
+    product = np.fft.irfftn(np.fft.rfftn(left, shape, axes) * np.fft.rfftn(right, shape, axes), shape, axes)
+    product[product < NOISE] = 0.0
+    return product, NOISE * product.size

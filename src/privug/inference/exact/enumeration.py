@@ -10,6 +10,8 @@ import numpy as np
 
 from privug.errors import PriorError, UnsuitableEngine
 from privug.inference.case_plan import CasePlan, Kept, explained
+from privug.inference.exact.elements import TooManyElements
+from privug.inference.exact.elimination import Elimination
 from privug.inference.exact.reduction import reduced
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.exact.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
@@ -27,6 +29,7 @@ from privug.prior.family import Draw, describe
 MOST_STATES = 200_000_000
 MOST_CALLS = 2_000_000
 MOST_SIZES = 1000
+MOST_EXPECTED = 1e10  # combinations of values to be remembered at once: far more than that will not turn out to be few
 LARGEST_OPAQUE_BLOCK = 1 << 12
 COST_OF_NUMBER = 3.0  # of one number of a state or a sample, in elementary operations
 COST_OF_CALL = 3000.0  # of a plain call, in elementary operations
@@ -45,7 +48,7 @@ class Setting:
     case: Case
     query: Any
     start: States
-    roots: Roots
+    roots: Roots | Elimination
     watchers: Sequence[Watched]
     exclude: bool
 
@@ -57,6 +60,8 @@ class Setting:
     @cached_property
     def count(self) -> float:
         """How many states there are, at most."""
+        if isinstance(self.roots, Elimination):
+            return self.roots.schedule.final
         return len(self.start) * self.roots.count(MOST_STATES)
 
     @cached_property
@@ -67,10 +72,18 @@ class Setting:
     @cached_property
     def cost(self) -> float:
         """How many elementary operations all states take."""
+        if isinstance(self.roots, Elimination):
+            return self.roots.schedule.cost + (COST_OF_CASE if self.start.arrays else 0.0)
         order = ancestors(self.targets)
         numbers = sum(math.prod(node.shape) for node in order if not isinstance(node.operation, ConstantValue))
         work = COST_OF_NUMBER * numbers + sum(COST_OF_CALL for node in order if node.operation.opaque)
         return self.count * work + (COST_OF_CASE if self.start.arrays else 0.0)
+
+    def blocks(self, block: int) -> Iterator[States]:
+        """Yield all states, about a block at a time."""
+        if isinstance(self.roots, Elimination):
+            return self.roots.blocks(block)
+        return self.roots.blocks(self.start, block)
 
 
 def settings_of(request: Request) -> list[Setting] | Obstacle:
@@ -84,7 +97,10 @@ def settings_of(request: Request) -> list[Setting] | Obstacle:
         if isinstance(setting, Obstacle):
             return setting
         settings.append(setting)
-        obstacle = _too_many(settings)
+        try:
+            obstacle = _too_many(settings)
+        except UnsuitableEngine:  # a program gives the parameters of a distribution, one way and then another
+            return Obstacle("the program draws random numbers of its own")
         if obstacle is not None:
             return obstacle
     return settings
@@ -113,11 +129,14 @@ def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
 def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacle:
     case = request.case(sizes)
     query = request.query(case)
-    if request.by_sums:
+    answered = query is None or _is_answered(query, case)
+    if request.way == "elimination" and Roots(nodes_of(case.secret, case.output, query)).endless is not None:
+        return Obstacle("some of its quantities have more values than can be listed", vague=True)
+    if request.way != "finite":
         smaller = reduced(case, query)
-        if isinstance(smaller, Obstacle):
+        if isinstance(smaller, Obstacle) and request.way == "sums":
             return smaller
-        case, query = smaller
+        case, query = (case, query) if isinstance(smaller, Obstacle) else smaller
     targets = nodes_of(case.secret, case.output, query)
     order = ancestors(targets)
     if any(type(node.operation) is BindDraw for node in order):
@@ -127,10 +146,28 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
         assert isinstance(roots.endless.operation, Draw)
         what = describe(roots.endless) or roots.endless.operation.family.name
         return Obstacle(f"{what} has more values than can be listed", vague=True)
-    if query is not None and not _is_answered(query, case):
+    if not answered:
         return Obstacle("the query draws random numbers of its own")
+    if request.way == "elimination":
+        return _eliminating(case, query, start, order)
     case, query, watchers = watched(case, query)
+    if watchers:  # what is drawn with parameters that a watched program gave is another node now
+        roots = Roots(nodes_of(case.secret, case.output, query), list(start.arrays))
     return Setting(case, query, start, roots, watchers, request.question.exclude_errors)
+
+
+def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -> Setting | Obstacle:
+    """Return the setting whose states are those of secret, output and query alone."""
+    if any(node.operation.opaque for node in order):
+        return Obstacle("the program is called sample by sample", vague=True)
+    try:
+        states = Elimination(nodes_of(case.secret, case.output, query), start)
+    except TooManyElements:
+        return Obstacle("it has too many numbers to be looked at one by one", vague=True)
+    if states.schedule.peak > MOST_EXPECTED:
+        return Obstacle("too many combinations of values matter to the output at once", vague=True)
+    known = Case({"output": case.output, "query": query}, case.secret, case.output, case.lifting)
+    return Setting(known, query, start, states, (), False)
 
 
 def _is_answered(query: Any, case: Case) -> bool:
@@ -141,6 +178,8 @@ def _is_answered(query: Any, case: Case) -> bool:
 
 
 def _too_many(settings: Sequence[Setting]) -> Obstacle | None:
+    if any(isinstance(setting.roots, Elimination) for setting in settings):
+        return None
     opaque = any(setting.is_opaque for setting in settings)
     limit, total = MOST_CALLS if opaque else MOST_STATES, sum(setting.count for setting in settings)
     if total <= limit:
@@ -155,7 +194,8 @@ class Evaluation:
 
     def __init__(self, setting: Setting, observation: Observation | None, query: Any = None) -> None:
         self._setting = setting
-        self._known = [*setting.start.arrays, *setting.roots.nodes]
+        outside = [] if isinstance(setting.roots, Elimination) else setting.start.arrays
+        self._known = [*outside, *setting.roots.nodes]
         self._plan = CasePlan(setting.case, observation, query, self._known, setting.exclude)
         largest = LARGEST_OPAQUE_BLOCK if setting.is_opaque else LARGEST_BLOCK
         self.block = max(1, min(largest, BLOCK_BYTES // self._plan.plan.bytes_per_sample))
@@ -167,7 +207,7 @@ class Evaluation:
 
     def blocks(self) -> Iterator[States]:
         """Yield all states, about a block at a time."""
-        return self._setting.roots.blocks(self._setting.start, self.block)
+        return self._setting.blocks(self.block)
 
     def results(self) -> Iterator[tuple[States, Kept]]:
         """Yield all states with what they leave behind; plain calls are spread over processes where that pays."""

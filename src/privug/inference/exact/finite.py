@@ -15,11 +15,13 @@ from privug.errors import ImpossibleObservation, ProgramError
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import Belief
-from privug.inference.case_plan import Kept
+from privug.inference.case_plan import Kept, Quantity
 from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.elimination import Elimination
 from privug.inference.exact.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
 from privug.inference.exact.listing import ALWAYS_LISTED, finite_joint, listed_joint
 from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.rounds import full, value_of
 from privug.inference.exact.states import States
 from privug.inference.exact.tally import Tally, marginal
 from privug.inference.joint import Joint
@@ -42,7 +44,18 @@ def prepare_counts(request: Request) -> Prepared | Obstacle:
     """Find out whether the states can be enumerated once sums over rows are quantities of their own."""
     if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
         return Obstacle("inputs on which it fails are to be excluded", vague=True)
-    prepared = prepare_finite(replace(request, by_sums=True))
+    return _at_cost_of_case(request, prepare_finite(replace(request, way="sums")))
+
+
+def prepare_elimination(request: Request) -> Prepared | Obstacle:
+    """Find out whether the states can be gone through round by round, and at what cost."""
+    if request.question.exclude_errors:
+        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+    return _at_cost_of_case(request, prepare_finite(replace(request, way="elimination")))
+
+
+def _at_cost_of_case(request: Request, prepared: Prepared | Obstacle) -> Prepared | Obstacle:
+    """Say what a sample of the whole model costs, of which only some states were looked at."""
     if isinstance(prepared, Obstacle):
         return prepared
     case = request.case(request.question.typical_sizes)
@@ -117,6 +130,9 @@ class Sums:
 
 def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
     started = time.perf_counter()
+    apart = _apart(request, settings)
+    if apart is not None:
+        return _answered_apart(request, settings, apart, time.perf_counter() - started)
     sums = Sums(_groups(request, settings))
     reasons: set[str] = set()
     with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
@@ -134,7 +150,7 @@ def _groups(request: Request, settings: Sequence[Setting]) -> list[tuple[int, ..
     """Return which quantities to tally together: before any observation, the pairs, unless they may be too many."""
     if request.extra is not None:
         return [(0,), (1,), (2,)]
-    few = sum(setting.count for setting in settings) <= ALWAYS_LISTED
+    few = request.way == "elimination" or sum(setting.count for setting in settings) <= ALWAYS_LISTED
     return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
 
 
@@ -169,11 +185,16 @@ def _answer(request: Request, settings: Sequence[Setting], sums: Sums, reasons: 
     beliefs = tuple(_belief(*found, error) for found in tallied.values())
     joint = None if together is None else listed_joint(*together, error)
     diagnostics = Diagnostics(sums.states, sums.accepted, math.inf, evidence, 0, sums.excluded, seconds)
-    source = f"finite enumeration of {sums.states:,} states" + (
-        ", sums over rows among them" if request.by_sums else ""
-    )
-    part = "sums" if request.by_sums else "finite"
-    return Run((), None, diagnostics, exact=Exact(part, source, beliefs, lambda: joint or _joint(request, beliefs)))
+    source = _source(request, settings, sums.states)
+    exact = Exact(request.way, source, beliefs, lambda: joint or _joint(request, beliefs))
+    return Run((), None, diagnostics, exact=exact)
+
+
+def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
+    if request.way == "elimination":
+        roots = max(len(setting.roots.roots) for setting in settings if isinstance(setting.roots, Elimination))
+        return f"elimination of {roots:,} random quantities one after the other, down to {states:,} states"
+    return f"finite enumeration of {states:,} states{', sums over rows among them' if request.way == 'sums' else ''}"
 
 
 def _nothing(request: Request, sums: Sums, reasons: set[str]) -> ImpossibleObservation | ProgramError:
@@ -190,11 +211,44 @@ def _belief(quantities: Sequence[Batch], weights: Array, error: float) -> Belief
     return Belief(quantities[0], weights / weights.sum(), True, spread=Kind.DISCRETE, error=error)
 
 
+def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belief] | None:
+    """Return what is believed of secret and output before any observation, each by itself, if that is much cheaper."""
+    setting = settings[0]
+    if request.observation is not None or request.extra is not None or request.way == "elimination":
+        return None
+    if len(settings) > 1 or setting.count <= ALWAYS_LISTED or setting.exclude or setting.is_opaque:
+        return None
+    beliefs = []
+    for value in (setting.case.secret, setting.case.output):
+        quantity = Quantity.of(value)
+        alone = Elimination(quantity.nodes, setting.start, fewest=2)
+        if alone.schedule.cost > setting.cost / 10:
+            return None
+        known, rows = alone.states.arrays, len(alone.states)
+        arrays = [full(value_of(node, known), rows) for node in quantity.nodes]
+        tally = Tally()
+        tally.add([quantity.batch(arrays, rows)], alone.states.weights)
+        beliefs.append(_belief(*tally.result(), alone.lost))
+    return beliefs[0], beliefs[1]
+
+
+def _answered_apart(
+    request: Request, settings: Sequence[Setting], beliefs: tuple[Belief, Belief], seconds: float
+) -> Run:
+    states = round(settings[0].count)
+    diagnostics = Diagnostics(
+        states, states, math.inf, Estimate.exactly(1.0, method="exact"), budget=0, excluded=0, seconds=seconds
+    )
+    source = _source(request, settings, states)
+    exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs))
+    return Run((), None, diagnostics, exact=exact)
+
+
 def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:
-    settings = settings_of(Request(request.question, by_sums=request.by_sums))
+    settings = settings_of(Request(request.question, way=request.way))
     assert not isinstance(settings, Obstacle)  # what was enumerated together with a query can be without it
     if request.observation is not None:
-        exact = _enumerated(Request(request.question, by_sums=request.by_sums), settings).exact
+        exact = _enumerated(Request(request.question, way=request.way), settings).exact
         assert exact is not None
         return exact.joint()
     return finite_joint(settings, beliefs[0], beliefs[1])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.support import is_finite, support
+from privug.inference.exact.support import is_finite, support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.plan import Plan
 from privug.prior.conditional import finite_support
@@ -113,6 +113,8 @@ def _cell(lane: Node, column: Node, frontier: list[Node], behind: dict[int, Any]
     parameters = [p.operation.array for p in column.parents if isinstance(p.operation, ConstantValue)]
     if any(parameter.shape[1 : 1 + len(column.shape)] == column.shape for parameter in parameters):
         return Obstacle("the rows of its table differ")
+    if support_sizes(operation.family, parameters).max() > MOST_COMBINATIONS:
+        return Obstacle("a column of its table has more values than can be listed", vague=True)
     possible = support(operation.family, parameters, 1)
     shared = _shared_parents(frontier, behind)
     lists = [listed_values(node) for node in shared]

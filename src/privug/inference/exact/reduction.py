@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from privug.inference.exact.counting import SumFamily, SumLaw, sum_law
+from privug.inference.exact.counting import SumLaw, sum_law
 from privug.inference.exact.plate_terms import RowLaw, row_law
 from privug.inference.exact.request import Obstacle
+from privug.inference.exact.sum_roots import Shared, image_of, sum_root
 from privug.inference.question import Case
 from privug.model.node import Array, ConstantValue, Node, ancestors, substitute
-from privug.model.operations import ArrayFunction, Elementwise, Lookup, constant, elementwise, lookup
+from privug.model.operations import ArrayFunction, Elementwise, Lookup, constant, elementwise
 from privug.model.plates import Fold, Lane
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.conditional import Choose, Match
-from privug.prior.family import Draw, draw_node
+from privug.prior.family import Draw
 
 MOST_SUMS = 3
 
@@ -196,13 +197,7 @@ def _together(group: Sequence[RowSum]) -> tuple[list[Node], list[Node], list[Nod
 
 
 def _images(group: Sequence[RowSum], law: RowLaw, laws: Sequence[SumLaw]) -> dict[Node, Node]:
-    everything = np.unique(np.concatenate([found.values for found in laws]), axis=0)
-    chances = np.zeros((len(laws), len(everything)))
-    for line, found in zip(chances, laws, strict=True):
-        line[_positions(everything, found.values)] = found.probabilities
-    codes = np.arange(len(everything))
-    family = SumFamily(codes, codes.tobytes(), None, max(found.lost for found in laws))
-    root = draw_node(family, (_chances(law, chances),), ())
+    root, everything = sum_root(laws, Shared(law.shared, law.supports, law.classes))
     images: dict[Node, Node] = {}
     for position, row_sum in enumerate(group):
         total = everything[:, position]
@@ -211,25 +206,5 @@ def _images(group: Sequence[RowSum], law: RowLaw, laws: Sequence[SumLaw]) -> dic
             table = (total > 0) if row_sum.how == "any" else (total == 0)
         elif row_sum.how == "mean":
             table = total / row_sum.size
-        image = lookup(root, table.astype(row_sum.node.dtype))
-        image.bound = int(np.abs(total).max()) if row_sum.node.dtype.kind == "i" else image.bound
-        images[row_sum.node] = image
+        images[row_sum.node] = image_of(root, table.astype(row_sum.node.dtype))
     return images
-
-
-def _positions(everything: Array, values: Array) -> Array:
-    """Return where vectors stand among sorted ones."""
-    _, inverse = np.unique(np.concatenate([everything, values]), axis=0, return_inverse=True)
-    return np.asarray(inverse).reshape(-1)[len(everything) :]
-
-
-def _chances(law: RowLaw, chances: Array) -> Node:
-    """Return the node of the probabilities, which depend on the class of what the rows share."""
-    if len(chances) == 1:
-        return constant(chances[0])
-    position = constant(0)
-    for node, values in zip(law.shared, law.supports, strict=True):
-        place = node if node.levels is not None else Node(Match(values), (node,), (), np.dtype(np.int64))
-        scaled = elementwise(Elementwise("multiply", np.multiply), [position, constant(len(values))])
-        position = elementwise(Elementwise("add", np.add), [scaled, place])
-    return lookup(lookup(position, law.classes.reshape(-1)), chances)

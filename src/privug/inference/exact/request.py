@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.sampling import Run
@@ -10,18 +10,21 @@ from privug.model.node import Node
 from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 
+Way = Literal["finite", "sums", "elimination"]
+
 
 @dataclass(frozen=True)
 class Request:
     """A question, what was seen of the output, and a further query about inputs and output.
 
-    With `by_sums`, sums over rows that are alike are taken as quantities of their own.
+    `way` is how states are come by: all of them ('finite'), with sums over rows that are alike as quantities of their
+    own ('sums'), or round by round ('elimination').
     """
 
     question: Question
     observation: Observation | None = None
     extra: Callable[..., Any] | None = None
-    by_sums: bool = False
+    way: Way = "finite"
 
     def case(self, sizes: Sizes = ()) -> Case:
         """Return the model for given sizes of the tables of random size."""

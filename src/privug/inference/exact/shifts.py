@@ -1,212 +1,232 @@
-"""One-dimensional conditioning: the output is a shift by the secret's root, plus a rest of known distribution."""
+"""One-dimensional conditioning: the secret's root shifts a quantity whose distribution is known, or bounds it.
+
+Both kinds of kernel say how the sum or extreme behind the output is distributed for each value of the secret's root.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
-from privug.errors import ImpossibleObservation, UnsuitableEngine
+from privug.errors import ImpossibleObservation
 from privug.inference.curve import Curve
-from privug.inference.density import panel_nodes
-from privug.inference.exact.constraints import Constraint, Value
+from privug.inference.exact.constraints import Range
 from privug.model.node import Array
 
-MOST_PAIRS = 20_000_000
-BISECTIONS = 60
-FAR = 1e-14  # the probability of the tails that the joint's quadrature leaves out
-MOST_BENDS = 64
-PANEL = 3.0
-"""How many deviations of the rest a panel of the joint's quadrature spans: 24 nodes resolve a normal density there."""
+NOTHING_LEFT = "this observation has probability zero, or one too small to be told from it"
+MOST_MASSES = 1 << 18  # ranges times values of the secret in one go
 
 
 @dataclass(frozen=True)
 class Shift:
-    """The output for given sizes of the tables: `start + slope * s + rest`, with the probability of these sizes."""
+    """A sum for given sizes of the tables: `start + slope * s + rest`, with the probability of these sizes."""
 
     probability: float
     start: float
     slope: float
     rest: Curve
 
+    def density(self, x: Array, s: Array) -> Array:
+        """Return the density at x, given values of the secret's root."""
+        return self.rest.pdf(x - (self.start + self.slope * s))
 
-def likelihood(shifts: Sequence[Shift], seen: Constraint, s: Array) -> Array:
-    """Return the probability, or the density, of what was seen for values of the secret's root."""
+    def mass(self, low: Array, high: Array, s: Array) -> Array:
+        """Return the probability of a range, ends included, given values of the secret's root."""
+        here = self.start + self.slope * s
+        return self.rest.mass(low - here, high - here)
+
+    def kinks(self, x: Array) -> Array:
+        """Return values of the secret's root at which ranges that end at x have kinks in their probability."""
+        points = np.array([*self.rest.breaks[np.isfinite(self.rest.breaks)], *self.rest.atoms])
+        return _solutions(np.asarray(x, float) - self.start, points, self.slope)
+
+    def crossings(self, x: Array) -> list[tuple[Array, Array]]:
+        """Return values of the secret's root that lead to x by themselves, and the densities they give, by atoms."""
+        if not self.slope:
+            return []
+        rest = zip(self.rest.atoms, self.rest.masses, strict=True)
+        each = np.ones(np.shape(x)) / abs(self.slope)
+        return [((x - self.start - atom) / self.slope, mass * each) for atom, mass in rest]
+
+    def error(self, likelihood: float) -> float:
+        """Return a bound on the error of a probability."""
+        return self.rest.error_of(likelihood)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The larger of `start + slope * s + own` and a `rest`, for given sizes of the tables.
+
+    With a `sign` of -1 it is the smaller one of what all this is the negative of.
+    """
+
+    probability: float
+    start: float
+    slope: float
+    own: Curve
+    rest: Curve
+    sign: float = 1.0
+
+    def density(self, x: Array, s: Array) -> Array:
+        """Return the density at x, given values of the secret's root."""
+        y = self.sign * np.asarray(x, float)
+        apart = y - (self.start + self.slope * s)
+        return np.asarray(self.own.pdf(apart) * self.rest.cdf(y) + self.own.cdf(apart) * self.rest.pdf(y))
+
+    def mass(self, low: Array, high: Array, s: Array) -> Array:
+        """Return the probability of a range, ends included, given values of the secret's root."""
+        here = self.start + self.slope * s
+        below, above = (low, high) if self.sign > 0 else (np.negative(high), np.negative(low))
+        until = self._before(above, here, closed=True)
+        return np.asarray(np.maximum(until - self._before(below, here, closed=False), 0.0))
+
+    def _before(self, y: Array, here: Array, *, closed: bool) -> Array:
+        endless = np.asarray(-np.inf)
+        apart, own = np.asarray(y - here, float), np.asarray(y, float)
+        inner = self.own.mass(np.broadcast_to(endless, apart.shape), apart, closed=closed)
+        return inner * self.rest.mass(np.broadcast_to(endless, own.shape), own, closed=closed)
+
+    def kinks(self, x: Array) -> Array:
+        """Return values of the secret's root at which ranges that end at x have kinks in their probability."""
+        points = np.array([*self.own.breaks[np.isfinite(self.own.breaks)], *self.own.atoms])
+        return _solutions(self.sign * np.asarray(x, float) - self.start, points, self.slope)
+
+    def crossings(self, x: Array) -> list[tuple[Array, Array]]:
+        """Return values of the secret's root that lead to x by themselves, and the densities they give, by atoms."""
+        if not self.slope:
+            return []
+        y = self.sign * np.asarray(x, float)
+        larger = self.rest.cdf(y) / abs(self.slope)
+        own = zip(self.own.atoms, self.own.masses, strict=True)
+        return [((y - self.start - atom) / self.slope, mass * larger) for atom, mass in own]
+
+    def error(self, likelihood: float) -> float:
+        """Return a bound on the error of a probability."""
+        return min(self.own.error + self.rest.error, 1.0 + likelihood)
+
+
+def _solutions(x: Array, points: Array, slope: float) -> Array:
+    """Return s such that `slope * s` plus a point is x, for all points along a new last axis; none if s has no say."""
+    if not slope:
+        return np.empty((*x.shape, 0))
+    with np.errstate(invalid="ignore"):
+        found = (x[..., np.newaxis] - points) / slope
+    return np.nan_to_num(found, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+Kernel = Shift | Largest
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The sum or extreme lies in one of some ranges, ends included; the observation is likely to some `weights`."""
+
+    ranges: tuple[Range, ...]
+    weights: tuple[float, ...] = ()
+
+    def likelihood(self, kernel: Kernel, s: Array) -> Array:
+        """Return the probability of what was seen for values of the secret's root."""
+        total = np.zeros(np.shape(s))
+        step = max(1, MOST_MASSES // max(1, len(s)))
+        low, high = np.array(self.ranges).reshape(-1, 2).T
+        weights = np.array(self.weights or [1.0] * len(low))
+        for start in range(0, len(low), step):
+            part = slice(start, start + step)
+            total += kernel.mass(low[part, np.newaxis], high[part, np.newaxis], s[np.newaxis]).T @ weights[part]
+        return total
+
+    @property
+    def ends(self) -> list[float]:
+        """Where the ranges end."""
+        return [end for part in self.ranges for end in part if math.isfinite(end)]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The sum or extreme took one of some values, each with what its density adds to that of the output."""
+
+    places: tuple[tuple[float, float], ...]
+    sd: float = 0.0
+    """The deviation of normal noise through which a single value was seen; kernels have it in their rest."""
+
+    def likelihood(self, kernel: Kernel, s: Array) -> Array:
+        """Return the density of what was seen for values of the secret's root."""
+        parts = (weight * kernel.density(np.asarray(x), s) for x, weight in self.places)
+        return sum(parts, np.zeros(np.shape(s)))
+
+    @property
+    def ends(self) -> list[float]:
+        """The values."""
+        return [x for x, _ in self.places]
+
+
+Seen = Ranges | Places
+
+
+def conditioned(prior: Curve, kernels: Sequence[Kernel], seen: Sequence[Seen]) -> tuple[float, Curve]:
+    """Return the probability or density of what was seen, and the posterior of the secret's root."""
+    pairs = list(zip(kernels, seen, strict=True))
+    kinks = np.unique(np.concatenate([kernel.kinks(np.array(sight.ends)).reshape(-1) for kernel, sight in pairs]))
+    evidence, posterior = prior.reweighted(partial(_likelihood, pairs), kinks)
+    if posterior is not None:
+        off = max(kernel.error(evidence) for kernel in kernels) / evidence
+        posterior = replace(posterior, error=min(1.0, posterior.error + off))
+    atoms = [
+        (float(place), kernel.probability * weight * float(share))
+        for kernel, sight in pairs
+        if isinstance(sight, Places)
+        for x, weight in sight.places
+        for place, share in kernel.crossings(np.asarray(x))
+    ]
+    places = np.array([place for place, _ in atoms])
+    weights = np.array([weight for _, weight in atoms]) * prior.pdf(places) if atoms and prior.parts else np.zeros(0)
+    singled = float(weights.sum())
+    if not evidence + singled > 0:
+        raise ImpossibleObservation(NOTHING_LEFT)
+    if not singled > 0:
+        assert posterior is not None
+        return evidence, posterior
+    points = Curve.discrete(places, weights, error=prior.error)
+    if posterior is None:
+        return singled, points
+    return evidence + singled, Curve.mixture([evidence, singled], [posterior, points])
+
+
+def _likelihood(pairs: Sequence[tuple[Kernel, Seen]], s: Array) -> Array:
     total = np.zeros(np.shape(s))
-    for shift in shifts:
-        here = shift.start + shift.slope * np.asarray(s, float)
-        if isinstance(seen, Value):
-            total += shift.probability * shift.rest.pdf(seen.value - here)
-        else:
-            for low, high in seen.ranges:
-                total += shift.probability * shift.rest.mass(low - here, high - here)
+    for kernel, sight in pairs:
+        total += kernel.probability * sight.likelihood(kernel, np.asarray(s, float))
     return total
 
 
-def _kinks(shifts: Sequence[Shift], seen: Constraint) -> Array:
-    """Return the values of the secret's root at which the likelihood may have a kink."""
-    ends = [seen.value] if isinstance(seen, Value) else [end for r in seen.ranges for end in r if math.isfinite(end)]
-    kinks: list[float] = []
-    for shift in shifts:
-        if shift.slope:
-            points = [*shift.rest.breaks[np.isfinite(shift.rest.breaks)], *shift.rest.atoms]
-            kinks += [(end - shift.start - point) / shift.slope for end in ends for point in points]
-    return np.unique(kinks)
-
-
-def conditioned(prior: Curve, shifts: Sequence[Shift], seen: Constraint) -> tuple[float, Curve]:
-    """Return the probability or density of what was seen, and the posterior of the secret's root."""
-    if isinstance(seen, Value) and any(not shift.rest.parts for shift in shifts):
-        return _solved(prior, shifts, seen.value)
-    error = max(shift.rest.error for shift in shifts)
-    evidence, posterior = prior.reweighted(partial(likelihood, shifts, seen), _kinks(shifts, seen), error)
-    if posterior is None:
-        raise ImpossibleObservation("this observation has probability zero")
-    return evidence, posterior
-
-
-def _solved(prior: Curve, shifts: Sequence[Shift], value: float) -> tuple[float, Curve]:
-    """Condition on the exact value of an output that the secret determines up to finitely many values."""
-    if any(shift.rest.parts for shift in shifts) or not prior.parts or any(not shift.slope for shift in shifts):
-        raise UnsuitableEngine(
-            "engine='exact' cannot weigh values that have a density against values that have a probability; "
-            "engine='sample' can"
-        )
-    points = [
-        ((value - shift.start - atom) / shift.slope, shift.probability * mass / abs(shift.slope))
-        for shift in shifts
-        for atom, mass in zip(shift.rest.atoms, shift.rest.masses, strict=True)
-    ]
-    places = np.array([place for place, _ in points])
-    weights = np.array([weight for _, weight in points]) * prior.pdf(places)
-    if not weights.sum() > 0:
-        raise ImpossibleObservation(f"this observation has probability zero: the output is never {value:g}")
-    return float(weights.sum()), Curve.discrete(places, weights / weights.sum())
-
-
-def output_given(whole: Curve, seen: Constraint | None) -> Curve:
-    """Return the distribution of the output itself, given what was seen of it."""
-    if seen is None:
-        return whole
-    if isinstance(seen, Value) and seen.sd == 0:
-        return Curve.point(seen.value)
-    if isinstance(seen, Value):
-        known = whole.reweighted(partial(_normal_density, seen.value, seen.sd))[1]
-    else:
-        parts = [whole.restricted(low, high) for low, high in seen.ranges]
-        there = [(share, curve) for share, curve in parts if curve is not None]
-        known = Curve.mixture([share for share, _ in there], [curve for _, curve in there]) if there else None
+def given(whole: Curve, seen: Seen | None) -> Curve:
+    """Return the distribution of the sum or extreme itself, given what was seen."""
+    known = weighed(whole, seen)[1]
     if known is None:
-        raise ImpossibleObservation("this observation has probability zero")
+        raise ImpossibleObservation(NOTHING_LEFT)
     return known
+
+
+def weighed(whole: Curve, seen: Seen | None) -> tuple[float, Curve | None]:
+    """Return the probability or density of what was seen, and the distribution given that, if there is one."""
+    if seen is None:
+        return 1.0, whole
+    if isinstance(seen, Places) and seen.sd > 0:
+        return whole.reweighted(partial(_normal_density, seen.places[0][0], seen.sd))
+    if isinstance(seen, Places):
+        shares = np.array([weight * float(whole.pdf(x)) for x, weight in seen.places])
+        total = float(shares.sum())
+        return total, Curve.discrete([x for x, _ in seen.places], shares) if total > 0 else None
+    parts = [whole.restricted(low, high) for low, high in seen.ranges]
+    weights = seen.weights or (1.0,) * len(parts)
+    there = [(w * share, curve) for w, (share, curve) in zip(weights, parts, strict=True) if curve is not None]
+    total = sum(share for share, _ in there)
+    if not total > 0:
+        return 0.0, None
+    return total, Curve.mixture([share for share, _ in there], [curve for _, curve in there])
 
 
 def _normal_density(value: float, sd: float, x: Array) -> Array:
     return np.exp(-0.5 * ((x - value) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
-
-
-def cells(prior: Curve, shifts: Sequence[Shift], coarseness: float = 1.0) -> tuple[Array, Array, Array]:
-    """Return values of the secret's root and of the output, and the probabilities of their cells, a row a secret."""
-    width = coarseness * PANEL * min(shift.rest.std() for shift in shifts)
-    steepest = max(abs(shift.slope) for shift in shifts)
-    secrets, weights = _nodes(prior, width / steepest if steepest else math.inf)
-    ends = [secrets.min(), secrets.max()]
-    low = min(s.start + min(s.slope * end for end in ends) + s.rest.quantile(FAR) for s in shifts)
-    high = max(s.start + max(s.slope * end for end in ends) + s.rest.quantile(1 - FAR) for s in shifts)
-    kinks = _output_kinks(prior, shifts, low, high)
-    kinks = np.union1d(kinks, _narrow_panels(shifts, ends, coarseness * width, (low, high)))
-    if not prior.parts:
-        kinks = np.union1d(kinks, _best_guess_changes(secrets, weights, shifts, panel_nodes(_panels(kinks, width))[0]))
-    grid, widths = panel_nodes(_panels(kinks, width))
-    outputs, steps = grid.reshape(-1), widths.reshape(-1)
-    if len(secrets) * len(outputs) * len(shifts) > MOST_PAIRS * coarseness:
-        raise UnsuitableEngine(
-            "engine='exact' would need too fine a grid for the joint of secret and output; engine='sample' can serve"
-        )
-    table = _densities(secrets, shifts, outputs) * weights[:, np.newaxis] * steps
-    return secrets, outputs, table / table.sum()
-
-
-def _densities(secrets: Array, shifts: Sequence[Shift], outputs: Array) -> Array:
-    """Return the density of outputs given secrets, a row for each secret."""
-    table = np.zeros((len(secrets), len(outputs)))
-    for shift in shifts:
-        here = shift.start + shift.slope * secrets
-        for row, shifted in zip(table, here, strict=True):
-            row += shift.probability * shift.rest.pdf(outputs - shifted)
-    return table
-
-
-def _best_guess_changes(secrets: Array, weights: Array, shifts: Sequence[Shift], nodes: Array) -> Array:
-    """Return the outputs at which another secret becomes the likeliest: the best guess has a kink there."""
-
-    def best(outputs: Array) -> Array:
-        return np.asarray(np.argmax(_densities(secrets, shifts, outputs) * weights[:, np.newaxis], axis=0))
-
-    points = np.sort(nodes.reshape(-1))
-    guesses = best(points)
-    place = np.flatnonzero(np.diff(guesses))
-    low, high, before = points[place], points[place + 1], guesses[place]
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        same = best(middle) == before
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return high
-
-
-def _nodes(prior: Curve, width: float) -> tuple[Array, Array]:
-    """Return values that stand for the prior in sums, close enough to each other, and their probabilities."""
-    if not prior.parts:
-        return prior.atoms, prior.masses
-    low, high = prior.quantile(FAR), prior.quantile(1 - FAR)
-    inner = prior.breaks[(prior.breaks > low) & (prior.breaks < high)]
-    nodes, steps = panel_nodes(_panels(np.array([low, *inner, high]), min(width, prior.std())))
-    weights = prior.pdf(nodes.reshape(-1)) * steps.reshape(-1)
-    return nodes.reshape(-1), weights / weights.sum()
-
-
-def _output_kinks(prior: Curve, shifts: Sequence[Shift], low: float, high: float) -> Array:
-    """Return the ends of the outputs' range, and where the density of the output given a secret has a kink."""
-    kinks = [low, high]
-    if len(prior.atoms) * len(shifts) <= 64 and not prior.parts:
-        for shift in shifts:
-            breaks = shift.rest.breaks[np.isfinite(shift.rest.breaks)]
-            kinks += [shift.start + shift.slope * atom + point for atom in prior.atoms for point in breaks]
-    return np.unique([kink for kink in kinks if low <= kink <= high])
-
-
-def _narrow_panels(shifts: Sequence[Shift], ends: Sequence[float], width: float, within: tuple[float, float]) -> Array:
-    """Return the edges of panels narrower than a width on which the rest was tabulated, where the outputs have them.
-
-    Wide noise on a narrow quantity is smooth but for a narrow bend in its middle.
-    """
-    edges: list[float] = []
-    for shift in shifts:
-        own = shift.rest.edges
-        bends = own[:-1][np.diff(own) < width / 4]
-        if 0 < len(bends) * len(shifts) <= MOST_BENDS:
-            start, stop = sorted(shift.start + shift.slope * end for end in ends)
-            pieces = math.ceil(
-                (stop - start + bends[-1] - bends[0]) / max(np.diff(bends).min(initial=width), width / 256)
-            )
-            edges += list(np.linspace(start + bends[0], stop + bends[-1], min(pieces, MOST_BENDS) + 1))
-    return np.array([edge for edge in edges if within[0] < edge < within[1]])
-
-
-def _panels(kinks: Array, width: float) -> Array:
-    """Cut the ranges between kinks into panels of some width at most."""
-    parts = [
-        np.linspace(start, end, max(1, math.ceil((end - start) / width)) + 1)[:-1] for start, end in pairwise(kinks)
-    ]
-    return np.append(np.concatenate(parts), kinks[-1])
-
-
-def information(probabilities: Array) -> float:
-    """Return the mutual information of rows and columns in bits."""
-    rows, columns = probabilities.sum(axis=1, keepdims=True), probabilities.sum(axis=0, keepdims=True)
-    there = probabilities > 0
-    expected = np.broadcast_to(rows, probabilities.shape)[there] * np.broadcast_to(columns, probabilities.shape)[there]
-    shares = probabilities[there]
-    return max(0.0, float(shares @ np.log2(shares / expected)))

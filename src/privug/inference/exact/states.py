@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from privug.errors import PrivugError
 from privug.inference.exact.counting import SumFamily
 from privug.inference.exact.support import LOST, Support, is_finite, is_truncated, support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
-from privug.model.operations import aligned
+from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
 from privug.prior.choice import ChoiceFamily
 from privug.prior.family import Draw, family_of
@@ -160,7 +161,12 @@ def _extended(states: States, root: Node, element: tuple[int, ...], fixed: Suppo
 
 def _values(nodes: Sequence[Node], states: States) -> list[Array]:
     known = dict(states.arrays)
-    return Plan(nodes, list(known)).run(len(states), np.random.Generator(np.random.SFC64(0)), known)
+    try:
+        return Plan(nodes, list(known)).run(len(states), np.random.Generator(np.random.SFC64(0)), known)
+    except SampleFailure as failure:
+        if isinstance(failure.cause, PrivugError):  # such as that a program draws random numbers of its own
+            raise failure.cause from None
+        raise
 
 
 def _of_element(root: Node, element: tuple[int, ...], parameters: Sequence[Array]) -> list[Array]:

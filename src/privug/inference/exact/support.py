@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from privug.inference.exact.counting import SumFamily
 from privug.model.node import Array, Kind
 from privug.prior.choice import ChoiceFamily
 from privug.prior.family import Family, ScalarFamily
@@ -42,7 +43,7 @@ def is_truncated(family: Family) -> bool:
     """Say whether far tails are left out of a family's support."""
     if isinstance(family, MixtureFamily):
         return any(is_truncated(component) for component in family.families)
-    return family.name in ("Poisson", "Geometric", "DiscreteLaplace", "Binomial")
+    return family.name in ("Poisson", "Geometric", "DiscreteLaplace", "DiscreteGaussian", "Binomial")
 
 
 def support_sizes(family: Family, parameters: Sequence[Array]) -> Array:
@@ -54,7 +55,7 @@ def support_sizes(family: Family, parameters: Sequence[Array]) -> Array:
         return np.full(1, float(len(family.table)))
     if isinstance(family, PointFamily):
         return np.ones(1)
-    low, high = _range(family, parameters)
+    low, high = support_range(family, parameters)
     return high - low + 1
 
 
@@ -67,7 +68,7 @@ def support(family: Family, parameters: Sequence[Array], rows: int) -> Support:
     if isinstance(family, PointFamily):
         return Support(np.arange(rows), np.broadcast_to(parameters[0], (rows,)), np.ones(rows))
     assert isinstance(family, ScalarFamily)
-    low, high = (np.broadcast_to(end, (rows,)) for end in _range(family, parameters))
+    low, high = (np.broadcast_to(end, (rows,)) for end in support_range(family, parameters))
     counts = (high - low + 1).astype(np.int64)
     owner = np.repeat(np.arange(rows), counts)
     starts = np.cumsum(counts) - counts
@@ -85,7 +86,7 @@ def _mass(family: ScalarFamily, values: Array, parameters: Sequence[Array]) -> A
     return np.asarray(family.frozen(*parameters).pmf(values))
 
 
-def _range(family: Family, parameters: Sequence[Array]) -> tuple[Array, Array]:
+def support_range(family: Family, parameters: Sequence[Array]) -> tuple[Array, Array]:
     """Return the smallest and the largest value for each row of parameters, far tails left out."""
     low, high = _RANGES[family.name](*(np.asarray(parameter, float) for parameter in parameters))
     return np.floor(low), np.ceil(high)
@@ -112,6 +113,11 @@ def _discrete_laplace(scale: Array) -> tuple[Array, Array]:
     return -scale * (_EXPONENT + 1), scale * (_EXPONENT + 1)
 
 
+def _discrete_gaussian(sd: Array) -> tuple[Array, Array]:
+    reach = sd * math.sqrt(2 * _EXPONENT) + 1
+    return -reach, reach
+
+
 _RANGES: dict[str, Callable[..., tuple[Array, Array]]] = {
     "Bernoulli": lambda p: (np.where(p < 1, 0.0, 1.0), np.where(p > 0, 1.0, 0.0)),
     "Binomial": _binomial,
@@ -119,11 +125,15 @@ _RANGES: dict[str, Callable[..., tuple[Array, Array]]] = {
     "Geometric": _geometric,
     "DiscreteUniform": lambda low, high: (low, high),
     "DiscreteLaplace": _discrete_laplace,
+    "DiscreteGaussian": _discrete_gaussian,
 }
 
 
 def _listed(family: ChoiceFamily, parameters: Sequence[Array], rows: int) -> Support:
     count = len(family.table)
+    if isinstance(family, SumFamily):
+        probabilities = np.broadcast_to(family.weights(parameters), (rows, count)).reshape(-1)
+        return Support(np.repeat(np.arange(rows), count), np.tile(family.table, rows), probabilities).possible()
     weights = (
         parameters[0] / parameters[0].sum(axis=-1, keepdims=True) if parameters else np.full((1, count), 1 / count)
     )

@@ -8,6 +8,7 @@ would run under a random condition.
 import ast
 import functools
 import types
+from typing import Any
 
 from privug.program.traced.loop_variables import LoopVariables
 from privug.program.traced.source import source_of
@@ -58,6 +59,11 @@ class _Rewriter(ast.NodeTransformer):
         result.decorator_list = []
         return result
 
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite a part of the program; what it becomes stands at the same line."""
+        result = super().visit(node)
+        return _placed(result, node) if isinstance(result, ast.expr) and isinstance(node, ast.expr) else result
+
     # Functions.
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         body = [
@@ -89,7 +95,7 @@ class _Rewriter(ast.NodeTransformer):
         for position, statement in enumerate(statements):
             visited = self.visit(statement)
             new = visited if isinstance(visited, list) else [visited]
-            result.extend(ast.copy_location(part, statement) for part in new)
+            result.extend(_placed(part, statement) for part in new)
             rest = statements[position + 1 :]
             if rest and _may_leave(statement):
                 result.append(self._rest(self._block(rest)))
@@ -335,6 +341,14 @@ class _Rewriter(ast.NodeTransformer):
                 raise _NotRewritable("an asynchronous comprehension")
             loops.append(ast.comprehension(generator.target, runtime("items", self.visit(generator.iter)), [], 0))
         return runtime("filtered", ast.GeneratorExp(pair, loops))
+
+
+def _placed(new: Any, old: ast.expr | ast.stmt) -> Any:
+    """Put a new node where an old one begins: Python takes what spans several lines to be at the last of them."""
+    if new is not old and hasattr(old, "lineno"):
+        new.lineno = new.end_lineno = old.lineno
+        new.col_offset = new.end_col_offset = old.col_offset
+    return new
 
 
 def _prepared(variables: LoopVariables) -> list[ast.stmt]:

@@ -1,0 +1,202 @@
+"""The engine 'numpyro': the No-U-Turn sampler of NumPyro in JAX, in 64 bits, all chains side by side."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, random
+from numpyro.infer import NUTS
+
+from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
+from privug.inference.chains.finishing import finished
+from privug.inference.chains.numpyro_model import JaxModel
+from privug.inference.chains.problem import Problem
+from privug.inference.chains.sizes import prepare
+from privug.inference.chains.translation import Untranslatable
+from privug.inference.chains.trimming import trimmed
+from privug.inference.question import Question
+from privug.inference.sampling import Run
+from privug.model.node import Array, Kind, Node
+from privug.observation.observations import Observation
+from privug.progress import ProgressMeter
+
+SAMPLERS = ("nuts",)
+CHAINS = 4
+FEWEST_DRAWS = 1000  # of a chain: compiling takes longer, and chains are judged the better
+WARM_UP = 800
+TARGET = 0.9  # share of accepted steps: small steps, few divergences
+STEPS = 50  # of all chains between two looks at the clock
+MOST_STARTS = 100
+FEWEST_LEFT = 250  # draws of a chain that are kept after an interruption
+BLOCK = 4096  # draws turned into values of the roots at a time
+MOST_BYTES = 6 << 30
+
+
+def infer(
+    question: Question,
+    observation: Observation | None,
+    *,
+    samples: int,
+    seed: int,
+    budget: int | None = None,
+    extra: Callable[..., Any] | None = None,
+    sampler: str | None = None,
+    chains: int = CHAINS,
+) -> Run:
+    """Answer by chains that follow gradients; discrete inputs are summed out and drawn afterwards."""
+    if sampler is not None and sampler not in SAMPLERS:
+        raise ArgumentError(f"engine must be 'numpyro' or 'numpyro:nuts', not {'numpyro:' + str(sampler)!r}")
+    started = time.perf_counter()
+    problem = prepare(question, observation, seed, samples)
+    _check(problem)
+    with jax.enable_x64(True):
+        try:
+            roots, divergences, remarks = _drawn(problem, samples, seed, chains)
+        except Untranslatable as error:
+            raise UnsuitableEngine(
+                f"engine='numpyro' has no counterpart of {error}; choose engine='rare' or 'sample'"
+            ) from None
+    cut = trimmed(problem, roots, divergences, remarks)
+    options: Any = {"engine": "numpyro", "samples": samples, "extra": extra}
+    return finished(problem.evaluate, cut, seconds=time.perf_counter() - started, **options)
+
+
+def _check(problem: Problem) -> None:
+    """Refuse what gradients do not lead through."""
+    if not any(root.kind is not Kind.DISCRETE for root in problem.roots):
+        raise UnsuitableEngine("engine='numpyro' follows gradients, and no input is continuous; choose engine='exact'")
+    for node in _reached(problem.conditions):
+        if node.is_random and node.kind is not Kind.DISCRETE:
+            raise UnsuitableEngine(
+                "engine='numpyro' follows gradients, but whether the observation holds jumps with continuous inputs; "
+                "choose engine='rare' or 'sample'"
+            )
+
+
+def _reached(nodes: Sequence[Node]) -> list[Node]:
+    """Return what nodes depend on, not looking behind random roots: discrete ones are summed out."""
+    seen: dict[int, Node] = {}
+    frontier = list(nodes)
+    while frontier:
+        node = frontier.pop()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            frontier.extend(() if node.is_random else node.parents)
+    return list(seen.values())
+
+
+def _drawn(problem: Problem, samples: int, seed: int, chains: int) -> tuple[dict[Node, Array], int, tuple[str, ...]]:
+    """Return draws of the roots as arrays of chains by draws, and how many of them are divergent."""
+    model = JaxModel(problem)
+    draws = max(FEWEST_DRAWS, -(-samples // chains))
+    if 8 * model.dimensions * draws * chains > MOST_BYTES:
+        fewer = MOST_BYTES // (8 * model.dimensions)
+        raise ArgumentError(
+            f"samples: {samples:,} draws of {model.dimensions:,} numbers need too much memory; write {fewer:,}"
+        )
+    keys = random.split(random.key(int(np.random.SeedSequence(seed).generate_state(1)[0])), 3)
+    run = _Chains(model, chains, keys[0])
+    remarks: tuple[str, ...] = ()
+    with ProgressMeter("numpyro (nuts)", WARM_UP + draws) as meter:
+        try:
+            run.advance(WARM_UP, meter)
+            run.forget()
+            run.advance(draws, meter, done=WARM_UP)
+        except KeyboardInterrupt:
+            if not run.warmed_up or run.draws < FEWEST_LEFT:
+                raise
+            remarks = ("interrupted: the draws made so far were kept",)
+    positions, divergences = run.result()
+    states = _states(model, positions, keys[1])
+    return _values(model, positions, states), divergences, remarks
+
+
+class _Chains:
+    """Chains under way, a few steps at a time."""
+
+    def __init__(self, model: JaxModel, chains: int, key: Any) -> None:
+        def potential(z: Any) -> Any:
+            return -model.log_density(z)
+
+        starts = _starts(potential, model.dimensions, chains, key)
+        kernel = NUTS(potential_fn=potential, target_accept_prob=TARGET)
+        begin = jax.jit(lambda keys, places: kernel.init(keys, WARM_UP, places, (), {}))
+        self._state = begin(random.split(key, chains), starts)
+
+        def step(state: Any, _: Any) -> tuple[Any, tuple[Any, Any]]:
+            following = kernel.sample(state, (), {})
+            return following, (following.z, following.diverging)
+
+        # Compiled without optimisation, XLA gives wrong numbers for some models: it must not be spared.
+        self._steps = jax.jit(lambda state: lax.scan(step, state, None, length=STEPS))
+        self._positions: list[Array] = []
+        self._diverging: list[Array] = []
+        self.warmed_up = False
+
+    @property
+    def draws(self) -> int:
+        """How many draws of each chain there are."""
+        return STEPS * len(self._positions)
+
+    def advance(self, steps: int, meter: ProgressMeter, done: int = 0) -> None:
+        """Go on by so many steps, or a few more."""
+        while self.draws < steps:
+            self._state, (positions, diverging) = self._steps(self._state)
+            self._positions.append(np.asarray(positions))
+            self._diverging.append(np.asarray(diverging))
+            meter.update(done + self.draws, "warming up" if not self.warmed_up else f"{self.draws:,} draws a chain")
+
+    def forget(self) -> None:
+        """Throw away the draws made so far: they served to adapt the steps."""
+        self._positions, self._diverging, self.warmed_up = [], [], True
+
+    def result(self) -> tuple[Array, int]:
+        """Return the draws, by chain and draw, and how many are divergent."""
+        positions = np.concatenate(self._positions).swapaxes(0, 1)
+        return positions, int(np.concatenate(self._diverging).sum())
+
+
+def _starts(potential: Callable[[Any], Any], dimensions: int, chains: int, key: Any) -> Any:
+    """Draw where chains start from the prior, which is wider than the posterior, wherever the density is not zero."""
+    judge = jax.jit(jax.vmap(potential))
+    found: list[Array] = []
+    for attempt in range(MOST_STARTS):
+        drawn = random.normal(random.fold_in(key, attempt), (chains, dimensions))
+        found += list(np.asarray(drawn)[np.isfinite(np.asarray(judge(drawn)))])
+        if len(found) >= chains:
+            return jnp.asarray(np.stack(found[:chains]))
+    raise NotConverged(
+        f"engine='numpyro': none of {MOST_STARTS * chains} draws from the prior has a finite density given the "
+        "observation, so no chain can start; check the observation, or choose engine='rare'"
+    )
+
+
+def _states(model: JaxModel, positions: Array, key: Any) -> Array:
+    """Draw the joint state of what is discrete, given each draw of what is continuous."""
+    flat = positions.reshape(-1, positions.shape[2])
+    if model.state_count == 1:
+        return np.zeros(len(flat), np.int64)
+    logs = jax.jit(jax.vmap(model.log_densities))
+    block = max(1, BLOCK * 8 // model.state_count)
+    parts = [
+        random.categorical(random.fold_in(key, start), logs(flat[start : start + block]))
+        for start in range(0, len(flat), block)
+    ]
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _values(model: JaxModel, positions: Array, states: Array) -> dict[Node, Array]:
+    flat = positions.reshape(-1, positions.shape[2])
+    convert = jax.jit(jax.vmap(model.values))
+    blocks = [
+        [np.asarray(part) for part in convert(flat[start : start + BLOCK], states[start : start + BLOCK])]
+        for start in range(0, len(flat), BLOCK)
+    ]
+    arrays = [np.concatenate(pieces) for pieces in zip(*blocks, strict=True)]
+    return {
+        root: array.astype(root.dtype, copy=False).reshape(*positions.shape[:2], *root.shape)
+        for root, array in zip(model.roots, arrays, strict=True)
+    }

@@ -1,0 +1,321 @@
+"""The engine 'pymc': chains of PyMC over the random roots, by gradients where there are any.
+
+Which sampler: nutpie, if it is installed, or PyMC's own NUTS where all roots are continuous and the observation can be
+written in PyMC; Gibbs and Metropolis steps for discrete roots beside that; steps without gradients (differential
+evolution, Metropolis) where the observation holds or does not, or the program is a black box.
+"""
+
+import importlib
+import importlib.util
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+
+from privug import settings
+from privug.errors import ArgumentError, UnsuitableEngine
+from privug.inference.chains.finishing import Chains, finished
+from privug.inference.chains.problem import Problem, is_differentiable
+from privug.inference.chains.pymc_model import build
+from privug.inference.chains.sizes import prepare
+from privug.inference.chains.starting import starting_points
+from privug.inference.chains.states import summed_out
+from privug.inference.chains.trimming import trimmed
+from privug.inference.question import Question
+from privug.inference.sampling import Run
+from privug.model.node import Array, Node
+from privug.model.plan import Plan
+from privug.observation.observations import Observation
+from privug.prior.choice import ChoiceFamily
+from privug.prior.family import family_of
+from privug.prior.mixture import MvNormalFamily
+from privug.progress import ProgressMeter
+
+SAMPLERS = ("nutpie", "nuts", "metropolis", "smc")
+CHAINS = 4
+FEWEST_DRAWS = 250  # of a chain, to tell whether it agrees with the others
+WARM_UP = 1000
+THINNING = 10  # steps for each draw that is kept, where not all of them follow gradients
+MOST_BYTES = 6 << 30
+MOST_SMC_NUMBERS = 50  # beyond, populations agree with each other on a wrong answer
+FEWEST_LEFT = 100
+_COMPILED = {"mode": "NUMBA"}
+_INTERPRETED = {"mode": "FAST_COMPILE"}  # a black box gains nothing from compiling
+_NUTS_OPTIONS = {"init": "adapt_diag", "target_accept": 0.9}
+
+
+def infer(
+    question: Question,
+    observation: Observation | None,
+    *,
+    samples: int,
+    seed: int,
+    budget: int | None = None,
+    extra: Callable[..., Any] | None = None,
+    sampler: str | None = None,
+    chains: int = CHAINS,
+) -> Run:
+    """Answer by Markov chains; `sampler` is one of 'nutpie', 'nuts', 'metropolis' and 'smc'."""
+    if sampler is not None and sampler not in SAMPLERS:
+        listed = ", ".join(f"'pymc:{name}'" for name in SAMPLERS)
+        raise ArgumentError(f"engine must be 'pymc' or one of {listed}, not {'pymc:' + str(sampler)!r}")
+    started = time.perf_counter()
+    problem = prepare(question, observation, seed, samples)
+    if sampler not in ("metropolis", "smc"):
+        problem = summed_out(problem)
+    if not problem.roots:
+        raise UnsuitableEngine("nothing here is random, so there is nothing to sample; choose engine='exact'")
+    one_thread = importlib.import_module("threadpoolctl").threadpool_limits(1)  # more are a hundred times slower
+    with _quiet(), one_thread:
+        chosen, drawn = _sampled(problem, sampler, samples, chains, seed)
+    options: Any = {"engine": f"pymc:{chosen}", "samples": samples, "extra": extra}
+    return finished(problem.evaluate, drawn, seconds=time.perf_counter() - started, **options)
+
+
+def to_pymc(question: Question, observation: Observation | None) -> Any:
+    """Return the PyMC model of a question, given the observation."""
+    return build(prepare(question, observation, 0, 0))[0]
+
+
+def _sampled(problem: Problem, sampler: str | None, samples: int, chains: int, seed: int) -> tuple[str, Chains]:
+    model, opaque = build(problem)
+    chosen = _chosen(problem, sampler, opaque)
+    draws = max(FEWEST_DRAWS, -(-samples // chains))
+    size = sum(int(np.prod(root.shape)) for root in problem.roots)
+    if 8 * size * draws * chains > MOST_BYTES:
+        fewer = MOST_BYTES // (8 * size)
+        raise ArgumentError(f"samples: {samples:,} draws of {size:,} numbers do not fit into memory; write {fewer:,}")
+    run = {"nutpie": _nutpie, "smc": _smc}.get(chosen, _steps)
+    compiling = pytensor.config.change_flags(**(_INTERPRETED if opaque else _COMPILED))
+    with compiling, ProgressMeter(f"pymc ({chosen})", chains * (draws + _warm_up(draws))) as meter:
+        raw = run(problem, model, chosen, (chains, draws, seed), meter)
+    roots = _root_values(problem, raw.draws)
+    return chosen, trimmed(problem, roots, raw.divergences, raw.remarks)
+
+
+def _chosen(problem: Problem, sampler: str | None, opaque: bool) -> str:
+    smooth = is_differentiable(problem) and not opaque
+    if sampler is None:
+        if not smooth:
+            return "metropolis" if opaque or problem.conditions else "nuts"
+        return "nuts" if importlib.util.find_spec("nutpie") is None else "nutpie"
+    if sampler in ("nutpie", "nuts") and (opaque or problem.conditions or (sampler == "nutpie" and not smooth)):
+        what = "the program is a black box" if opaque else "it holds or does not, or some input is discrete"
+        raise UnsuitableEngine(
+            f"engine='pymc:{sampler}' follows gradients, which the observation does not have ({what}); "
+            "choose engine='pymc', which picks its steps, or 'rare'"
+        )
+    if sampler == "smc":
+        _check_smc(problem)
+    return sampler
+
+
+def _check_smc(problem: Problem) -> None:
+    size = sum(int(np.prod(root.shape)) for root in problem.roots)
+    if size > MOST_SMC_NUMBERS:
+        raise UnsuitableEngine(
+            f"engine='pymc:smc' is known to agree with itself on wrong answers for many inputs, and here are {size:,}; "
+            "choose engine='pymc'"
+        )
+    if problem.conditions:
+        raise UnsuitableEngine(
+            "engine='pymc:smc' needs an observation with a density, not one that holds or does not; "
+            "choose engine='rare'"
+        )
+
+
+class Raw:
+    """Draws by the names of PyMC's variables, as arrays of chains by draws."""
+
+    def __init__(self, draws: dict[str, Array], divergences: int = 0, remarks: tuple[str, ...] = ()) -> None:
+        self.draws = draws
+        self.divergences = divergences
+        self.remarks = remarks
+
+
+Size = tuple[int, int, int]  # chains, draws, seed
+
+
+def _nutpie(problem: Problem, model: Any, sampler: str, size: Size, meter: ProgressMeter) -> Raw:
+    try:
+        nutpie = importlib.import_module("nutpie")
+    except ModuleNotFoundError:
+        raise UnsuitableEngine("engine='pymc:nutpie' needs nutpie: pip install nutpie, or write 'pymc:nuts'") from None
+    chains, draws, seed = size
+    compiled = nutpie.compile_pymc_model(model)
+    options = {"chains": chains, "draws": draws, "tune": _warm_up(draws), "seed": _seeds(seed, 1)[0]}
+    cores = min(chains, settings.current().workers)
+    running = nutpie.sample(compiled, **options, cores=cores, progress_bar=False, save_warmup=False, blocking=False)
+    remarks: tuple[str, ...] = ()
+    try:
+        trace = _waited_for(running, meter)
+    except KeyboardInterrupt:
+        trace = running.abort()
+        remarks = _interrupted(trace.posterior.sizes.get("draw", 0))
+    draws_by_name = {name: np.asarray(trace.posterior[name].values) for name in problem.names}
+    return Raw(draws_by_name, int(np.asarray(trace.sample_stats["diverging"].values).sum()), remarks)
+
+
+def _waited_for(running: Any, meter: ProgressMeter) -> Any:
+    started = time.monotonic()
+    while True:
+        try:
+            return running.wait(timeout=0.1)
+        except TimeoutError:
+            meter.update(0, f"{time.monotonic() - started:.0f} s")
+
+
+def _interrupted(draws: int) -> tuple[str, ...]:
+    if draws < FEWEST_LEFT:
+        raise KeyboardInterrupt
+    return ("interrupted: the draws made so far were kept",)
+
+
+def _steps(problem: Problem, model: Any, sampler: str, size: Size, meter: ProgressMeter) -> Raw:
+    """Run PyMC's own samplers, one chain after the other."""
+    chains, draws, seed = size
+    gradients = sampler == "nuts"
+    thinning = 1 if gradients and is_differentiable(problem) else THINNING
+    starts = [_initial(problem, point) for point in starting_points(problem, chains, seed)]
+    counted = _Counter(meter, (draws + _warm_up(draws)) * thinning, thinning)
+    with model:
+        options: dict[str, Any] = _NUTS_OPTIONS if gradients else {"step": _gradient_free(model)}
+        trace = pm.sample(
+            draws=draws * thinning,
+            tune=_warm_up(draws) * thinning,
+            chains=chains,
+            cores=1,
+            initvals=starts,
+            random_seed=_seeds(seed, chains),
+            progressbar=False,
+            callback=counted,
+            compute_convergence_checks=False,
+            return_inferencedata=False,
+            **options,
+        )
+    lengths = [len(trace._straces[chain]) for chain in trace.chains]
+    usable = [c for c, length in zip(trace.chains, lengths, strict=True) if length >= FEWEST_LEFT * thinning]
+    shortest = min((length for length in lengths if length >= FEWEST_LEFT * thinning), default=0)
+    remarks = _interrupted(shortest if len(usable) > 1 else 0) if min(lengths) < draws * thinning else ()
+
+    def values(name: str) -> Array:
+        kept = [trace._straces[c].get_values(name)[:shortest:thinning] for c in usable]
+        return np.stack(kept)
+
+    return Raw({name: values(name) for name in problem.names}, _divergences(trace, usable), remarks)
+
+
+def _divergences(trace: Any, chains: Sequence[int]) -> int:
+    if "diverging" not in trace.stat_names:
+        return 0
+    return int(sum(np.asarray(trace.get_sampler_stats("diverging", chains=[c])).sum() for c in chains))
+
+
+class _Counter:
+    """Counts steps for the progress meter, and ends all chains once one was interrupted."""
+
+    def __init__(self, meter: ProgressMeter, steps: int, thinning: int) -> None:
+        self._meter = meter
+        self._steps = steps
+        self._thinning = thinning
+        self._done = 0
+
+    def __call__(self, trace: Any, draw: Any) -> None:
+        if self._done < draw.chain * self._steps:
+            raise KeyboardInterrupt
+        self._done += 1
+        self._meter.update(self._done / self._thinning, f"chain {draw.chain + 1}")
+
+
+def _gradient_free(model: Any) -> list[Any]:
+    """Return steps for all variables: continuous ones together, discrete ones by PyMC's choice for each."""
+    continuous = [variable for variable in model.free_RVs if variable.dtype.startswith("float")]
+    discrete = [variable for variable in model.free_RVs if not variable.dtype.startswith("float")]
+    steps = [pm.DEMetropolisZ(continuous)] if continuous else []
+    return steps + [_discrete_step(variable) for variable in discrete]
+
+
+def _discrete_step(variable: Any) -> Any:
+    name = type(variable.owner.op).__name__
+    if name == "BernoulliRV":
+        return pm.BinaryGibbsMetropolis([variable])
+    if name == "CategoricalRV":
+        return pm.CategoricalGibbsMetropolis([variable])
+    return pm.Metropolis([variable])
+
+
+def _smc(problem: Problem, model: Any, sampler: str, size: Size, meter: ProgressMeter) -> Raw:
+    chains, draws, seed = size
+    meter.update(0, "populations that approach the observation")
+    with model:
+        trace = pm.sample_smc(
+            draws=draws,
+            chains=chains,
+            cores=1,
+            random_seed=_seeds(seed, chains),
+            progressbar=False,
+            compute_convergence_checks=False,
+            return_inferencedata=False,
+        )
+    return Raw({name: np.stack(trace.get_values(name, combine=False, squeeze=False)) for name in problem.names})
+
+
+def _initial(problem: Problem, point: dict[Node, Array]) -> dict[str, Array]:
+    """Return a starting point by the names of PyMC's variables, in their terms."""
+    named: dict[str, Array] = {}
+    for name, root in zip(problem.names, problem.roots, strict=True):
+        family, value = family_of(root), point[root]
+        if isinstance(family, ChoiceFamily):
+            named[name] = np.argmax(value[..., np.newaxis] == family.table, axis=-1)
+        elif not isinstance(family, MvNormalFamily):
+            named[name] = value
+    return named
+
+
+def _root_values(problem: Problem, draws: dict[str, Array]) -> dict[Node, Array]:
+    """Return what PyMC drew as values of our own roots, as arrays of chains by draws."""
+    values: dict[Node, Array] = {}
+    for name, root in zip(problem.names, problem.roots, strict=True):
+        family, array = family_of(root), draws[name]
+        if isinstance(family, ChoiceFamily):
+            array = family.table[array]
+        elif isinstance(family, MvNormalFamily):
+            flat = {node: known.reshape(-1, *known.shape[2:]) for node, known in values.items()}
+            mean = Plan([root.parents[0]], list(flat)).run(array.shape[0] * array.shape[1], _unused(), flat)[0]
+            array = mean.reshape(array.shape[0], array.shape[1], -1) + array @ family.factor.T
+        values[root] = array.astype(root.dtype, copy=False)
+    return values
+
+
+def _unused() -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(0))
+
+
+def _warm_up(draws: int) -> int:
+    return min(WARM_UP, max(300, draws))
+
+
+def _seeds(seed: int, count: int) -> list[int]:
+    return [int(state) for state in np.random.SeedSequence(seed).generate_state(count)]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PyMC from writing its own log and warnings: what matters is in the diagnostics."""
+    loggers = [logging.getLogger(name) for name in ("pymc", "pymc.sampling", "pymc.stats.convergence")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

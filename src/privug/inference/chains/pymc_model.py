@@ -1,0 +1,213 @@
+"""The model graph as a PyMC model: one variable for each random root, the observation as a potential."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+from privug.errors import UnsuitableEngine
+from privug.inference.chains.problem import Problem
+from privug.inference.chains.translation import Untranslatable, log_density, translate
+from privug.model.node import Array, Kind, Node
+from privug.model.plan import Plan
+from privug.prior.choice import ChoiceFamily
+from privug.prior.family import Family, ScalarFamily, family_of
+from privug.prior.mixture import MixtureFamily, MvNormalFamily, PointFamily
+
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "add": pt.add, "subtract": pt.sub, "multiply": pt.mul, "true_divide": pt.true_div, "floor_divide": pt.floor_div,
+    "remainder": pt.mod, "power": pt.pow, "negative": pt.neg, "positive": lambda x: x, "absolute": pt.abs,
+    "sign": pt.sign, "rint": lambda x: pt.round(x, mode="half_to_even"), "floor": pt.floor, "ceil": pt.ceil,
+    "trunc": pt.trunc, "exp": pt.exp, "exp2": pt.exp2, "expm1": pt.expm1, "log": pt.log, "log2": pt.log2,
+    "log10": pt.log10, "log1p": pt.log1p, "logaddexp": pt.logaddexp, "sqrt": pt.sqrt, "square": pt.sqr,
+    "cbrt": lambda x: pt.sign(x) * pt.abs(x) ** (1 / 3), "reciprocal": pt.reciprocal, "sin": pt.sin, "cos": pt.cos,
+    "tan": pt.tan, "arcsin": pt.arcsin, "arccos": pt.arccos, "arctan": pt.arctan, "arctan2": pt.arctan2,
+    "sinh": pt.sinh, "cosh": pt.cosh, "tanh": pt.tanh, "hypot": lambda x, y: pt.sqrt(x * x + y * y),
+    "maximum": pt.maximum, "minimum": pt.minimum, "fmax": pt.maximum, "fmin": pt.minimum, "where": pt.where,
+    "equal": pt.eq, "not_equal": pt.neq, "less": pt.lt, "less_equal": pt.le, "greater": pt.gt, "greater_equal": pt.ge,
+    "logical_and": pt.and_, "logical_or": pt.or_, "logical_not": pt.invert, "bitwise_and": pt.and_,
+    "bitwise_or": pt.or_, "bitwise_xor": pt.xor, "bitwise_not": pt.invert, "isnan": pt.isnan, "isinf": pt.isinf,
+    "isfinite": lambda x: pt.invert(pt.or_(pt.isnan(x), pt.isinf(x))),
+}  # fmt: skip
+_REDUCING = ("sum", "mean", "min", "max", "prod", "any", "all", "std", "var")
+_ARRAYS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(pt, name) for name in (*_REDUCING, "cumsum", "cumprod", "argmin", "argmax", "sort", "diff")},
+    "median": pt.median,
+    "ptp": lambda array, axis, **options: pt.max(array, axis, **options) - pt.min(array, axis, **options),
+    "reshape": lambda array, shape: pt.reshape(array, shape),
+    "transpose": pt.transpose,
+    "dot": pt.dot,
+}
+
+
+class PyTensor:
+    """How expressions are written in PyTensor."""
+
+    def constant(self, array: Array | float) -> Any:
+        return pt.as_tensor_variable(np.asarray(array))
+
+    def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
+        if value.dtype == dtype.name:
+            return value
+        return pt.neq(value, 0) if dtype.kind == "b" else pt.cast(value, dtype.name)
+
+    def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
+        if name not in _ELEMENTWISE:
+            raise Untranslatable(f"np.{name}")
+        return _ELEMENTWISE[name](*arguments)
+
+    def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        if name in ("concatenate", "stack"):
+            return getattr(pt, name)(list(arguments), axis=options["axis"])
+        if name == "argsort" and len(arguments) == 1:
+            return pt.argsort(arguments[0], kind="stable")
+        if name not in _ARRAYS:
+            raise Untranslatable(f"np.{name}")
+        return _ARRAYS[name](*arguments, **options)
+
+    def take(self, table: Any, positions: Any) -> Any:
+        return table[positions]
+
+    def subscript(self, value: Any, key: tuple[Any, ...]) -> Any:
+        return value[key]
+
+    def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
+        if isinstance(family, PointFamily):
+            return pt.where(pt.eq(value, parameters[0]), 0.0, -np.inf)
+        if isinstance(family, ChoiceFamily):
+            weights = parameters[0] if parameters else np.full(len(family.table), 1.0 / len(family.table))
+            return pt.log((pt.eq(value[..., None], family.table) * weights).sum(axis=-1))
+        if not isinstance(family, ScalarFamily):
+            raise Untranslatable(f"the density of {family.name}")
+        return pm.logp(_DISTRIBUTIONS[family.name].dist(**_named(family, parameters)), value)
+
+
+_DISTRIBUTIONS: dict[str, Any] = {
+    "Uniform": pm.Uniform, "Normal": pm.Normal, "TruncatedNormal": pm.TruncatedNormal, "LogNormal": pm.LogNormal,
+    "StudentT": pm.StudentT, "Cauchy": pm.Cauchy, "Laplace": pm.Laplace, "Exponential": pm.Exponential,
+    "Gamma": pm.Gamma, "Beta": pm.Beta, "Bernoulli": pm.Bernoulli, "Binomial": pm.Binomial, "Poisson": pm.Poisson,
+    "Geometric": pm.Geometric, "DiscreteUniform": pm.DiscreteUniform,
+}  # fmt: skip
+_NAMES: dict[str, tuple[str, ...]] = {
+    "Uniform": ("lower", "upper"), "Normal": ("mu", "sigma"), "TruncatedNormal": ("mu", "sigma", "lower", "upper"),
+    "LogNormal": ("mu", "sigma"), "StudentT": ("nu", "mu", "sigma"), "Cauchy": ("alpha", "beta"),
+    "Laplace": ("mu", "b"), "Exponential": ("scale",), "Gamma": ("alpha", "scale"), "Beta": ("alpha", "beta"),
+    "Bernoulli": ("p",), "Binomial": ("n", "p"), "Poisson": ("mu",), "Geometric": ("p",),
+    "DiscreteUniform": ("lower", "upper"),
+}  # fmt: skip
+
+
+def _named(family: ScalarFamily, parameters: Sequence[Any]) -> dict[str, Any]:
+    if family.name not in _NAMES:
+        raise Untranslatable(f"the distribution {family.name}")
+    named = dict(zip(_NAMES[family.name], parameters, strict=True))
+    if family.name == "Gamma":
+        named["beta"] = 1.0 / named.pop("scale")
+    return named
+
+
+def build(problem: Problem) -> tuple[Any, bool]:
+    """Return the PyMC model of a problem, and whether the observation had to be left to a black box."""
+    values: dict[Node, Any] = {}
+    with pm.Model() as model:
+        for name, root in zip(problem.names, problem.roots, strict=True):
+            try:
+                parameters = translate(root.parents, PyTensor(), values)
+                values[root] = _variable(name, root, parameters)
+            except Untranslatable as error:
+                raise UnsuitableEngine(
+                    f"engine='pymc' has no counterpart of {error}, on which the input {name!r} depends; "
+                    "choose engine='sample' or 'rare'"
+                ) from None
+        opaque = _observe(problem, values)
+    return model, opaque
+
+
+def _variable(name: str, root: Node, parameters: Sequence[Any]) -> Any:
+    """Make the PyMC variable of a root; the result is its value as it stands in our batches."""
+    family = family_of(root)
+    if isinstance(family, ScalarFamily) and family.name in _NAMES:
+        return _DISTRIBUTIONS[family.name](name, **_named(family, parameters), shape=root.shape)
+    if isinstance(family, ChoiceFamily):
+        weights = parameters[0] if parameters else np.full(len(family.table), 1.0 / len(family.table))
+        return pt.as_tensor_variable(family.table)[pm.Categorical(name, p=weights, shape=root.shape)]
+    if isinstance(family, MvNormalFamily):
+        standard = pm.Normal(name, 0.0, 1.0, shape=root.shape)
+        return parameters[0] + pt.dot(standard, family.factor.T)
+    if isinstance(family, MixtureFamily) and family.kind is not Kind.MIXED:
+        return _mixture(name, root, family, parameters)
+    if family.name == "DiscreteLaplace":
+        return _discrete_laplace(name, root, parameters[0])
+    raise Untranslatable(f"the distribution {family.name}")
+
+
+def _mixture(name: str, root: Node, family: MixtureFamily, parameters: Sequence[Any]) -> Any:
+    def logp(value: Any, *own: Any) -> Any:
+        return log_density(PyTensor(), family, value, own)
+
+    def random(*own: Any, rng: Any = None, size: Any = None) -> Any:
+        arrays = [np.asarray(p)[np.newaxis] for p in own]
+        shape = root.shape if size is None else tuple(size)
+        generator = rng if rng is not None else np.random.default_rng(0)
+        return family.draw(generator, 1, shape, [_at_rank(a, len(shape), k) for k, a in enumerate(arrays)])[0]
+
+    return pm.CustomDist(
+        name, *parameters, logp=logp, random=random, shape=root.shape, dtype=family.dtype.name,
+        ndims_params=[1, *(0 for _ in parameters[1:])], ndim_supp=0,
+    )  # fmt: skip
+
+
+def _at_rank(array: Array, rank: int, position: int) -> Array:
+    return array if position == 0 else array.reshape(1, *(1,) * max(0, rank - (array.ndim - 1)), *array.shape[1:])
+
+
+def _discrete_laplace(name: str, root: Node, scale: Any) -> Any:
+    """The difference of two geometric variables: a PyMC variable of whole numbers with its own log probability."""
+
+    def logp(value: Any, scale: Any) -> Any:
+        return pt.log(pt.tanh(0.5 / scale)) - pt.abs(value) / scale
+
+    def random(scale: Any, rng: Any = None, size: Any = None) -> Any:
+        p = -np.expm1(-1.0 / np.asarray(scale))
+        return rng.geometric(p, size) - rng.geometric(p, size)
+
+    return pm.CustomDist(name, scale, logp=logp, random=random, shape=root.shape, dtype="int64", ndim_supp=0)
+
+
+def _observe(problem: Problem, values: dict[Node, Any]) -> bool:
+    """Add the observation to the model at hand; say whether it had to be left to a black box."""
+    try:
+        weight, *conditions = translate([problem.log_weight, *problem.conditions], PyTensor(), dict(values))
+    except Untranslatable:
+        present = [root for root in problem.roots if root in values]
+        pm.Potential("observation", BlackBox(problem, present)(*(values[root] for root in present)))
+        return True
+    for condition in conditions:
+        weight = pt.where(condition, weight, -np.inf)
+    pm.Potential("observation", weight)
+    return False
+
+
+class BlackBox(Op):  # type: ignore[misc]
+    """The log weight of one sample as Privug itself computes it; nothing is known of its gradient."""
+
+    def __init__(self, problem: Problem, roots: Sequence[Node]) -> None:
+        self.roots = list(roots)
+        self.plan = Plan([problem.log_weight, *problem.conditions], self.roots)
+        self.rng = np.random.Generator(np.random.SFC64(0))
+
+    def make_node(self, *inputs: Any) -> Any:
+        """Describe inputs and output to PyTensor."""
+        return Apply(self, [pt.as_tensor_variable(value) for value in inputs], [pt.dscalar()])
+
+    def perform(self, node: Any, inputs: Sequence[Array], outputs: Any) -> None:
+        """Compute the log weight."""
+        values = {root: np.asarray(value)[np.newaxis] for root, value in zip(self.roots, inputs, strict=True)}
+        failed = np.zeros(1, np.bool_)
+        weight, *conditions = self.plan.run(1, self.rng, values, failed=failed)
+        holds = not failed[0] and all(condition[0] for condition in conditions) and not np.isnan(weight[0])
+        outputs[0][0] = np.asarray(weight[0] if holds else -np.inf, dtype=np.float64)

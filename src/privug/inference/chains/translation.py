@@ -1,0 +1,304 @@
+"""The model graph in the terms of another library: each node becomes a symbolic expression there.
+
+Our arrays carry the samples along their first axis; expressions stand for one sample and have no such axis. A back end
+says how each kind of operation is written in its library; the walk over the graph is the same for all.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from privug.model.node import Array, ConstantValue, Node, ancestors
+from privug.model.numpy_functions import Cast
+from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack
+from privug.model.plates import Fold, Lane
+from privug.observation.likelihood import ROUNDING, CloseTo
+from privug.prior.conditional import Choose, Match
+from privug.prior.family import Family, LogDensity
+from privug.prior.mixture import MixtureFamily
+from privug.program.traced.failures import Checked
+
+MOST_SPELLED_OUT = 256
+"""How many rows are written out one by one where a term cannot be written for all rows at once."""
+
+
+class Untranslatable(Exception):
+    """An operation has no counterpart in the other library; the message names it."""
+
+
+class Backend(Protocol):
+    """How expressions for one sample are written in another library. Values are the library's own.
+
+    Names of functions are NumPy's, and so is their meaning, broadcasting included. What the library does not have
+    raises Untranslatable.
+    """
+
+    def constant(self, array: Array | float) -> Any:
+        """Return fixed numbers as an expression."""
+
+    def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
+        """Return the numbers in another type: bool, int32, int64 or float64; floats are cut off towards zero."""
+
+    def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
+        """Apply a function element by element: 'add', 'true_divide', 'where', 'less', 'logical_and', 'exp', ..."""
+
+    def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Apply a function of whole arrays: 'sum', 'mean', 'sort', 'cumsum', 'argmax', 'dot', ...
+
+        Axes are counted within one value. 'concatenate' and 'stack' take several arguments and the option 'axis';
+        'reshape' has the option 'shape'; 'argsort' sorts stably by its arguments, the first one being most significant.
+        """
+
+    def take(self, table: Any, positions: Any) -> Any:
+        """Return `table[positions]` along the first axis; positions are in range, or negative as in Python."""
+
+    def subscript(self, value: Any, key: tuple[Any, ...]) -> Any:
+        """Return `value[key]` for a constant key of numbers, slices, None, Ellipsis and arrays."""
+
+    def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
+        """Return the log density, or log probability, of a family that is no mixture, element by element."""
+
+
+def translate(targets: Sequence[Node], backend: Backend, values: dict[Node, Any]) -> list[Any]:
+    """Return the targets as expressions, given those of the random roots; `values` gains all nodes on the way."""
+    for node in _needed(targets, values):
+        if node.is_random:
+            raise Untranslatable(_named(node))
+        values[node] = _expression(node, backend, values)
+    return [values[target] for target in targets]
+
+
+def _needed(targets: Sequence[Node], values: Mapping[Node, Any]) -> list[Node]:
+    """Return the nodes still to be written, parents before children; nothing behind the known ones."""
+    needed: set[int] = set()
+    frontier = [target for target in targets if target not in values]
+    while frontier:
+        node = frontier.pop()
+        if id(node) not in needed:
+            needed.add(id(node))
+            frontier.extend(parent for parent in node.parents if parent not in values)
+    return [node for node in ancestors(targets) if id(node) in needed] if needed else []
+
+
+def log_density(backend: Backend, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
+    """Return the log density of any family; that of a mixture from those of its components."""
+    if not isinstance(family, MixtureFamily):
+        return backend.log_density(family, value, parameters)
+    logs = [
+        backend.elementwise(
+            "add",
+            [log_density(backend, part, value, own), backend.elementwise("log", [_weight(backend, parameters[0], k)])],
+        )
+        for k, (part, own) in enumerate(family.parts(parameters))
+    ]
+    return combined(backend, "logaddexp", logs)
+
+
+def _weight(backend: Backend, weights: Any, position: int) -> Any:
+    return backend.subscript(weights, (Ellipsis, position))
+
+
+def combined(backend: Backend, name: str, values: Sequence[Any]) -> Any:
+    """Combine several expressions by a function of two."""
+    total = values[0]
+    for value in values[1:]:
+        total = backend.elementwise(name, [total, value])
+    return total
+
+
+def _expression(node: Node, backend: Backend, values: Mapping[Node, Any]) -> Any:
+    arguments = [values[parent] for parent in node.parents]
+    match node.operation:
+        case ConstantValue(array=array):
+            return backend.constant(array[0])
+        case Elementwise():
+            return _elementwise(node, backend, arguments)
+        case ArrayFunction():
+            return _array_function(node, backend, arguments)
+        case Fold():
+            return _fold(node.operation, backend, arguments)
+        case LogDensity(family=family):
+            return log_density(backend, family, arguments[0], arguments[1:])
+        case Stack():
+            alike = [backend.cast(value, node.dtype) for value in arguments]
+            return backend.array_function("stack", alike, {"axis": 0})
+        case Index(key=key):
+            return backend.subscript(arguments[0], key)
+        case _:
+            return _selection(node, backend, arguments)
+
+
+def _selection(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
+    match node.operation:
+        case Gather():
+            length = node.parents[0].shape[0]
+            low, high = backend.constant(np.array(-length)), backend.constant(np.array(length - 1))
+            inside = backend.elementwise("minimum", [backend.elementwise("maximum", [arguments[1], low]), high])
+            return backend.take(arguments[0], inside)
+        case Lookup(table=table):
+            return backend.take(backend.constant(table), arguments[0])
+        case Cast(dtype=dtype):
+            return backend.cast(arguments[0], dtype)
+        case Checked():
+            return arguments[0]
+        case Choose():
+            return _chosen(node, backend, arguments)
+        case Match(keys=keys):
+            found = backend.elementwise(
+                "equal", [backend.subscript(arguments[0], (Ellipsis, None)), backend.constant(keys)]
+            )
+            return backend.array_function("argmax", [found], {"axis": -1})
+        case CloseTo(value=value):
+            return _close(backend, arguments[0], value)
+    raise Untranslatable(_named(node))
+
+
+def _named(node: Node) -> str:
+    operation = node.operation
+    label = getattr(operation, "label", None) or getattr(operation, "name", None)
+    return f"{type(operation).__name__} of {label}" if label else type(operation).__name__
+
+
+def _close(backend: Backend, number: Any, value: float) -> Any:
+    distance = backend.elementwise("absolute", [backend.elementwise("subtract", [number, backend.constant(value)])])
+    size = backend.elementwise("maximum", [backend.elementwise("absolute", [number]), backend.constant(abs(value))])
+    slack = backend.elementwise("multiply", [size, backend.constant(ROUNDING)])
+    return backend.elementwise("less_equal", [distance, slack])
+
+
+def _chosen(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
+    position, *choices = arguments
+    result = backend.cast(choices[-1], node.dtype)
+    for number, choice in reversed(list(enumerate(choices[:-1]))):
+        is_that = backend.elementwise("equal", [position, backend.constant(np.array(number))])
+        result = backend.elementwise("where", [is_that, backend.cast(choice, node.dtype), result])
+    return result
+
+
+_LOGICAL = {
+    "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "not_equal", "bitwise_not": "logical_not",
+    "invert": "logical_not", "add": "logical_or", "multiply": "logical_and",
+    "minimum": "logical_and", "maximum": "logical_or",
+}  # fmt: skip
+_OTHER_NAMES = {"divide": "true_divide", "fabs": "absolute", "pow": "power", "mod": "remainder", "float_power": "power"}
+_KEEPING_BOOLS = {"where", "equal", "not_equal", "logical_and", "logical_or", "logical_not", "logical_xor"}
+
+
+def _elementwise(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
+    """Write a function of elements; truth values are numbers wherever NumPy or Python takes them as such."""
+    operation = node.operation
+    assert isinstance(operation, Elementwise)
+    name = _OTHER_NAMES.get(operation.name, operation.name)
+    dtypes = [parent.dtype for parent in node.parents]
+    if name == "key":
+        return _sorting_key(operation.function, backend, arguments[0], dtypes[0])
+    if name == "round":
+        return _rounded(node, operation.function, backend, arguments[0])
+    if name == "logical_xor":
+        return backend.elementwise("not_equal", _as_bools(backend, arguments))
+    if all(dtype.kind == "b" for dtype in dtypes) and node.dtype.kind == "b":
+        return backend.elementwise(_LOGICAL.get(name, name), list(arguments))
+    if name.startswith("logical"):
+        return backend.elementwise(name, _as_bools(backend, arguments))
+    if name == "where":
+        condition, *choices = arguments
+        alike = [backend.cast(choice, node.dtype) for choice in choices]
+        return backend.elementwise("where", [*_as_bools(backend, [condition]), *alike])
+    if node.dtype.kind == "f":
+        arguments = [backend.cast(value, node.dtype) for value in arguments]
+    elif name not in _KEEPING_BOOLS or len({dtype.kind for dtype in dtypes}) > 1:
+        number: np.dtype[Any] = np.dtype(np.int64)
+        arguments = [
+            backend.cast(value, number) if dtype.kind == "b" else value
+            for value, dtype in zip(arguments, dtypes, strict=True)
+        ]
+    return backend.elementwise(name, list(arguments))
+
+
+def _as_bools(backend: Backend, values: Sequence[Any]) -> list[Any]:
+    return [backend.cast(value, np.dtype(bool)) for value in values]
+
+
+def _sorting_key(function: Callable[..., Any], backend: Backend, value: Any, dtype: np.dtype[Any]) -> Any:
+    number = backend.cast(value, np.dtype(np.int64)) if dtype.kind == "b" else value
+    return backend.elementwise("negative", [number]) if function(np.ones(1))[0] < 0 else number
+
+
+def decimals(function: Callable[..., Any]) -> int:
+    """Return how many decimals a rounding function keeps, NumPy's or Python's."""
+    if isinstance(function, partial):
+        return int(function.keywords["decimals"])
+    return int(inspect.getclosurevars(function).nonlocals["digits"] or 0)
+
+
+def _rounded(node: Node, function: Callable[..., Any], backend: Backend, value: Any) -> Any:
+    """Round to a number of decimals, up to the values right at a tie that NumPy and Python round differently."""
+    digits = decimals(function)
+    number = backend.cast(value, np.dtype(np.float64))
+    if digits:
+        scale = backend.constant(10.0**digits)
+        scaled = backend.elementwise("rint", [backend.elementwise("multiply", [number, scale])])
+        return backend.cast(backend.elementwise("true_divide", [scaled, scale]), node.dtype)
+    return backend.cast(backend.elementwise("rint", [number]), node.dtype)
+
+
+_ADDING = {"sum", "prod", "cumsum", "cumprod", "dot", "mean", "std", "var", "diff", "ptp", "min", "max", "sort"}
+
+
+def _array_function(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
+    operation = node.operation
+    assert isinstance(operation, ArrayFunction)
+    name, options = operation.name, dict(operation.options)
+    if "axis" in options:
+        axis = options["axis"]
+        options["axis"] = tuple(one - 1 for one in axis) if isinstance(axis, tuple) else axis - 1
+    if name in ("concatenate", "stack"):
+        options["axis"] = operation.function.args[1] if isinstance(operation.function, partial) else 0
+        arguments = [backend.cast(value, node.dtype) for value in arguments]
+    elif name == "reshape":
+        options["shape"] = node.shape
+    elif name in _ADDING and node.dtype.kind != "b":
+        wide = node.dtype if node.dtype.kind == "f" else np.dtype(np.int64)
+        arguments = [backend.cast(value, wide) for value in arguments]
+    return backend.array_function(name, list(arguments), options)
+
+
+_SIDE_BY_SIDE = (Elementwise, Lookup, Choose, Match, Cast, Checked, CloseTo, LogDensity, Lane)
+
+
+def _fold(fold: Fold, backend: Backend, arguments: Sequence[Any]) -> Any:
+    """Write a term for all rows at once: in place of each row's cell stands the column."""
+    rows = dict(zip((*fold.lanes, *fold.shared), arguments, strict=True))
+    if not _are_side_by_side(fold):
+        terms = _spelled_out(fold, backend, rows)
+    else:
+        terms = translate([fold.term], backend, rows)[0]
+    if fold.how == "map":
+        return terms
+    if fold.how == "sum" and fold.term.dtype.kind == "b":
+        terms = backend.cast(terms, np.dtype(np.int64))
+    return backend.array_function(fold.how, [terms], {"axis": 0})
+
+
+def _are_side_by_side(fold: Fold) -> bool:
+    """Say whether a term consists of functions of single numbers, which do not mind that there are many."""
+    outside = {id(node) for node in ancestors(fold.shared)}
+    inner = [node for node in ancestors([fold.term]) if id(node) not in outside]
+    single = all(node.shape == () for node in [*inner, *fold.shared])
+    return single and all(isinstance(node.operation, (*_SIDE_BY_SIDE, ConstantValue)) for node in inner)
+
+
+def _spelled_out(fold: Fold, backend: Backend, rows: Mapping[Node, Any]) -> Any:
+    if fold.size > MOST_SPELLED_OUT:
+        raise Untranslatable(f"a loop over {fold.size} rows whose cells are arrays")
+    terms = []
+    for position in range(fold.size):
+        own = {
+            node: backend.subscript(value, (position,)) if isinstance(node.operation, Lane) else value
+            for node, value in rows.items()
+        }
+        terms.append(translate([fold.term], backend, own)[0])
+    return backend.array_function("stack", terms, {"axis": 0})

@@ -1,0 +1,127 @@
+"""Sums in a model: maximal chains of additions, each as a constant and weighted terms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.operations import Elementwise, elementwise
+from privug.prior.choice import constant_value
+from privug.prior.family import Draw
+
+_TIMES = Elementwise("multiply", np.multiply)
+_PLUS = Elementwise("add", np.add, python=True)
+
+
+@dataclass
+class Terms:
+    """A constant plus weighted terms."""
+
+    constant: float = 0.0
+    weights: dict[Node, float] = field(default_factory=dict)
+
+
+class LinearChains:
+    """The topmost sums of at least so many terms, and the roots that are needed for anything else than these."""
+
+    def __init__(self, targets: Sequence[Node], given: set[Node], fewest: int) -> None:
+        self.sums: dict[Node, Terms] = {}
+        self.outside: set[Node] = set()
+        self._targets = set(targets)
+        self._given = given
+        self._fewest = fewest
+        self._consumers: dict[Node, set[Node]] = {}
+        for node in ancestors(targets):
+            for parent in node.parents:
+                self._consumers.setdefault(parent, set()).add(node)
+        self._look(targets)
+
+    def _look(self, targets: Sequence[Node]) -> None:
+        frontier, seen = list(targets), set[Node]()
+        while frontier:
+            node = frontier.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node.operation, Draw):
+                self.outside.add(node)
+            if node in self._given:
+                continue
+            terms = self._flattened(node) if linear_parts(node) else None
+            if terms is not None and len(terms.weights) >= self._fewest:
+                self.sums[node] = terms
+            else:
+                frontier.extend(node.parents)
+
+    def _flattened(self, top: Node) -> Terms:
+        terms = Terms()
+        frontier: list[tuple[Node, float]] = [(top, 1.0)]
+        while frontier:
+            node, weight = frontier.pop()
+            parts = linear_parts(node) if node is top or self._is_inner(node) else None
+            if parts is not None:
+                frontier.extend((part, weight * factor) for part, factor in reversed(parts))
+            elif isinstance(node.operation, ConstantValue):
+                terms.constant += weight * float(constant_value(node))
+            else:
+                terms.weights[node] = terms.weights.get(node, 0.0) + weight
+        terms.weights = {node: weight for node, weight in terms.weights.items() if weight}
+        return terms
+
+    def _is_inner(self, node: Node) -> bool:
+        """Say whether nothing but the sum at hand needs a node."""
+        return len(self._consumers[node]) == 1 and node not in self._targets and node not in self._given
+
+
+def linear_parts(node: Node) -> list[tuple[Node, float]] | None:
+    """Return what a number is the weighted sum of; None if it is no sum."""
+    operation, parents = node.operation, node.parents
+    if not isinstance(operation, Elementwise) or node.shape or node.levels is not None or node.dtype.kind not in "if":
+        return None
+    if operation.name in ("add", "subtract"):
+        return [(parents[0], 1.0), (parents[1], 1.0 if operation.name == "add" else -1.0)]
+    if operation.name == "negative":
+        return [(parents[0], -1.0)]
+    if operation.name == "multiply":
+        for factor, other in (parents, parents[::-1]):
+            if isinstance(factor.operation, ConstantValue) and other.dtype.kind in "if":
+                return [(other, float(constant_value(factor)))]
+    return None
+
+
+def with_additions(targets: Sequence[Node], given: set[Node]) -> list[Node]:
+    """Write `a + d if c else a` as `a + c * d`, for whole numbers: a loop that counts becomes a chain of additions."""
+    images: dict[Node, Node] = {}
+    for node in ancestors(targets):
+        if node in given:
+            continue
+        parents = tuple(images.get(parent, parent) for parent in node.parents)
+        added = _added(node, parents)
+        if added is not None:
+            images[node] = added
+        elif any(new is not old for new, old in zip(parents, node.parents, strict=True)):
+            images[node] = Node(node.operation, parents, node.shape, node.dtype, node.levels, node.kind)
+            images[node].bound = node.bound
+    return [images.get(target, target) for target in targets]
+
+
+def _added(node: Node, parents: Sequence[Node]) -> Node | None:
+    operation = node.operation
+    if not isinstance(operation, Elementwise) or operation.name != "where" or node.shape or node.levels is not None:
+        return None
+    condition, yes, no = parents
+    if node.dtype.kind != "i" or condition.dtype != bool or condition.shape:
+        return None
+    increase = _increase(yes, no)
+    return None if increase is None else elementwise(_PLUS, [no, elementwise(_TIMES, [condition, increase])])
+
+
+def _increase(larger: Node, base: Node) -> Node | None:
+    """Return what was added to a number, if that is how the other came about."""
+    operation = larger.operation
+    if not isinstance(operation, Elementwise) or operation.name != "add":
+        return None
+    left, right = larger.parents
+    added = right if left is base else left if right is base else None
+    return added if added is not None and added.dtype.kind == "i" and not added.shape else None

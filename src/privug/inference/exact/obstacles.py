@@ -1,0 +1,102 @@
+"""What stands in the way of an exact answer, told such that something can be done about it: what, and at which line."""
+
+from collections.abc import Sequence
+
+from privug.inference.exact.elements import Elements, TooManyElements
+from privug.inference.exact.enumeration import nodes_of
+from privug.inference.exact.ordering import schedule
+from privug.inference.exact.request import Obstacle, Request
+from privug.inference.question import Case
+from privug.model.node import ConstantValue, Kind, Node
+from privug.model.operations import ArrayFunction, Elementwise
+from privug.prior.family import Draw
+from privug.program.origins import everything_behind
+
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_EXTREMES = {
+    "maximum", "minimum", "fmax", "fmin", "min", "max", "sort", "median", "argmin", "argmax", "absolute", "sign",
+}  # fmt: skip
+_LINEAR = {
+    "add", "subtract", "negative", "positive", "sum", "mean", "cumsum", "reshape", "transpose", "concatenate", "stack",
+    "flip", "roll", "diff",
+}  # fmt: skip
+_PRODUCTS = {"multiply", "true_divide", "dot"}
+
+
+def telling(obstacles: Sequence[Obstacle]) -> Obstacle:
+    """Return the obstacle that says most."""
+    return next((obstacle for obstacle in obstacles if not obstacle.vague), obstacles[0])
+
+
+def told(request: Request, obstacles: Sequence[Obstacle]) -> str:
+    """Return what stands in the way, as the end of a sentence, with the line of the program where that is known."""
+    case = request.case(request.question.typical_sizes)
+    most = telling(obstacles).reason
+    order = everything_behind(nodes_of(case.output))
+    if any(node.operation.opaque for node in order):
+        reason = case.lifting.reason
+        return most if reason is None or reason in most else f"{most}; it cannot be traced: {reason}"
+    found = _culprit(order)
+    if found is not None:
+        what, node = found
+        return what + _at(request, case, node)
+    if any(_is_continuous(node) for node in order):
+        return most
+    crowded = _crowded(request, case)
+    return most if crowded is None else f"{most}, too many of which matter at once{crowded}"
+
+
+def _at(request: Request, case: Case, node: Node) -> str:
+    line = request.question.lines(case).get(node)
+    return "" if line is None else f" at line {line}"
+
+
+def _is_continuous(node: Node) -> bool:
+    return isinstance(node.operation, Draw) and node.kind is not Kind.DISCRETE
+
+
+def _culprit(order: Sequence[Node]) -> tuple[str, Node] | None:
+    """Return the first thing that the program does to a continuous quantity and that is no weighted sum."""
+    random: set[Node] = set()
+    continuous: set[Node] = set()
+    for node in order:
+        if node.operation.random or not random.isdisjoint(node.parents):
+            random.add(node)
+        touched = [parent for parent in node.parents if parent in continuous]
+        if isinstance(node.operation, Draw):
+            if _is_continuous(node):
+                continuous.add(node)
+            continue
+        if touched:
+            what = _what(node, len([parent for parent in node.parents if parent in random]))
+            if what is not None:
+                return what, node
+        if touched or (node.kind is not Kind.DISCRETE and not isinstance(node.operation, ConstantValue)):
+            continuous.add(node)
+    return None
+
+
+def _what(node: Node, random_parents: int) -> str | None:
+    operation = node.operation
+    if not isinstance(operation, Elementwise | ArrayFunction) or operation.name in _LINEAR:
+        return None
+    if operation.name in _COMPARISONS or operation.name == "where":
+        return "the output branches on a continuous variable"
+    if operation.name in _EXTREMES:
+        return f"the output takes '{operation.name}' of continuous variables"
+    if operation.name in _PRODUCTS:
+        return "a continuous variable is multiplied or divided by another random one" if random_parents > 1 else None
+    return f"the output uses '{operation.name}' of a continuous variable"
+
+
+def _crowded(request: Request, case: Case) -> str | None:
+    """Say at which line the most combinations of discrete values would have to be remembered."""
+    targets = nodes_of(case.secret, case.output)
+    try:
+        elements = Elements(targets)
+        busiest = schedule([part for node in targets for part in elements.all_of(node)], {}, 1).busiest
+    except TooManyElements:
+        return None
+    lines = request.question.lines(case)
+    known = [lines[node] for node in (elements.origins.get(node, node) for node in busiest) if node in lines]
+    return f" at line {known[-1]}" if known else None

@@ -1,0 +1,229 @@
+"""A function of one number cut into pieces on which it is monotone and continuous.
+
+The graph of the function is gone through once, parents before children. What an operation does to a monotone argument
+is known: it stays monotone, it has steps, or it turns at a known value. Where that happens is found by bisection, which
+misses nothing between two points if the argument is monotone between them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.errors import PrivugError
+from privug.model.node import Array, Node
+from privug.model.numpy_functions import Cast
+from privug.model.operations import Elementwise, SampleFailure
+from privug.model.plan import Plan
+from privug.program.traced.failures import Checked
+
+MOST_PIECES = 50_000
+BRANCHES = 16  # into how many parts a range with a change in it is cut, in each round
+
+_MONOTONE = {
+    "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "arctan", "tanh",
+    "sinh", "arcsinh",
+}  # fmt: skip
+_PARTIAL = {"log", "log2", "log10", "log1p", "sqrt"}  # what has no value for some numbers shows at the ends of pieces
+_STEPS = {"floor", "ceil", "rint", "trunc", "round", "sign"}
+_TURNING = {"absolute", "fabs", "square", "cosh", "reciprocal"}
+_POWERS = {"power", "pow", "float_power"}
+_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_LARGER = {"maximum", "minimum", "fmax", "fmin"}
+
+Function = Callable[[Array], Array]
+
+
+class Unfollowed(Exception):
+    """A function could not be cut into monotone pieces; the message says why, as the end of a sentence."""
+
+
+class Evaluation:
+    """The values of a function of one number; what has no value is refused."""
+
+    def __init__(self, node: Node, argument: Node) -> None:
+        self._node = node
+        self._argument = argument
+        self._plan = Plan([node], [argument])
+
+    def __call__(self, x: Array) -> Array:
+        rng = np.random.Generator(np.random.SFC64(0))
+        numbers = x if self._argument.dtype.kind == "f" else np.rint(x).astype(self._argument.dtype)
+        try:
+            with np.errstate(all="ignore"):
+                values = self._plan.run(len(x), rng, {self._argument: numbers})[0]
+        except (SampleFailure, PrivugError) as failure:
+            raise Unfollowed("the program fails for some of the values that a sum or an extreme can take") from failure
+        if self._node.dtype.kind == "f" and np.isnan(values).any():
+            raise Unfollowed("the program gives NaN for some of the values that a sum or an extreme can take")
+        return np.broadcast_to(values, (len(x), *values.shape[1:]))
+
+
+def cut(node: Node, argument: Node, low: float, high: float) -> Array:
+    """Return edges from `low` to `high` between which a function of one number is monotone and continuous."""
+    cutting = _Cutting(argument, low, high)
+    for current in between(node, argument):
+        cutting.take(current)
+    return cutting.edges
+
+
+def between(node: Node, argument: Node) -> list[Node]:
+    """Return a function's node and all behind it as far as its argument, parents before children."""
+    done: set[Node] = {argument}
+    order = [argument]
+    stack = [(node, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if current in done:
+            continue
+        if expanded or not current.parents:
+            done.add(current)
+            order.append(current)
+            continue
+        stack.append((current, True))
+        stack.extend((parent, False) for parent in reversed(current.parents) if parent not in done)
+    return order
+
+
+def inner_ends(edges: Array) -> tuple[Array, Array]:
+    """Return numbers at the beginning and at the end of each piece, a little inside if there is room.
+
+    A piece begins with its edge and ends before the next one; at an edge itself the function may not be defined.
+    """
+    low, high = edges[:-1], np.nextafter(edges[1:], -np.inf)
+    room = high - low > 8 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    return np.where(room, np.nextafter(low, np.inf), low), np.where(room, np.nextafter(high, -np.inf), high)
+
+
+def changes(function: Function, edges: Array) -> Array:
+    """Return where a function that is monotone on each piece, and has steps, changes its value."""
+    left, right = inner_ends(edges)
+    values = function(np.concatenate([left, right]))
+    first, last = values[: len(left)], values[len(left) :]
+    found = []
+    shares = np.arange(BRANCHES + 1) / BRANCHES
+    while True:
+        differ = first != last
+        close = right - left <= 2 * np.spacing(np.maximum(np.abs(left), np.abs(right)))
+        found.append(right[differ & close])
+        open_ = differ & ~close
+        if not open_.any():
+            return np.concatenate(found)
+        if open_.sum() > MOST_PIECES:
+            raise Unfollowed(f"the output has more than {MOST_PIECES:,} steps")
+        left, right = left[open_], right[open_]
+        points = left[:, np.newaxis] + (right - left)[:, np.newaxis] * shares
+        points[:, -1] = right
+        inner = function(points[:, 1:-1].reshape(-1)).reshape(len(left), -1)
+        table = np.concatenate([first[open_][:, np.newaxis], inner, last[open_][:, np.newaxis]], axis=1)
+        left, right = points[:, :-1].reshape(-1), points[:, 1:].reshape(-1)
+        first, last = table[:, :-1].reshape(-1), table[:, 1:].reshape(-1)
+
+
+class _Cutting:
+    """The pieces found so far: every node taken is monotone and continuous on each of them."""
+
+    def __init__(self, argument: Node, low: float, high: float) -> None:
+        self.edges = np.array([low, high])
+        self._argument = argument
+        self._certain: set[Node] = set()
+        self._flat: set[Node] = set()
+        self._evaluations: dict[Node, Evaluation] = {}
+
+    def take(self, node: Node) -> None:
+        """Cut further, until a node is monotone and continuous on each piece."""
+        if node is self._argument:
+            return
+        varying = [p for p in node.parents if p not in self._certain]
+        if not varying:
+            if node.operation.random:
+                raise Unfollowed("the output depends on more than one sum or extreme of random quantities")
+            self._certain.add(node)
+        elif all(parent in self._flat for parent in varying):
+            self._flat.add(node)
+        elif any(parent.shape for parent in varying):
+            raise Unfollowed(f"it uses '{_name(node)}' of several quantities at once")
+        else:
+            self._take_varying(node, [p for p in varying if p not in self._flat])
+
+    def _take_varying(self, node: Node, moving: Sequence[Node]) -> None:
+        operation = node.operation
+        if isinstance(operation, Checked):
+            if node.parents[0] in self._flat:
+                self._flat.add(node)
+        elif isinstance(operation, Cast):
+            if operation.dtype.kind != "f":
+                self._cut_steps(node)
+        elif not isinstance(operation, Elementwise):
+            raise Unfollowed(f"it uses '{_name(node)}' of a continuous quantity")
+        elif operation.name in _STEPS or (operation.name == "floor_divide" and moving[0] is node.parents[0]):
+            self._one(node, moving)
+            self._cut_steps(node)
+        else:
+            self._take_operator(node, operation.name, moving)
+
+    def _take_operator(self, node: Node, name: str, moving: Sequence[Node]) -> None:
+        left, right = node.parents[0], node.parents[-1]
+        if name in _COMPARING or name in _LARGER:
+            self._cut_where_passed(left, right, name)
+            self._flat |= {node} if name in _COMPARING else set()
+        elif name == "where":
+            if left in moving:
+                self._cut_where(lambda x: self._at(left, x) != 0)
+        elif name in _TURNING or (name in _POWERS and moving[0] is left):
+            self._one(node, moving)
+            self._cut_where_zero(moving[0])
+        elif name == "true_divide" and moving[0] is right:
+            self._one(node, moving)
+            self._cut_where_zero(right)
+        elif name == "remainder" and moving[0] is left:
+            self._one(node, moving)
+            self._cut_where(lambda x: np.floor_divide(self._at(left, x), self._at(right, x)))
+        elif name in ("add", "subtract") and len(moving) == 2 and left is not right:
+            self._same_direction(left, right, name == "subtract")
+        elif name in _MONOTONE or name in ("add", "subtract", "multiply", "true_divide", *_POWERS):
+            self._one(node, moving)
+            if name in _PARTIAL:
+                self._at(node, np.concatenate(inner_ends(self.edges)))
+        else:
+            raise Unfollowed(f"it uses '{name}' of a continuous quantity")
+
+    def _one(self, node: Node, moving: Sequence[Node]) -> None:
+        if len(moving) > 1:
+            raise Unfollowed(f"it uses '{_name(node)}' of two quantities that change together")
+
+    def _at(self, node: Node, x: Array) -> Array:
+        if node not in self._evaluations:
+            self._evaluations[node] = Evaluation(node, self._argument)
+        return self._evaluations[node](x)
+
+    def _cut_steps(self, node: Node) -> None:
+        self._cut_where(lambda x: self._at(node, x))
+        self._flat.add(node)
+
+    def _cut_where(self, function: Function) -> None:
+        self.edges = np.union1d(self.edges, changes(function, self.edges))
+
+    def _cut_where_zero(self, node: Node) -> None:
+        self._cut_where(lambda x: self._at(node, x) >= 0)
+
+    def _cut_where_passed(self, left: Node, right: Node, name: str) -> None:
+        """Cut where one quantity passes another, which must not go the same way."""
+        still = self._certain | self._flat
+        if left not in still and right not in still and left is not right:
+            self._same_direction(left, right, opposite=True)
+        if name not in ("less", "greater_equal"):
+            self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
+        if name not in ("greater", "less_equal"):
+            self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
+
+    def _same_direction(self, left: Node, right: Node, opposite: bool) -> None:
+        low, high = inner_ends(self.edges)
+        one = np.sign(self._at(left, high) - self._at(left, low))
+        other = np.sign(self._at(right, high) - self._at(right, low))
+        if np.any(one * other == (1 if opposite else -1)):
+            raise Unfollowed("it puts two quantities together that rise and fall against each other")
+
+
+def _name(node: Node) -> Any:
+    return getattr(node.operation, "name", type(node.operation).__name__)

@@ -1,0 +1,1 @@
+"""Rare observations: a search through nested events, by many populations of samples."""

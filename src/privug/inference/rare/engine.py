@@ -1,0 +1,247 @@
+"""The engine for rare observations: populations that search for them, and the judgement whether these agree.
+
+Every root of the model is a function of standard normal numbers, so that the search needs nothing of the program but
+its output: any tier will do. Several populations search independently of each other. How they differ tells the error
+of the evidence and of every answer; where they differ too much, there is no answer.
+"""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug import settings
+from privug.errors import ImpossibleObservation, InferenceError, NotConverged, ProgramError, TooFewSamples
+from privug.estimate import CONFIDENCE, Estimate
+from privug.inference import sampling
+from privug.inference.belief import Belief
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.question import Question
+from privug.inference.rare.model import LatentCase, LatentModel
+from privug.inference.rare.population import Outcome, Population
+from privug.inference.sampling import Run
+from privug.model.batch import Batch
+from privug.model.execution import run_tasks
+from privug.model.node import Array
+from privug.observation.observations import Observation
+from privug.program.native.arguments import OutputMisfit
+from privug.progress import ProgressMeter
+
+POPULATIONS = 10
+FEWEST_POPULATIONS = 5  # of which to make an answer after an interruption
+SMALLEST_POPULATION = 1_000
+SMALLEST_OPAQUE_POPULATION = 200  # where a program is called sample by sample, which takes its time
+LARGEST_POPULATION = 5_000
+PARTICLES_A_SAMPLE = 3  # at each level, so that the samples at the end are worth most of their number
+LARGEST_STATE = 64 << 20  # bytes of a population's normal numbers; from the model alone, so that results do not vary
+LARGEST_BUDGET = 50_000_000
+LARGEST_OPAQUE_BUDGET = 2_000_000
+ATTEMPTS = 3
+GROWTH = 4  # of the populations from one attempt to the next
+LEAST_EVEN = 0.5  # of the populations must count, by their evidence
+LEAST_MOVED = 0.002  # of the moves at the end
+LEAST_WORTH = 40.0  # independent samples; with fewer the populations tell different stories
+
+CHAINED_RUNS = 30  # of the program for a sample, as far as can be told before
+_NO_DISTANCE = (
+    " What was observed has no distance of its own: give distance=, a function that says how far an output is from it."
+)
+_ADVICE = "raise samples= or budget=, give a distance= that leads closer, or widen the observation"
+
+
+def infer(
+    question: Question,
+    observation: Observation | None,
+    *,
+    samples: int,
+    seed: int,
+    budget: int | None = None,
+    extra: Callable[..., Any] | None = None,
+) -> Run:
+    """Search for a rare observation; without one, draw from the prior.
+
+    `budget` is how many times the program may be run. The samples come in groups, one of each population, weighted by
+    the population's evidence.
+    """
+    if observation is None:
+        return sampling.draw(question, None, samples=samples, seed=seed, budget=budget, extra=extra)
+    options: Any = {"samples": samples, "seed": seed, "budget": budget, "extra": extra}
+    try:
+        return _Search(question, observation, **options).run()
+    except ProgramError as error:
+        if not isinstance(error.__cause__, OutputMisfit) or settings.current().native is True:
+            raise
+    return _Search(question, observation, **options, compiled=False).run()
+
+
+class _Search:
+    """One run: attempts with larger and larger populations, until they agree or the budget is spent."""
+
+    def __init__(
+        self,
+        question: Question,
+        observation: Observation,
+        *,
+        samples: int,
+        seed: int,
+        budget: int | None,
+        extra: Callable[..., Any] | None,
+        compiled: bool = True,
+    ) -> None:
+        self._observation, self._samples, self._seed = observation, samples, seed
+        self._started = time.perf_counter()
+        self._expected = CHAINED_RUNS * samples if compiled else 0
+        self._model = LatentModel(question, observation, extra, self._expected)
+        case = self._model.typical
+        if case.impossible is not None and not self._model.size_nodes:
+            raise ImpossibleObservation(f"this observation is impossible: {case.impossible}")
+        self._case: LatentCase = case
+        self._stated = budget
+        self._budget = budget or (LARGEST_OPAQUE_BUDGET if case.plan.is_opaque else LARGEST_BUDGET)
+        self._runs = 0
+        self._remarks: list[str] = []
+        self._stopped = threading.Event()
+
+    def run(self) -> Run:
+        """Search with larger and larger populations until they agree."""
+        wanted = -(-self._samples // POPULATIONS)
+        fewest = SMALLEST_OPAQUE_POPULATION if self._case.plan.is_opaque else SMALLEST_POPULATION
+        most = max(SMALLEST_OPAQUE_POPULATION, LARGEST_STATE // (8 * max(1, self._case.width)))
+        size = min(max(fewest, PARTICLES_A_SAMPLE * wanted), LARGEST_POPULATION, most)
+        for attempt in range(ATTEMPTS):
+            outcomes = self._attempt(attempt, min(size * GROWTH**attempt, most), wanted)
+            refusal = self._refusal(outcomes)
+            if refusal is None:
+                return self._result(outcomes, wanted)
+            spent = self._runs * (1 + GROWTH) > self._budget
+            if isinstance(refusal, ImpossibleObservation) or spent or self._remarks or attempt == ATTEMPTS - 1:
+                raise refusal
+        raise AssertionError("unreachable")
+
+    def _attempt(self, attempt: int, size: int, wanted: int) -> list[Outcome]:
+        """Let populations of a size search, side by side."""
+        width = self._case.width
+        needed = 8 * size * width * 4 + self._case.plan.bytes_per_sample * self._case.plan.block
+        allowance = max(1, (self._budget - self._runs) // POPULATIONS)
+        outcomes: list[Outcome] = []
+        with ProgressMeter("searching", POPULATIONS) as meter:
+            watch = partial(self._watch, meter, outcomes, os.getpid())
+            work = partial(self._search, attempt, size, wanted, allowance, watch)
+            opaque = self._case.plan.is_opaque
+            try:
+                for outcome in run_tasks(range(POPULATIONS), work, opaque=opaque, bytes_per_task=needed):
+                    outcomes.append(outcome)
+                    self._runs += outcome.runs
+                    meter.update(len(outcomes), f"{self._runs:,} program runs")
+            except KeyboardInterrupt:
+                self._stopped.set()
+                if len(outcomes) < FEWEST_POPULATIONS:
+                    raise
+                self._remarks.append(f"interrupted: {len(outcomes)} of {POPULATIONS} populations were kept")
+        return outcomes
+
+    def _search(
+        self, attempt: int, size: int, wanted: int, allowance: int, watch: Callable[[float], None], number: int
+    ) -> Outcome:
+        rng = sampling.generator(self._seed, attempt, number)
+        return Population(self._model, rng, size=size, allowance=allowance, watch=watch).run(wanted)
+
+    def _watch(self, meter: ProgressMeter, outcomes: Sequence[Outcome], owner: int, log_evidence: float) -> None:
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
+        if os.getpid() == owner and threading.current_thread() is threading.main_thread():
+            reached = log_evidence / math.log(10)
+            meter.update(len(outcomes), f"population {len(outcomes) + 1}: down to 1e{reached:.1f}")
+
+    def _refusal(self, outcomes: Sequence[Outcome]) -> InferenceError | ProgramError | None:
+        """Say why these populations are no answer, if they are not."""
+        if all(outcome.excluded == outcome.drawn > 0 for outcome in outcomes):
+            return ProgramError("the program failed on every input drawn from the prior")
+        lost = [outcome for outcome in outcomes if outcome.obstacle is not None]
+        if lost:
+            return self._lost(lost, len(outcomes))
+        logs = np.array([outcome.log_evidence for outcome in outcomes])
+        shares = np.exp(logs - scipy.special.logsumexp(logs))
+        counting = 1 / float((shares**2).sum())
+        if counting < LEAST_EVEN * len(outcomes):
+            return NotConverged(
+                f"the populations do not agree on the probability of the observation: it lies between "
+                f"{math.exp(logs.min()):.2g} and {math.exp(logs.max()):.2g}; {_ADVICE}"
+            )
+        if max(outcome.moved for outcome in outcomes) < LEAST_MOVED:
+            return NotConverged(f"the particles that agree with the observation hardly move on; {_ADVICE}")
+        worth = _worth(outcomes, logs)
+        if worth < min(LEAST_WORTH, self._samples):
+            return NotConverged(
+                f"the populations do not agree about the secret: together they are worth {worth:.0f} samples; {_ADVICE}"
+            )
+        return None
+
+    def _lost(self, lost: Sequence[Outcome], populations: int) -> InferenceError:
+        obstacle = str(lost[0].obstacle)
+        if any(str(outcome.obstacle).startswith("Spent") for outcome in lost):
+            return TooFewSamples(
+                f"the budget of {self._budget:,} program runs was spent before the observation was reached "
+                f"({obstacle.removeprefix('Spent: ')}); raise budget=, or widen the observation"
+            )
+        ungraded = "" if all(self._case.graded) else _NO_DISTANCE
+        reason = obstacle.removeprefix("Stuck: ")
+        if len(lost) < populations:
+            return NotConverged(
+                f"{len(lost)} of {populations} populations did not find the observation ({reason}); {_ADVICE}{ungraded}"
+            )
+        bound = math.exp(max(outcome.log_evidence for outcome in lost))
+        return ImpossibleObservation(
+            f"none of {self._runs:,} program runs agrees with the observation ({self._observation}): {reason}, of "
+            f"probability {bound:.2g}, and the observation is rarer than that if it is possible at all.{ungraded}"
+        )
+
+    def _result(self, outcomes: Sequence[Outcome], wanted: int) -> Run:
+        logs = np.array([outcome.log_evidence for outcome in outcomes])
+        quantities = tuple(Batch.concatenate(parts) for parts in zip(*(o.quantities for o in outcomes), strict=True))
+        evidence = _evidence(logs, "density" if outcomes[0].density else "", self._runs)
+        diagnostics = Diagnostics(
+            self._runs,
+            wanted * len(outcomes),
+            _worth(outcomes, logs),
+            evidence,
+            self._budget,
+            sum(outcome.excluded for outcome in outcomes),
+            time.perf_counter() - self._started,
+            tuple(self._remarks),
+        )
+        lifting = self._model.question.lifting(self._expected)
+        return Run(quantities, np.repeat(logs, wanted), diagnostics, lifting, groups=len(outcomes))
+
+
+def _worth(outcomes: Sequence[Outcome], logs: Array) -> float:
+    """Return how many independent samples of the secret the populations are worth together."""
+    secret = Batch.concatenate([outcome.quantities[0] for outcome in outcomes])
+    weights = np.repeat(np.exp(logs - logs.max()), len(secret) // len(outcomes))
+    return Belief(secret, weights / weights.sum(), groups=len(outcomes)).effective_samples
+
+
+def _evidence(logs: Array, unit: str, runs: int) -> Estimate:
+    """Return the mean evidence of populations, with an interval by Student's t.
+
+    Evidence is skewed, as products of many factors are: the interval holds that of the mean and that of the mean of a
+    lognormal quantity by its logarithms (Cox's method; Zhou and Gao, 1997).
+    """
+    largest, count = float(logs.max()), len(logs)
+    relative = np.exp(logs - largest)
+    center = math.log(float(relative.mean())) + largest
+    error = float(relative.std(ddof=1) / relative.mean()) / math.sqrt(count)
+    spread = float(logs.var(ddof=1))
+    lognormal = float(logs.mean()) + spread / 2
+    error_of_it = math.sqrt(spread / count + spread**2 / (2 * (count - 1)))
+    quantile = float(scipy.special.stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    low = min(center - quantile * error, lognormal - quantile * error_of_it)
+    high = max(center + quantile * error, lognormal + quantile * error_of_it)
+    value, method = math.exp(center), f"{count} populations, {runs:,} program runs"
+    return Estimate(value, min(value, math.exp(low)), max(value, math.exp(high)), unit, method)

@@ -1,0 +1,183 @@
+"""Moves through the space of normal numbers that leave their distribution as it is, mixed and scaled as they succeed.
+
+* fitted: around a normal distribution fitted to the particles at hand, z' = m + r (z - m) + s C^(1/2) x with
+  r^2 + s^2 = 1 (preconditioned Crank-Nicolson; Cotter, Roberts, Stuart and White, 2013), corrected for the difference
+  between that distribution and the standard normal one;
+* plain: the same around the standard normal distribution, which needs no correction;
+* refresh: some numbers drawn anew, the others left alone, so that discrete quantities move one at a time;
+* exchange: two numbers change places, or all those of two rows of a table, or one changes its sign, which leads from
+  one mode to another.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from privug.model.node import Array
+
+FITTED, PLAIN, REFRESH, EXCHANGE = range(4)
+KINDS = 4
+SIDES = (0, 1)
+WIDEST_FIT = 60
+FEWEST_FOR_FIT = 20
+FEWEST_A_DIMENSION = 3
+INFLATION = 2.0  # of a fitted covariance: with lighter tails than the particles' own it would lose theirs
+WANTED_RATE = 0.3  # of accepted moves: between the best rates of one and of many dimensions
+LEAST_SHARE = 0.1  # of each kind of move
+LONGEST_RUN = 6  # of neighbouring numbers drawn anew
+WIDEST_ROW = 32
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A normal distribution near the particles: its mean, and a factor of its covariance."""
+
+    mean: Array
+    factor: Array
+
+    @classmethod
+    def of(cls, points: Array) -> "Fit | None":
+        """Fit particles; None if too few of them are different from each other."""
+        width = points.shape[1]
+        if not 0 < width <= WIDEST_FIT:
+            return None
+        different = len(np.unique(points @ np.cos(np.arange(1.0, width + 1))))
+        if different < max(FEWEST_FOR_FIT, FEWEST_A_DIMENSION * width):
+            return None
+        mean = points.mean(axis=0)
+        centered = points - mean
+        pulled = (centered.T @ centered + np.eye(width)) / (len(points) + 1)
+        return cls(mean, np.linalg.cholesky(INFLATION * pulled))
+
+    def widened(self, width: int) -> "Fit":
+        """Return the fit for points with more numbers, which it knows nothing about."""
+        known = len(self.mean)
+        if known == width:
+            return self
+        factor = np.eye(width)
+        factor[:known, :known] = self.factor
+        return Fit(np.concatenate([self.mean, np.zeros(width - known)]), factor)
+
+    def moved(self, points: Array, normals: Array, step: float) -> tuple[Array, Array]:
+        """Return new points, and the log of the factor by which to accept them."""
+        kept = math.sqrt(1 - step**2) * (points - self.mean)
+        proposed: Array = self.mean + kept + step * (normals @ self.factor.T)
+        return proposed, self._surplus(proposed) - self._surplus(points)
+
+    def _surplus(self, points: Array) -> Array:
+        """Return the log of the standard normal density over this one, but for a constant."""
+        standard = np.linalg.solve(self.factor, (points - self.mean).T)
+        surplus: Array = 0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1))
+        return surplus
+
+
+class Rows(NamedTuple):
+    """Where numbers begin to repeat themselves row by row, and how many there are in a row."""
+
+    start: int
+    width: int
+
+    @classmethod
+    def of(cls, signatures: Sequence[Hashable]) -> "Rows":
+        """Find the width at which most numbers are distributed as those of the next row are."""
+        codes = np.unique([hash(signature) for signature in signatures], return_inverse=True)[1]
+        repeats = {width: codes[:-width] == codes[width:] for width in range(1, min(WIDEST_ROW, len(codes) - 1) + 1)}
+        width = max(repeats, key=lambda w: (int(repeats[w].sum()), -w), default=1)
+        return cls(int(np.argmax(repeats[width])) if width in repeats else 0, width)
+
+
+class Moves:
+    """Proposals of all kinds, each with a scale that follows from how often it is accepted."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._fits: list[Fit | None] = [None, None]
+        self._steps = np.array([0.7, 0.7, 0.3, 1.0])  # of a refresh: the share of the numbers
+        self._rates = np.full(KINDS, WANTED_RATE)
+
+    def fit(self, points: Array, sides: Array) -> None:
+        """Take note of where the particles are; those of either side move by where the others are.
+
+        A distribution fitted to the very particles that it moves would hold them together.
+        """
+        self._fits = [Fit.of(points[sides != side]) for side in SIDES]
+
+    def propose(self, points: Array, sides: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """Return new points, the log of the factor by which to accept them, and the kind of each move."""
+        kinds = rng.choice(KINDS, size=len(points), p=self._shares())
+        if None in self._fits:
+            kinds[kinds == FITTED] = PLAIN
+        normals = rng.standard_normal(points.shape)
+        proposed, correction = points.copy(), np.zeros(len(points))
+        for side, fit in zip(SIDES, self._fits, strict=True):
+            chosen = (kinds == FITTED) & (sides == side)
+            if fit is not None and chosen.any():
+                moved = fit.widened(points.shape[1]).moved(points[chosen], normals[chosen], self._steps[FITTED])
+                proposed[chosen], correction[chosen] = moved
+        plain, step = kinds == PLAIN, self._steps[PLAIN]
+        proposed[plain] = math.sqrt(1 - step**2) * points[plain] + step * normals[plain]
+        refreshed = kinds == REFRESH
+        anew = self._chosen(int(refreshed.sum()), points.shape[1], rng)
+        proposed[refreshed] = np.where(anew, normals[refreshed], points[refreshed])
+        exchanged = np.flatnonzero(kinds == EXCHANGE)
+        in_rows = rng.random(len(exchanged)) < 0.5
+        self._exchange_rows(proposed, exchanged[in_rows], rng)
+        _exchange(proposed, exchanged[~in_rows], rng)
+        return proposed, correction, kinds
+
+    def _exchange_rows(self, points: Array, chosen: Array, rng: np.random.Generator) -> None:
+        """Let two rows of a table change places."""
+        start, width = self._rows
+        count = max(1, (points.shape[1] - start) // width)
+        one, other = start + width * rng.integers(count, size=(2, len(chosen)))
+        for cell in range(min(width, points.shape[1] - start)):
+            first = points[chosen, one + cell]
+            points[chosen, one + cell] = points[chosen, other + cell]
+            points[chosen, other + cell] = first
+
+    def _chosen(self, count: int, width: int, rng: np.random.Generator) -> Array:
+        """Choose numbers to draw anew: here and there, or some in a row, as the cells of a table's row stand."""
+        first = rng.integers(width, size=(count, 1))
+        length = 1 + rng.integers(min(LONGEST_RUN, width), size=(count, 1))
+        run = (np.arange(width) - first) % width < length
+        scattered = rng.random((count, width)) < self._steps[REFRESH]
+        scattered[np.arange(count), first[:, 0]] = True
+        chosen: Array = np.where(rng.random((count, 1)) < 0.5, run, scattered)
+        return chosen
+
+    def learn(self, kinds: Array, accepted: Array) -> None:
+        """Take larger steps where more moves than wanted are accepted, smaller ones where fewer are."""
+        for kind in range(KINDS):
+            tried = kinds == kind
+            if tried.any():
+                rate = float(accepted[tried].mean())
+                self._steps[kind] = float(np.clip(self._steps[kind] * math.exp(rate - WANTED_RATE), 1e-6, 1.0))
+                self._rates[kind] += 0.5 * (rate - self._rates[kind])
+
+    def _shares(self) -> Array:
+        """Return how often to make each kind of move: more often those that go further."""
+        progress = self._progress() + 1e-9
+        shares: Array = LEAST_SHARE + (1 - KINDS * LEAST_SHARE) * progress / progress.sum()
+        return shares
+
+    def _progress(self) -> Array:
+        progress: Array = self._rates * np.array([*self._steps[:EXCHANGE] ** 2, 0.1])
+        return progress
+
+    @property
+    def progress(self) -> float:
+        """How much of its place a particle forgets in a move, between zero and one."""
+        return float(self._shares() @ self._progress())
+
+
+def _exchange(points: Array, rows: Array, rng: np.random.Generator) -> None:
+    """Let two numbers of each row change places; where they are the same one, it changes its sign."""
+    one, other = rng.integers(points.shape[1], size=(2, len(rows)))
+    other = np.where(rng.random(len(rows)) < 0.5, one, other)
+    first, second = points[rows, one], points[rows, other]
+    flipped = one == other
+    points[rows, one] = np.where(flipped, -first, second)
+    points[rows[~flipped], other[~flipped]] = first[~flipped]

@@ -1,0 +1,36 @@
+"""Programs that protect people: noise and other releases, each together with what it promises."""
+
+from privug.mechanisms import anonymisers
+from privug.mechanisms.auditing import Audit, Finding, audit
+from privug.mechanisms.disclosure import clamped, rounded, suppressed
+from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.libraries import from_factory
+from privug.mechanisms.mechanism import Mechanism, together
+from privug.mechanisms.noise import discrete_gaussian, discrete_laplace, gaussian, laplace
+from privug.mechanisms.response import randomized_response
+from privug.mechanisms.rows import subsample, swapped
+from privug.mechanisms.selection import exponential, report_noisy_max, sparse_vector
+
+__all__ = [
+    "Audit",
+    "Finding",
+    "Guarantee",
+    "Mechanism",
+    "anonymisers",
+    "audit",
+    "clamped",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential",
+    "from_factory",
+    "gaussian",
+    "laplace",
+    "randomized_response",
+    "report_noisy_max",
+    "rounded",
+    "sparse_vector",
+    "subsample",
+    "suppressed",
+    "swapped",
+    "together",
+]

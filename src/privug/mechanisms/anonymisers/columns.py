@@ -1,0 +1,74 @@
+"""Leaving out columns and rows, and making values coarser."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from privug.errors import ArgumentError
+from privug.mechanisms.tables import cell, changed, checked_columns, checked_size, groups, names_of, reduced, rows_of
+from privug.model.categories import map_levels
+from privug.model.variable import RandomVariable
+
+
+def drop(records: Any, *columns: str) -> list[Any]:
+    """Return the rows without some columns: naive anonymisation.
+
+    >>> drop([{"name": "Alice", "zip": 2300}], "name")
+    [{'zip': 2300}]
+    """
+    rows = rows_of(records)
+    left_out = checked_columns(rows, columns)
+    return [reduced(row, [name for name in names_of(row) if name not in left_out]) for row in rows]
+
+
+def keep(records: Any, *columns: str) -> list[Any]:
+    """Return the rows with some columns only.
+
+    >>> keep([{"name": "Alice", "zip": 2300, "ill": True}], "zip", "ill")
+    [{'zip': 2300, 'ill': True}]
+    """
+    rows = rows_of(records)
+    kept = checked_columns(rows, columns)
+    return [reduced(row, kept) for row in rows]
+
+
+def generalise(records: Any, **coarser: Callable[[Any], Any]) -> list[Any]:
+    """Return the rows with coarser values: `generalise(records, zip=prefix(2), age=bands(10))`.
+
+    Every argument is a function from a value to a coarser one, such as those in `pv.mechanisms.anonymisers`.
+
+    >>> from privug.mechanisms.anonymisers import bands, prefix
+    >>> generalise([{"zip": "2300", "age": 42}], zip=prefix(2), age=bands(10))
+    [{'zip': '23**', 'age': 40}]
+    """
+    rows = rows_of(records)
+    checked_columns(rows, tuple(coarser))
+    for name, function in coarser.items():
+        if not callable(function):
+            raise ArgumentError(
+                f"generalise: {name} must be a function from a value to a coarser one, not {function!r}"
+            )
+    return [changed(row, _coarser(row, coarser)) for row in rows]
+
+
+def _coarser(row: Any, functions: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    return {name: applied(function, cell(row, name)) for name, function in functions.items()}
+
+
+def applied(function: Callable[[Any], Any], value: Any) -> Any:
+    """Apply a function to a value, which while a program is traced may be random: then to each label."""
+    if isinstance(value, RandomVariable) and value.node.levels is not None:
+        return RandomVariable(map_levels(value.node, function))
+    return function(value)
+
+
+def suppress(records: Any, k: int, columns: Any) -> list[Any]:
+    """Return the rows without those whose values in the columns occur fewer than k times.
+
+    >>> suppress([{"zip": 2300}, {"zip": 2300}, {"zip": 2400}], 2, "zip")
+    [{'zip': 2300}, {'zip': 2300}]
+    """
+    rows = rows_of(records)
+    names = checked_columns(rows, columns)
+    checked_size(k, "k")
+    kept = sorted(place for places in groups(rows, names).values() if len(places) >= k for place in places)
+    return [rows[place] for place in kept]

@@ -1,0 +1,207 @@
+"""Audit: does a mechanism keep what it promises on given neighbouring inputs?"""
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, UnsuitableEngine
+from privug.estimate import CONFIDENCE, Estimate
+from privug.mechanisms.checks import check_number, check_whole
+from privug.mechanisms.comparison import compare, compare_certain
+from privug.mechanisms.events import lower_bound
+from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.mechanism import promised
+from privug.model.batch import Column
+from privug.model.plan import Plan
+from privug.model.structure import flatten
+from privug.model.variable import as_node
+from privug.program.lifting import apply
+from privug.program.staged import taken_apart
+from privug.program.tracing import shortened
+
+ENGINES = ("auto", "exact", "sample")
+SLACK = 1e-9  # by how much rounding may make an exact result exceed a promise that is kept exactly
+DELTA = 1e-6  # where a promise of rho is tested on samples
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How far apart the outputs for two neighbouring inputs are, against what was promised for them."""
+
+    one: Any
+    other: Any
+    measured: Estimate
+    limit: float
+
+    @property
+    def broken(self) -> bool:
+        """Whether the promise is broken: surely if computed, with the audit's confidence if sampled."""
+        return self.measured.low > self.limit * (1 + SLACK) + SLACK
+
+    @property
+    def bound(self) -> bool:
+        """Whether this is a lower bound only, from samples or from cells of outputs."""
+        return self.measured.high != self.measured.low
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found: one finding for each pair of neighbours."""
+
+    name: str
+    promise: Guarantee
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Finding:
+        """The pair of neighbours that the mechanism tells apart best."""
+        return max(self.findings, key=lambda finding: finding.measured.low)
+
+    @property
+    def measured(self) -> Estimate:
+        """The smallest epsilon (or rho) that fits what was found; a lower bound where it comes from samples."""
+        return self.worst.measured
+
+    @property
+    def broken(self) -> bool:
+        """Whether some pair shows that the promise is broken."""
+        return any(finding.broken for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """What follows, in words."""
+        worst, pairs = self.worst, len(self.findings)
+        known = f"{'this pair' if pairs == 1 else f'these {pairs} pairs'} of neighbours"
+        if self.promise.is_empty:
+            return f"nothing is promised; {self._found()} for {known}"
+        if self.broken:
+            shown = f"{shortened(worst.one, 60)} and {shortened(worst.other, 60)}"
+            return f"BROKEN: {self._found()}, more than {worst.limit:.6g}, for the neighbours {shown}"
+        if any(finding.bound for finding in self.findings):
+            return f"no violation found for {known}; a lower bound cannot show that there is none"
+        return f"kept for {known}"
+
+    def _found(self) -> str:
+        what = "epsilon" if self.measured.unit == "nat" else "rho"
+        number = "infinite" if math.isinf(self.measured.value) else f"{self.measured.value:.6g}"
+        return f"{what} is {'at least ' if self.worst.bound else ''}{number}"
+
+    def __str__(self) -> str:
+        how = "exact" if self.measured.exact else self.measured.method
+        if self.worst.bound and self.measured.confidence < 1:
+            how = f"{self.measured.confidence:.0%} sure, by {how}"
+        lines = [f"Audit of {self.name!r}", f"  promised  {self.promise}", f"  measured  {self._found()} ({how})"]
+        return "\n".join([*lines, f"  verdict   {self.verdict}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found as plain values."""
+        return {
+            "mechanism": self.name,
+            "promise": {"epsilon": self.promise.epsilon, "delta": self.promise.delta, "rho": self.promise.rho},
+            "measured": self.measured.value,
+            "lower_bound": self.worst.bound,
+            "broken": self.broken,
+            "verdict": self.verdict,
+        }
+
+
+def audit(
+    mechanism: Callable[..., Any],
+    neighbours: Sequence[tuple[Any, Any]],
+    *,
+    guarantee: Guarantee | None = None,
+    engine: str = "auto",
+    samples: int = 100_000,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+) -> Audit:
+    """Measure how far apart a mechanism's outputs are for neighbouring inputs, against what it promises.
+
+    `neighbours` lists pairs of inputs that differ in one person's data: the value of the only parameter, or dicts of
+    all of them. Where the outputs' distributions are known, the epsilon of a pair is exact, in exact arithmetic; of
+    densities of any form it is a lower bound from fine cells of outputs. Else, and with `engine="sample"`, it is a
+    lower bound from `samples` runs on each input, which also sees what floating-point arithmetic does to the noise.
+    An audit can break a promise; it proves it for the given pairs only. `guarantee` is the promise of a program that
+    is not a mechanism of Privug's.
+
+    >>> from privug.mechanisms import laplace
+    >>> total = laplace(sum, sensitivity=1, epsilon=0.5)
+    >>> print(audit(total, [([0, 1], [1, 1]), ([0, 1], [0, 3])]))
+    Audit of 'sum with Laplace noise'
+      promised  0.5-differentially private
+      measured  epsilon is 1 (exact)
+      verdict   BROKEN: epsilon is 1, more than 0.5, for the neighbours [0, 1] and [0, 3]
+    """
+    if engine not in ENGINES:
+        raise ArgumentError(f"audit: engine must be one of {', '.join(map(repr, ENGINES))}, not {engine!r}")
+    check_whole("audit", "samples", samples, 100)
+    check_whole("audit", "seed", seed, 0)
+    check_number("audit", "confidence", confidence, 0.5, 1 - 1e-12)
+    pairs = _pairs(neighbours)
+    promise = promised(mechanism) if guarantee is None else guarantee
+    findings = []
+    for place, (one, other) in enumerate(pairs):
+        outputs = _output(mechanism, one), _output(mechanism, other)
+        exact = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
+        if exact is None and engine == "exact":
+            raise UnsuitableEngine(
+                "audit: the outputs have no distribution that is known exactly; write engine='sample'"
+            )
+        if exact is None:
+            rng = np.random.default_rng([seed, place])
+            share = 1 - (1 - confidence) / len(pairs)
+            findings.append(_sampled(one, other, outputs, promise, samples, share, rng))
+        else:
+            limit = promise.rho if math.isinf(promise.epsilon) and promise.rho is not None else promise.epsilon
+            findings.append(Finding(one, other, exact, limit))
+    return Audit(str(getattr(mechanism, "__name__", "program")), promise, tuple(findings))
+
+
+def _pairs(neighbours: Any) -> list[tuple[Any, Any]]:
+    pairs = list(neighbours) if isinstance(neighbours, Sequence) and not isinstance(neighbours, str) else []
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise ArgumentError(
+            f"audit: neighbours must be a list of pairs of inputs, such as [(data, other_data)], not {neighbours!r}"
+        )
+    return [tuple(pair) for pair in pairs]
+
+
+def _output(mechanism: Callable[..., Any], data: Any) -> Any:
+    """Return the output for one input: what is random in it is the mechanism's own randomness."""
+    try:
+        parameters = list(inspect.signature(mechanism).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    if len(needed) <= 1:
+        return taken_apart(apply(mechanism, [data]).output)
+    if not isinstance(data, dict) or set(data) != {parameter.name for parameter in needed}:
+        names = ", ".join(repr(parameter.name) for parameter in needed)
+        raise ArgumentError(f"audit: the program has several inputs; write each neighbour as a dict with {names}")
+    return taken_apart(apply(mechanism, [], data).output)
+
+
+def _sampled(
+    one: Any,
+    other: Any,
+    outputs: Sequence[Any],
+    promise: Guarantee,
+    samples: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Finding:
+    tested = promise if math.isfinite(promise.epsilon) or promise.is_empty else promise.at(DELTA)
+    first, second = _drawn(outputs[0], samples, rng), _drawn(outputs[1], samples, rng)
+    measured = lower_bound(first, second, tested.delta, confidence)
+    return Finding(one, other, measured, tested.epsilon)
+
+
+def _drawn(output: Any, samples: int, rng: np.random.Generator) -> list[Column]:
+    nodes = [as_node(leaf) for leaf in flatten(output)[1]]
+    arrays = Plan(nodes).run(samples, rng)
+    full = [array if len(array) == samples else np.repeat(array, samples, axis=0) for array in arrays]
+    return [Column(array, node.levels) for array, node in zip(full, nodes, strict=True)]

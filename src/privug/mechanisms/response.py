@@ -1,0 +1,86 @@
+"""Randomized response: the truth with some probability, else any of the possible answers."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, ProgramError
+from privug.mechanisms.checks import check_number, check_positive
+from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.mechanism import Mechanism
+from privug.model.structure import flatten
+from privug.model.variable import RandomVariable, stack_values
+from privug.prior.choice import Choice
+from privug.prior.discrete import Bernoulli
+from privug.program.drawing import sample
+from privug.program.logic import where
+
+
+@dataclass(frozen=True)
+class Responded:
+    """The release that replaces every answer by a random one with some probability."""
+
+    values: tuple[Any, ...]
+    kept: float
+
+    def __call__(self, answers: Any) -> Any:
+        structure, leaves = flatten(answers)
+        return structure.build([self._responded(leaf) for leaf in leaves])
+
+    def _responded(self, answer: Any) -> Any:
+        if isinstance(answer, RandomVariable) and answer.ndim:
+            return RandomVariable(stack_values([self._responded(answer[k]) for k in range(answer.shape[0])]))
+        if isinstance(answer, np.ndarray) and answer.ndim:
+            return np.array([self._responded(item) for item in answer.tolist()])
+        self._check(answer)
+        return where(sample(Bernoulli(self.kept)), answer, sample(Choice(self.values)))
+
+    def _check(self, answer: Any) -> None:
+        random = isinstance(answer, RandomVariable)
+        possible = (answer.node.levels or ()) if random else (answer,)
+        unknown = [value for value in possible if value not in self.values]
+        if unknown:
+            raise ProgramError(f"the answer {unknown[0]!r} is not one of the values of randomized_response")
+
+
+def randomized_response(
+    program: Callable[..., Any],
+    *,
+    values: Sequence[Any] = (False, True),
+    epsilon: float | None = None,
+    truth: float | None = None,
+) -> Mechanism:
+    """Give the true answer with probability `truth`, else one of the other values, all equally likely.
+
+    With `epsilon`, the truth is told with probability exp(epsilon) / (exp(epsilon) + k - 1), for k values. A list of
+    answers is randomized one by one: the promise is to a person who gives one of them. Warner, JASA 1965;
+    Kairouz, Oh and Viswanath, NIPS 2014.
+
+    >>> import privug as pv
+    >>> smoker = randomized_response(lambda smokes: smokes, truth=0.75)
+    >>> print(smoker.guarantee)
+    1.09861-differentially private
+    >>> attack = pv.Attack(smoker, {"smokes": pv.Bernoulli(0.2) == 1}, secret="smokes")
+    >>> print(attack.run(observe=pv.equals(True)).posterior.probability(lambda smokes: smokes))
+    0.428571 (exact)
+    """
+    options = list(dict.fromkeys(values)) if isinstance(values, Sequence) and not isinstance(values, str) else []
+    if len(options) < 2 or len(options) != len(values):
+        raise ArgumentError(
+            f"randomized_response: values must be a list of two or more different values, not {values!r}"
+        )
+    if (epsilon is None) == (truth is None):
+        raise ArgumentError("randomized_response: give exactly one of epsilon= and truth=, by name")
+    if truth is not None:
+        check_number("randomized_response", "truth", truth, 1 / len(options), 1.0)
+        promise = math.log(truth * (len(options) - 1) / (1 - truth)) if truth < 1 else math.inf
+    else:
+        check_positive("randomized_response", epsilon=epsilon)
+        assert epsilon is not None
+        truth, promise = 1 / (1 + (len(options) - 1) * math.exp(-epsilon)), float(epsilon)
+    kept = (len(options) * truth - 1) / (len(options) - 1)
+    release = Responded(tuple(options), min(1.0, max(0.0, kept)))
+    return Mechanism(program, release, Guarantee(max(0.0, promise)), "randomized response")

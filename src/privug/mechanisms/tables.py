@@ -1,0 +1,102 @@
+"""Rows of plain tables, whatever they are made of: `pv.Row`, dictionaries, named tuples, data classes, data frames."""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from privug.errors import ArgumentError
+from privug.model.table import Row, row_maker
+
+
+def rows_of(records: Any) -> list[Any]:
+    """Return the rows of a table: of a list as they are, of a data frame as `pv.Row`."""
+    if hasattr(records, "columns") and hasattr(records, "shape"):
+        make = row_maker(tuple(map(str, records.columns)))
+        return [make(cells) for cells in zip(*(list(records[name]) for name in records.columns), strict=True)]
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
+        raise ArgumentError(f"records must be a list of rows or a data frame, not {records!r}")
+    return list(records)
+
+
+def names_of(row: Any) -> tuple[str, ...]:
+    """Return the names of a row's columns."""
+    if isinstance(row, Mapping):
+        return tuple(row)
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return tuple(field.name for field in dataclasses.fields(row))
+    fields = getattr(row, "_fields", None)
+    if isinstance(fields, tuple):
+        return fields
+    raise ArgumentError(
+        f"records must hold rows with named columns (pv.Row, dict, named tuple or data class), not {row!r}"
+    )
+
+
+def cell(row: Any, name: str) -> Any:
+    """Return one cell of a row."""
+    return row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+
+def column(records: Sequence[Any], name: str) -> list[Any]:
+    """Return the cells of one column."""
+    if len(set(map(type, records))) == 1 and not isinstance(records[0], Mapping):
+        return list(map(attrgetter(name), records))
+    return [cell(row, name) for row in records]
+
+
+def changed(row: Any, cells: Mapping[str, Any]) -> Any:
+    """Return a row of the same kind in which some cells have other values."""
+    if isinstance(row, Row):
+        return row_maker(row.keys())(cells.get(name, value) for name, value in row._asdict().items())
+    if isinstance(row, Mapping):
+        return {**row, **cells}
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return dataclasses.replace(row, **cells)
+    return row._replace(**cells)
+
+
+def with_columns(rows: Sequence[Any], columns: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """Return rows of the same kinds in which some columns have other cells."""
+    if isinstance(rows[0], tuple) and len(set(map(type, rows))) == 1:  # a table's worth of rows at once
+        names = names_of(rows[0])
+        make = row_maker(names) if isinstance(rows[0], Row) else type(rows[0])._make  # type: ignore[attr-defined]
+        own = zip(names, zip(*rows, strict=True), strict=True)
+        return list(map(make, zip(*(columns.get(name, values) for name, values in own), strict=True)))
+    lines = zip(*columns.values(), strict=True)
+    return [changed(row, dict(zip(columns, line, strict=True))) for row, line in zip(rows, lines, strict=True)]
+
+
+def reduced(row: Any, names: Sequence[str]) -> Any:
+    """Return a row that has only some columns: a dictionary of a dictionary, else a `pv.Row`."""
+    if isinstance(row, Mapping):
+        return {name: row[name] for name in names}
+    return row_maker(tuple(names))(cell(row, name) for name in names)
+
+
+def checked_columns(records: Sequence[Any], columns: Any, what: str = "columns") -> tuple[str, ...]:
+    """Return the names of some columns of a table; one may be given without a list."""
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise ArgumentError(f"{what} must name at least one column")
+    known = names_of(records[0]) if records else names
+    for name in names:
+        if name not in known:
+            raise ArgumentError(f"{what}: there is no column {name!r}; the table has {', '.join(known)}")
+    return names
+
+
+def checked_size(number: Any, name: str, least: int = 1) -> int:
+    """Return a whole number that an argument must be."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise ArgumentError(f"{name} must be a whole number, {least} or more, not {number!r}")
+    return number
+
+
+def groups(records: Sequence[Any], columns: Sequence[str]) -> dict[tuple[Any, ...], list[int]]:
+    """Return the positions of the rows that agree in some columns, by their values there."""
+    found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for position, key in enumerate(zip(*(column(records, name) for name in columns), strict=True)):
+        found[key].append(position)
+    return found

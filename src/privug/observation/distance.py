@@ -1,0 +1,174 @@
+"""How far a sample is from agreeing with an observation: what leads the search for rare outputs."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
+from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
+from privug.model.plan import Plan
+from privug.model.plates import Fold
+from privug.model.variable import RandomVariable
+from privug.observation.likelihood import CloseTo, ObjectEquals
+from privug.program.calls import FAILED
+from privug.program.traced.failures import Checked
+
+_ORDERED = {"less": 1.0, "less_equal": 1.0, "greater": -1.0, "greater_equal": -1.0}
+_FLOAT = np.dtype(np.float64)
+
+
+def difference(value: Any, wanted: Any) -> float:
+    """Return how far a plain value is from another: numbers as far as they differ, others by the cells that differ.
+
+    >>> difference(3.0, 5)
+    2.0
+    >>> difference([("Ann", 3), ("Bob", 4)], [("Ann", 3), ("Cy", 5)])
+    2.0
+    """
+    if _is_number(value) and _is_number(wanted):
+        return float(abs(value - wanted))
+    return _cells_apart(value, wanted)
+
+
+def _cells_apart(value: Any, wanted: Any) -> float:
+    """Count the cells that differ; of measured numbers one counts less, the closer they are."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = vars(value)
+    if dataclasses.is_dataclass(wanted) and not isinstance(wanted, type):
+        wanted = vars(wanted)
+    value, wanted = (part.tolist() if isinstance(part, np.ndarray) else part for part in (value, wanted))
+    if _is_number(value) and _is_number(wanted) and isinstance(wanted, float):
+        apart = abs(value - wanted)
+        return float(apart / (1 + apart)) if np.isfinite(apart) else float(value != wanted)
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        both = value.keys() & wanted.keys()
+        single = [own[key] for own in (value, wanted) for key in own.keys() - both]
+        return sum(map(_cells, single)) + sum(_cells_apart(value[key], wanted[key]) for key in both)
+    if isinstance(value, list | tuple) and isinstance(wanted, list | tuple):
+        beyond = [*value[len(wanted) :], *wanted[len(value) :]]
+        return sum(map(_cells, beyond)) + sum(map(_cells_apart, value, wanted))
+    if isinstance(value, set | frozenset) and isinstance(wanted, set | frozenset):
+        return float(len(value ^ wanted))
+    if isinstance(value, list | tuple | dict) or isinstance(wanted, list | tuple | dict):
+        return max(_cells(value), _cells(wanted))
+    return float(value != wanted)
+
+
+def _cells(value: Any) -> float:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return max(1.0, sum(map(_cells, value))) if isinstance(value, list | tuple) else 1.0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDistance(Operation):
+    """How far the outputs of a program called sample by sample are from a value; infinitely where it raised."""
+
+    value: Any
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        apart = (np.inf if value is FAILED else difference(value, self.value) for value in arguments[0])
+        return np.fromiter(apart, float, len(arguments[0]))
+
+
+def distance_of(condition: Node) -> Node:
+    """Return how far a sample is from meeting a condition, read off the comparisons that it is made of.
+
+    Numbers on the wrong side of a bound are as far as they differ from it. What must hold together adds up, of
+    alternatives the closest counts. A condition of another kind holds, at distance zero, or does not, at one.
+    """
+    distance: RandomVariable = _distance(condition, False)
+    return distance.node
+
+
+def is_graded(condition: Node) -> bool:
+    """Say whether the distance from a condition can take more values than zero and one."""
+    return not isinstance(distance_of(condition).operation, _Missed)
+
+
+def _distance(node: Node, negated: bool) -> Any:
+    operation, parents = node.operation, node.parents
+    match operation:
+        case Elementwise(name="bitwise_and" | "logical_and" | "bitwise_or" | "logical_or" as name) if _are_bools(node):
+            one, other = (_distance(parent, negated) for parent in parents)
+            return one + other if name.endswith("and") is not negated else np.minimum(one, other)
+        case Elementwise(name="bitwise_not" | "logical_not" | "invert"):
+            return _distance(parents[0], not negated)
+        case Elementwise(name="where") if _are_bools(node):
+            met, missed = _distance(parents[0], False), _distance(parents[0], True)
+            return np.minimum(met + _distance(parents[1], negated), missed + _distance(parents[2], negated))
+        case Elementwise(name=name) if name in _ORDERED and _are_numbers(parents):
+            sign = -_ORDERED[name] if negated else _ORDERED[name]
+            return np.maximum((_float(parents[0]) - _float(parents[1])) * sign, 0.0)
+        case Elementwise(name="not_equal") if parents[0].dtype == bool and _is_zero(parents[1]):
+            return _distance(parents[0], negated)
+        case Elementwise(name="equal" | "not_equal" as name) if _are_numbers(parents):
+            if (name == "equal") is not negated:
+                return np.abs(_float(parents[0]) - _float(parents[1]))
+        case CloseTo(value=value) if not negated:
+            return np.abs(_float(parents[0]) - value)
+        case ObjectEquals(value=value) if not negated:
+            return RandomVariable(Node(ObjectDistance(value), parents, (), _FLOAT, kind=Kind.MIXED))
+        case _:
+            return _of_parts(node, negated)
+    return _missed(node, negated)
+
+
+def _of_parts(node: Node, negated: bool) -> Any:
+    """Return the distance from a condition that is made of an array of others, or is one of those."""
+    operation, parents = node.operation, node.parents
+    match operation:
+        case ArrayFunction(name="all" | "any" as name) if parents[0].dtype == bool and node.shape == ():
+            inner = _distance(parents[0], negated)
+            return inner.sum() if (name == "all") is not negated else inner.min()
+        case Fold(how="all" | "any" as how, term=term, lanes=lanes, shared=shared) if term.shape == ():
+            inside = _distance(term, negated).node
+            way = "sum" if (how == "all") is not negated else "min"
+            fold = dataclasses.replace(operation, how=way, term=inside, plan=Plan([inside], [*lanes, *shared]))
+            return RandomVariable(Node(fold, parents, (), _FLOAT, kind=Kind.MIXED))
+        case Stack() if node.dtype == bool:
+            stacked = tuple(_distance(parent, negated).node for parent in parents)
+            return RandomVariable(Node(Stack(), stacked, node.shape, _FLOAT, kind=Kind.MIXED))
+        case Index() if node.dtype == bool:
+            inner = _distance(parents[0], negated)
+            return RandomVariable(Node(operation, (inner.node,), node.shape, _FLOAT, kind=Kind.MIXED))
+        case Checked() if node.dtype == bool:
+            return _distance(parents[0], negated)
+    return _missed(node, negated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missed(Operation):
+    """One where a condition does not hold, zero where it does; the other way around if negated."""
+
+    negated: bool
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return np.asarray(arguments[0].astype(bool) == self.negated, float)
+
+
+def _missed(node: Node, negated: bool) -> RandomVariable:
+    return RandomVariable(Node(_Missed(negated), (node,), node.shape, _FLOAT, kind=Kind.DISCRETE))
+
+
+def _are_bools(node: Node) -> bool:
+    return node.dtype == bool and all(parent.dtype == bool for parent in node.parents)
+
+
+def _are_numbers(parents: Sequence[Node]) -> bool:
+    return all(parent.levels is None and parent.dtype.kind in "bif" for parent in parents)
+
+
+def _is_zero(node: Node) -> bool:
+    return isinstance(node.operation, ConstantValue) and not node.operation.array.any()
+
+
+def _float(node: Node) -> RandomVariable:
+    return RandomVariable(node).astype(float)

@@ -1,0 +1,250 @@
+"""Columns of files: CSV and Parquet tables, and the layouts of leakiEst and F-BLEAU."""
+
+import csv
+import importlib
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privug.errors import ArgumentError, PrivugError
+
+Values = list[Any] | npt.NDArray[Any]
+
+LAYOUTS = ("auto", "csv", "leakiest", "fbleau", "parquet")
+DELIMITERS = ",;\t|"
+COMMENT = "//"  # of leakiEst
+PAIR = re.compile(r"\(\s*([^,]*?)\s*,\s*(.*?)\s*\)")
+PARQUET_START = b"PAR1"
+
+
+class Columns(dict[str, Values]):
+    """The columns of a file by name, and the layout that it was found to have."""
+
+    layout: str
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """One column as text, with the line that each cell stands in."""
+
+    name: str
+    texts: list[str]
+    lines: list[int]
+    path: Path
+
+    def failure(self, place: int, problem: str) -> ArgumentError:
+        return ArgumentError(f"{self.path}, line {self.lines[place]}: {self.name} {problem}")
+
+
+def read_columns(
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    *,
+    labels: Sequence[str] = (),
+    layout: str = "auto",
+    missing: str = "refuse",
+) -> Columns:
+    """Read the columns of a CSV or Parquet file; those named, or all of them.
+
+    A column of numbers is read as numbers, unless it is one of `labels`. Missing cells are refused with their line,
+    or their rows left out if `missing="drop"`; other text among numbers is refused. `layout` is one of auto, csv,
+    parquet, leakiest and fbleau; the last two have no header, and their columns are called "secret" and "output", or
+    "1", "2" and so on.
+    """
+    file = Path(path)
+    found = detected_layout(file, named=columns is not None) if layout == "auto" else layout
+    if found not in LAYOUTS[1:]:
+        raise ArgumentError(f"layout must be one of {', '.join(LAYOUTS)}, not {layout!r}")
+    wanted = None if columns is None else list(dict.fromkeys(columns))
+    if found in ("leakiest", "fbleau"):
+        read = Columns(_leakiest(file) if found == "leakiest" else _fbleau(file))
+    else:
+        read = Columns((_parquet if found == "parquet" else _csv)(file, wanted, labels, missing == "drop"))
+    read.layout = found
+    return read
+
+
+def detected_layout(path: Path, named: bool) -> str:
+    """Say what layout a file has; one whose columns are `named` has a header."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(PARQUET_START)) == PARQUET_START:
+                return "parquet"
+    except OSError as error:
+        raise ArgumentError(f"{path}: {error.strerror}") from None
+    first = next((line for _, line in _lines(path) if not line.startswith(COMMENT)), "")
+    if first.startswith("(") and not named:
+        return "leakiest"
+    cells = next(csv.reader([first], delimiter=_delimiter(first)), [])
+    if not named and len(cells) > 1 and all(_number(cell) is not None for cell in cells):
+        return "fbleau"
+    return "csv"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not empty, and their numbers."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line.strip()
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{path} is not a text file in UTF-8") from None
+    except OSError as error:
+        raise ArgumentError(f"{path}: {error.strerror}") from None
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a delimited file, and the lines they end in; all must have as many cells as the first."""
+    width = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            delimiter = _delimiter(next((line for line in file if line.strip()), ""))
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            for row in reader:
+                if not any(cell.strip() for cell in row):
+                    continue
+                width = width or len(row)
+                if len(row) != width:
+                    counts = f"{len(row)} cells, but the first line has {width}"
+                    raise ArgumentError(f"{path}, line {reader.line_num}: there are {counts}")
+                yield reader.line_num, row
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{path} is not a text file in UTF-8") from None
+    except OSError as error:
+        raise ArgumentError(f"{path}: {error.strerror}") from None
+    except csv.Error as error:
+        raise ArgumentError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def _delimiter(line: str) -> str:
+    return max(DELIMITERS, key=line.count)
+
+
+def _csv(path: Path, wanted: list[str] | None, labels: Sequence[str], drop: bool) -> dict[str, Values]:
+    rows = _rows(path)
+    _, header = next(rows, (1, []))
+    names = [name.strip() for name in header]
+    chosen = names if wanted is None else wanted
+    _check_columns(path, chosen, names)
+    places = [names.index(name) for name in chosen]
+    lines, kept = [], []
+    for line, row in rows:
+        cells_of_row = [row[place].strip() for place in places]
+        if drop and any(not cell or cell.lower() == "nan" for cell in cells_of_row):
+            continue
+        lines.append(line)
+        kept.append(cells_of_row)
+    texts = list(zip(*kept, strict=True)) if kept else [()] * len(chosen)
+    cells = (_Cells(f"column {name}", list(t), lines, path) for name, t in zip(chosen, texts, strict=True))
+    return {name: _values(column, name in labels) for name, column in zip(chosen, cells, strict=True)}
+
+
+def _check_columns(path: Path, wanted: list[str], names: list[str]) -> None:
+    for name in wanted:
+        if names.count(name) != 1:
+            problem = "no column" if name not in names else "more than one column"
+            raise ArgumentError(f"{path} has {problem} {name!r}; its columns are {', '.join(names) or 'none'}")
+
+
+def _values(cells: _Cells, as_labels: bool = False) -> Values:
+    """Return a column as whole numbers, as numbers, or as labels if most cells are no numbers."""
+    if "" in cells.texts:
+        raise cells.failure(cells.texts.index(""), "is empty; leave such rows out, or fill them")
+    if as_labels:
+        return cells.texts
+    for kind in (int, float):
+        try:
+            numbers = np.array([kind(text) for text in cells.texts], np.int64 if kind is int else float)
+        except (ValueError, OverflowError):
+            continue
+        if kind is float and np.isnan(numbers).any():
+            raise cells.failure(int(np.isnan(numbers).argmax()), "is not a number (nan); leave such rows out")
+        return numbers
+    wrong = [place for place, text in enumerate(cells.texts) if _number(text) is None]
+    if len(wrong) > len(cells.texts) / 2:
+        return cells.texts
+    found = f"holds {cells.texts[wrong[0]]!r} among numbers"
+    raise cells.failure(wrong[0], f"{found}; correct it, or take the column as labels (--labels, or labels=)")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _parquet(path: Path, wanted: list[str] | None, labels: Sequence[str], drop: bool) -> dict[str, Values]:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise ArgumentError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
+    try:
+        file = parquet.ParquetFile(path)
+        names = list(file.schema_arrow.names)
+        chosen = names if wanted is None else wanted
+        _check_columns(path, chosen, names)
+        table = file.read(columns=chosen)
+    except (OSError, ValueError) as error:
+        if isinstance(error, PrivugError):
+            raise
+        raise ArgumentError(f"{path} is not a readable Parquet file: {error}") from None
+    listed = {name: table.column(name).to_pylist() for name in chosen}
+    if drop:
+        kept = [row for row in zip(*listed.values(), strict=True) if not any(map(_is_empty, row))]
+        listed = {name: [row[place] for row in kept] for place, name in enumerate(chosen)}
+    columns = {name: _plain(path, name, values) for name, values in listed.items()}
+    return {name: [str(v) for v in values] if name in labels else values for name, values in columns.items()}
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _plain(path: Path, name: str, values: list[Any]) -> Values:
+    for row, value in enumerate(values, 1):
+        if _is_empty(value):
+            raise ArgumentError(f"{path}, row {row}: column {name} is empty; leave such rows out, or fill them")
+    array = np.array(values)
+    return array if array.dtype.kind in "bif" and array.ndim == 1 else values
+
+
+def _leakiest(path: Path) -> dict[str, Values]:
+    pairs, lines = [], []
+    for number, line in _lines(path):
+        if line.startswith(COMMENT):
+            continue
+        found = PAIR.fullmatch(line)
+        if found is None:
+            hint = (
+                "a channel, not observations" if "|" in line else f"not a pair such as (secret, output): {line[:40]!r}"
+            )
+            raise ArgumentError(f"{path}, line {number}: this is {hint}")
+        pairs.append(found.groups())
+        lines.append(number)
+    if not pairs:
+        raise ArgumentError(f"{path} has no observations such as (secret, output)")
+    sides = {name: [pair[side] for pair in pairs] for side, name in enumerate(("secret", "output"))}
+    return {name: _values(_Cells(f"the {name}", texts, lines, path)) for name, texts in sides.items()}
+
+
+def _fbleau(path: Path) -> dict[str, Values]:
+    rows = list(_rows(path))
+    if not rows or len(rows[0][1]) < 2:
+        raise ArgumentError(f"{path} needs a secret and at least one number of output in every line")
+    lines = [line for line, _ in rows]
+    columns = [[cell.strip() for cell in column] for column in zip(*(row for _, row in rows), strict=True)]
+    cells = [_Cells(f"column {place}", texts, lines, path) for place, texts in enumerate(columns, 1)]
+    values = [_values(column) for column in cells]
+    for column, part in zip(cells[1:], values[1:], strict=True):
+        if not isinstance(part, np.ndarray):
+            raise column.failure(0, f"holds {column.texts[0]!r}; outputs of the fbleau layout are numbers")
+    return {str(place): part for place, part in enumerate(values, 1)}

@@ -1,0 +1,67 @@
+"""Where in a program each quantity was made: found by tracing it once more when somebody asks, at no cost before."""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType, FrameType, MethodType
+from typing import Any
+
+from privug.model.node import Node, ancestors, origins
+from privug.model.plates import Fold
+from privug.model.structure import random_leaves
+from privug.program.tracing import trace
+
+
+def lines_of(
+    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], output: Any
+) -> dict[Node, int]:
+    """Return the source lines at which a program made the quantities behind an output that tracing it gave.
+
+    Empty if they cannot be found, because the program is no Python function or the second trace is another one.
+    """
+    code = _code(program)
+    if code is None:
+        return {}
+    found: dict[Node, int] = {}
+    token = origins.set(functools.partial(_note, code.co_filename, found))
+    try:
+        again = trace(program, positional, named)
+    finally:
+        origins.reset(token)
+    before, after = everything_behind(_nodes(output)), everything_behind(_nodes(again.output))
+    if len(before) != len(after):
+        return {}
+    pairs = zip(before, after, strict=True)
+    if not all(type(old.operation) is type(new.operation) for old, new in pairs):
+        return {}
+    return {old: found[new] for old, new in zip(before, after, strict=True) if new in found and old is not new}
+
+
+def everything_behind(nodes: Iterable[Node]) -> list[Node]:
+    """Return nodes and all they are made of, what is computed for each row of a table included, in order."""
+    order: dict[Node, None] = {}
+    for node in ancestors(nodes):
+        if isinstance(node.operation, Fold):
+            order.update(dict.fromkeys(ancestors([node.operation.term])))
+        order[node] = None
+    return list(order)
+
+
+def _nodes(value: Any) -> list[Node]:
+    return [variable.node for variable in random_leaves(value)]
+
+
+def _code(program: Any) -> CodeType | None:
+    while isinstance(program, functools.partial | MethodType):
+        program = program.func if isinstance(program, functools.partial) else program.__func__
+    code = getattr(program, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _note(filename: str, found: dict[Node, int], node: Node) -> None:
+    """Take down the line of the program that is being run."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != filename:
+        frame = frame.f_back
+    if frame is not None:
+        found[node] = frame.f_lineno

@@ -1,0 +1,28 @@
+"""Questions about people in tables: which columns single them out, and what the rows that match them give away."""
+
+from privug.reidentification.linking import Link, LinkedTable, link
+from privug.reidentification.questions import (
+    matching_rows,
+    positive_disclosure,
+    secret_posterior,
+    sharing_rows,
+    uniqueness,
+)
+from privug.reidentification.risks import Risks, three_risks
+from privug.reidentification.search import QuasiIdentifier, QuasiIdentifiers, quasi_identifiers
+
+__all__ = [
+    "Link",
+    "LinkedTable",
+    "QuasiIdentifier",
+    "QuasiIdentifiers",
+    "Risks",
+    "link",
+    "matching_rows",
+    "positive_disclosure",
+    "quasi_identifiers",
+    "secret_posterior",
+    "sharing_rows",
+    "three_risks",
+    "uniqueness",
+]

@@ -1,0 +1,181 @@
+"""The distribution of one row of a table: its columns in blocks that are independent of one another."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from privug.errors import ArgumentError, ImpossibleObservation
+from privug.model.node import Array, Kind, Node, ancestors
+from privug.model.table import Row
+from privug.model.variable import RandomVariable
+from privug.reidentification.states import TooManyStates, listed
+
+MOST_STATES = 1_000_000
+MOST_CELLS = 50_000_000
+LARGEST_KEY = 1 << 62
+
+
+class NoClosedForm(Exception):
+    """Why a table's risks cannot be had in closed form, as the end of a sentence."""
+
+
+class Coding:
+    """Numbers for the values of each column: equal values have equal numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[Any, int]] = {}
+
+    def code(self, column: str, value: Any) -> int:
+        """Return the number of a value, a new one if it has none."""
+        numbers = self._numbers.setdefault(column, {})
+        if isinstance(value, float) and value != value:
+            value = None  # what is missing looks the same in every row
+        try:
+            return numbers.setdefault(value, len(numbers))
+        except TypeError:
+            raise ArgumentError(
+                f"column {column!r} must hold numbers, strings or other labels, not {value!r}"
+            ) from None
+
+    def codes(self, column: str, values: Sequence[Any]) -> Array:
+        """Return the numbers of many values."""
+        return np.array([self.code(column, value) for value in values], np.int64)
+
+    def values(self, column: str) -> list[Any]:
+        """Return the values that have numbers, in the order of these."""
+        return list(self._numbers.get(column, ()))
+
+    def keys(self, columns: Sequence[str], *several: Array) -> list[Array]:
+        """Return one number for each combination of values: lines of codes hold one number for each column."""
+        codes = several[0] if len(several) == 1 else np.concatenate(several)
+        key, bound = np.zeros(len(codes), np.int64), 1
+        for position, column in enumerate(columns):
+            size = len(self._numbers[column]) + 1
+            if bound * size > LARGEST_KEY:
+                distinct, key = np.unique(key, return_inverse=True)
+                bound = len(distinct)
+            key, bound = key * size + codes[:, position], bound * size
+        return np.split(key, np.cumsum([len(part) for part in several])[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns that depend on one another: the combinations of their values and how likely each is."""
+
+    columns: tuple[str, ...]
+    codes: Array
+    probabilities: Array
+    _marginals: dict[tuple[str, ...], "Block"] = field(default_factory=dict, repr=False)
+
+    def marginal(self, columns: Iterable[str], coding: Coding) -> "Block":
+        """Return the distribution of some of the columns."""
+        chosen = tuple(column for column in self.columns if column in columns)
+        if chosen not in self._marginals:
+            codes = self.codes[:, [self.columns.index(column) for column in chosen]]
+            keys = coding.keys(chosen, codes)[0]
+            _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+            weights = np.bincount(inverse.reshape(-1), self.probabilities, len(first))
+            self._marginals[chosen] = Block(chosen, codes[first], weights)
+        return self._marginals[chosen]
+
+    def chances(self, columns: Sequence[str], codes: Array, coding: Coding) -> Array:
+        """Return the probability of each line of values; `columns` says what stands where in a line."""
+        asked = codes[:, [columns.index(column) for column in self.columns]]
+        own, wanted = coding.keys(self.columns, self.codes, asked)
+        order = np.argsort(own)
+        found = order[np.minimum(np.searchsorted(own, wanted, sorter=order), len(own) - 1)]
+        return np.where(own[found] == wanted, self.probabilities[found], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RowLaw:
+    """The distribution of a row. In `fresh` columns values have a density: no two independent rows agree there."""
+
+    blocks: tuple[Block, ...]
+    fresh: frozenset[str]
+
+    @classmethod
+    def of(cls, row: Row, coding: Coding) -> "RowLaw":
+        """Work out the distribution of a row."""
+        plain = {name: value for name, value in row._asdict().items() if not isinstance(value, RandomVariable)}
+        cells = {name: value.node for name, value in row._asdict().items() if isinstance(value, RandomVariable)}
+        fresh = frozenset(name for name, node in cells.items() if node.kind is Kind.CONTINUOUS)
+        blocks = [Block((name,), coding.codes(name, [value])[:, None], np.ones(1)) for name, value in plain.items()]
+        discrete = {name: node for name, node in cells.items() if name not in fresh}
+        blocks += [_block({name: discrete[name] for name in names}, coding) for names in _dependent(discrete)]
+        return cls(tuple(blocks), fresh)
+
+    def joint(self, columns: Sequence[str], coding: Coding) -> Block:
+        """Return all combinations of values of some columns that do not have a density."""
+        touched = [block for block in self.blocks if not set(block.columns).isdisjoint(columns)]
+        parts = [block.marginal(columns, coding) for block in touched]
+        return reduce(_combined, parts, Block((), np.zeros((1, 0), np.int64), np.ones(1)))
+
+    def knowing(self, known: Mapping[str, Any], coding: Coding) -> "RowLaw":
+        """Return the distribution of the row, given the values of some columns."""
+        columns = {column for block in self.blocks for column in block.columns} | self.fresh
+        for name in known:
+            if name not in columns:
+                raise ArgumentError(f"person: there is no column {name!r}; the table has {', '.join(sorted(columns))}")
+        return RowLaw(tuple(_conditioned(block, known, coding) for block in self.blocks), self.fresh)
+
+
+def _conditioned(block: Block, known: Mapping[str, Any], coding: Coding) -> Block:
+    agrees = np.ones(len(block.codes), bool)
+    for position, column in enumerate(block.columns):
+        if column in known:
+            agrees &= block.codes[:, position] == coding.code(column, known[column])
+    total = float(block.probabilities[agrees].sum())
+    if total <= 0:
+        shown = ", ".join(f"{column}={known[column]!r}" for column in block.columns if column in known)
+        raise ImpossibleObservation(f"person: a row with {shown} has probability zero")
+    return Block(block.columns, block.codes[agrees], block.probabilities[agrees] / total)
+
+
+def _dependent(cells: Mapping[str, Node]) -> list[list[str]]:
+    """Return the columns in groups that have no random root in common."""
+    joined: list[tuple[set[int], list[str]]] = []
+    for name, node in cells.items():
+        roots, names = {id(ancestor) for ancestor in ancestors([node]) if ancestor.is_random}, [name]
+        apart = []
+        for other in joined:
+            if roots.isdisjoint(other[0]):
+                apart.append(other)
+            else:
+                roots, names = roots | other[0], other[1] + names
+        joined = [*apart, (roots, names)]
+    return [names for _, names in joined]
+
+
+def _block(cells: Mapping[str, Node], coding: Coding) -> Block:
+    nodes = list(cells.values())
+    if any(node.shape for node in nodes):
+        raise NoClosedForm("some cells hold several values")
+    try:
+        arrays, weights = listed(nodes, MOST_STATES)
+    except TooManyStates:
+        raise NoClosedForm(f"the values of {', '.join(cells)} together are too many to list") from None
+    columns = [_coded(name, node, array, coding) for (name, node), array in zip(cells.items(), arrays, strict=True)]
+    everything = Block(tuple(cells), np.stack(columns, axis=1), weights / math.fsum(weights.tolist()))
+    return everything.marginal(cells, coding)
+
+
+def _coded(name: str, node: Node, array: Array, coding: Coding) -> Array:
+    distinct, inverse = np.unique(array, return_inverse=True)
+    values = distinct.tolist() if node.levels is None else [node.levels[code] for code in distinct]
+    return coding.codes(name, values)[inverse.reshape(-1)]
+
+
+def _combined(left: Block, right: Block) -> Block:
+    size = len(left.codes) * len(right.codes)
+    if size * (len(left.columns) + len(right.columns)) > MOST_CELLS:
+        raise NoClosedForm("the columns have too many combinations of values to list")
+    codes = np.concatenate(
+        [np.repeat(left.codes, len(right.codes), axis=0), np.tile(right.codes, (len(left.codes), 1))], axis=1
+    )
+    weights = np.multiply.outer(left.probabilities, right.probabilities).reshape(-1)
+    return Block((*left.columns, *right.columns), codes, weights)

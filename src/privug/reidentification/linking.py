@@ -1,0 +1,124 @@
+"""The linking attack: a released table without names is joined with a public one that has them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.mechanisms.tables import cell, checked_columns, groups, names_of, rows_of
+from privug.reidentification.counted import belief_of
+from privug.reidentification.text import as_lines
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """What the released table says about one person of the public table.
+
+    `matching` is how many released rows have the person's values, and `rivals` how many people of the public table
+    have them. `probability` is that of pointing at the person's row, and `secret` the belief about the person's
+    secret if the person is in the table; None if no row matches.
+    """
+
+    person: Any
+    matching: int
+    rivals: int
+    secret: Belief | None
+
+    @property
+    def probability(self) -> Estimate:
+        """The probability that a matching row taken at random is the person's; zero if no row matches."""
+        value = 1 / max(self.matching, self.rivals) if self.matching else 0.0
+        return Estimate.exactly(value, method="exact")
+
+    @property
+    def is_found(self) -> bool:
+        """Whether one released row matches, and this person alone."""
+        return self.matching == self.rivals == 1
+
+    @property
+    def disclosed(self) -> Any:
+        """The person's secret if all matching rows agree on it and there is one for everyone; else None."""
+        if self.secret is None or self.rivals > self.matching or len(self.secret.batch) > 1:
+            return None
+        return self.secret.batch.values()[0]
+
+
+class LinkedTable(Sequence[Link]):
+    """The people of a public table, linked with a released one."""
+
+    def __init__(self, links: Sequence[Link], name: str) -> None:
+        self._links, self._name = list(links), name
+
+    def __getitem__(self, position: Any) -> Any:
+        """Return a link by its position, or by the person's name."""
+        if not isinstance(position, str):
+            return self._links[position]
+        for link in self._links:
+            if cell(link.person, self._name) == position:
+                return link
+        raise KeyError(position)
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self._links)
+
+    @property
+    def found(self) -> list[Link]:
+        """The people whose row is known."""
+        return [link for link in self._links if link.is_found]
+
+    @property
+    def disclosed(self) -> list[Link]:
+        """The people whose secret is known, whether or not their row is."""
+        return [link for link in self._links if link.disclosed is not None]
+
+    def __str__(self) -> str:
+        rows = [
+            [str(cell(link.person, self._name)), str(link.matching), link.probability.number(), _shown(link.secret)]
+            for link in self._links[:MOST_SHOWN]
+        ]
+        lines = as_lines([self._name, "matching rows", "P(row is theirs)", "belief about the secret"], rows)
+        rest = f"\n... and {len(self) - MOST_SHOWN} more" if len(self) > MOST_SHOWN else ""
+        counted = f"{len(self.found)} of {len(self)} people found, the secrets of {len(self.disclosed)} disclosed"
+        return f"{lines}{rest}\n{counted}"
+
+
+def _shown(secret: Belief | None) -> str:
+    if secret is None:
+        return "-"
+    return ", ".join(f"{value}: {share.value:.3g}" for value, share in list(secret.distribution().items())[:3])
+
+
+def link(released: Any, public: Any, columns: Any, secret: str, *, name: str | None = None) -> LinkedTable:
+    """Join a released table with a public one on some columns: the linking attack (Sweeney, 2002).
+
+    Everyone in the public table is taken to be in the released one, unless more people than rows have the same values.
+    Rows that agree in the columns cannot be told apart, so each is equally likely the person's. `name` is the column
+    of the public table that says who somebody is, by default its first one.
+
+    >>> released = [{"zip": 2300, "sex": "f", "ill": True}, {"zip": 2300, "sex": "m", "ill": False}]
+    >>> public = [{"name": "Alice", "zip": 2300, "sex": "f"}]
+    >>> print(link(released, public, ["zip", "sex"], "ill")["Alice"].disclosed)
+    True
+    """
+    rows, people = rows_of(released), rows_of(public)
+    if not rows or not people:
+        raise ArgumentError("link: the released and the public table must hold at least one row each")
+    names = checked_columns(rows, columns)
+    checked_columns(people, names)
+    checked_columns(rows, secret, "secret")
+    if name is not None:
+        checked_columns(people, name, "name")
+    found, rivals = groups(rows, names), groups(people, names)
+    links = []
+    for person in people:
+        key = tuple(cell(person, column) for column in names)
+        secrets = [cell(rows[position], secret) for position in found.get(key, ())]
+        links.append(Link(person, len(secrets), len(rivals[key]), belief_of(secrets) if secrets else None))
+    return LinkedTable(links, name or names_of(people[0])[0])

@@ -1,0 +1,163 @@
+"""The search for quasi-identifiers: sets of columns that single a person out."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.mechanisms.tables import checked_size
+from privug.reidentification.people import People
+from privug.reidentification.questions import Asked
+from privug.reidentification.scenes import Person
+from privug.reidentification.text import as_lines
+from privug.report.plain import as_frame
+
+MOST_SETS = 100_000
+MOST_SHOWN = 20
+LIKELY = 0.5
+
+
+@dataclass(frozen=True)
+class QuasiIdentifier:
+    """A set of columns with the probability that it singles the person out.
+
+    `matching` is the expected number of rows that match, and `disclosed` the probability that all of these have the
+    person's secret, if one was named.
+    """
+
+    columns: tuple[str, ...]
+    unique: Estimate
+    matching: Estimate
+    disclosed: Estimate | None = None
+
+    def __str__(self) -> str:
+        return " + ".join(self.columns)
+
+
+class QuasiIdentifiers(Sequence[QuasiIdentifier]):
+    """Sets of columns, those that most likely single the person out first and small ones before large ones."""
+
+    def __init__(self, found: Sequence[QuasiIdentifier]) -> None:
+        # Equal probabilities that were computed in different ways may differ in their last digits.
+        self._found = sorted(found, key=lambda one: (-float(f"{one.unique.value:.10g}"), len(one.columns), one.columns))
+
+    def __getitem__(self, position: Any) -> Any:
+        return self._found[position]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[QuasiIdentifier]:
+        return iter(self._found)
+
+    def of(self, *columns: str) -> QuasiIdentifier:
+        """Return what was found about one set of columns."""
+        for one in self._found:
+            if set(one.columns) == set(columns):
+                return one
+        raise ArgumentError(f"of: the columns {', '.join(columns)} were not looked at together")
+
+    def smallest(self, probability: float = LIKELY) -> list[QuasiIdentifier]:
+        """Return the sets that single the person out with some probability and of which no part does."""
+        if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 < probability <= 1:
+            raise ArgumentError(f"smallest: the probability must lie above 0 and be at most 1, not {probability!r}")
+        kept: list[QuasiIdentifier] = []
+        for one in sorted(self._found, key=lambda one: len(one.columns)):
+            inside = any(set(other.columns) <= set(one.columns) for other in kept)
+            if not inside and one.unique.value >= probability - 1e-12:
+                kept.append(one)
+        return kept
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the table as plain values, a dict for each set of columns."""
+        return [
+            {
+                "columns": list(one.columns),
+                "unique": one.unique.value,
+                "unique_low": one.unique.low,
+                "unique_high": one.unique.high,
+                "matching_rows": one.matching.value,
+                **({} if one.disclosed is None else {"disclosed": one.disclosed.value}),
+                "method": one.unique.method,
+            }
+            for one in self._found
+        ]
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas DataFrame."""
+        return as_frame(self.to_dict())
+
+    def __str__(self) -> str:
+        shown = self._found[:MOST_SHOWN]
+        with_secret = any(one.disclosed is not None for one in shown)
+        head = ["columns", "P(unique)", "matching rows", *(["P(secret disclosed)"] if with_secret else [])]
+        lines = as_lines(head, [_cells(one) for one in shown])
+        rest = f"\n... and {len(self) - len(shown)} more" if len(shown) < len(self) else ""
+        smallest = self.smallest()
+        named = "; ".join(map(str, smallest[:MOST_SHOWN])) if smallest else "none"
+        return f"{lines}{rest}\nsmallest sets that are unique with probability {LIKELY} or more: {named}"
+
+
+def _cells(one: QuasiIdentifier) -> list[str]:
+    numbers = [one.unique, one.matching, *([] if one.disclosed is None else [one.disclosed])]
+    return [str(one), *(_short(estimate) for estimate in numbers)]
+
+
+def _short(estimate: Estimate) -> str:
+    return f"{estimate.value:.5g}" if estimate.exact and abs(estimate.value) >= 1e-6 else _tiny(estimate)
+
+
+def _tiny(estimate: Estimate) -> str:
+    return f"{estimate.value:.1e}" if estimate.exact and estimate.value else estimate.number()
+
+
+def quasi_identifiers(
+    records: Any,
+    columns: Any = None,
+    secret: str | None = None,
+    *,
+    person: Person = None,
+    largest: int | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+) -> QuasiIdentifiers:
+    """Look at all sets of columns and rank them by how likely they single the person out.
+
+    `columns` are those that an attacker may know, by default all but the secret; `largest` bounds how many are taken
+    together. The other arguments are those of `matching_rows`. The answers are exact where the rows are independent of
+    one another or the table is plain; for a prior the time does then not depend on the number of rows.
+
+    >>> import privug as pv
+    >>> row = pv.Row(zip=pv.Choice(range(200)), day=pv.DiscreteUniform(0, 99), sex=pv.Choice(["f", "m"]))
+    >>> print(quasi_identifiers(pv.Records(1000, row), largest=2))
+    columns     P(unique)  matching rows
+    zip + day     0.95128           1.05
+    zip + sex    0.082034         3.4975
+    zip         0.0066874          5.995
+    day + sex   0.0066874          5.995
+    day        4.3607e-05          10.99
+    sex          1.9e-301          500.5
+    smallest sets that are unique with probability 0.5 or more: zip + day
+    """
+    asked = Asked(records, person, samples, seed)
+    if secret is not None:
+        asked.secret(secret)
+    names = asked.columns(columns, secret)
+    most = len(names) if largest is None else min(checked_size(largest, "largest"), len(names))
+    sets = sum(math.comb(len(names), size) for size in range(1, most + 1))
+    if not names or sets > MOST_SETS:
+        raise ArgumentError(
+            f"quasi_identifiers: {len(names)} columns have {sets:,} sets to look at (the most is {MOST_SETS:,}); "
+            "name fewer columns, or give the size of the largest sets as largest="
+        )
+    chosen = [subset for size in range(1, most + 1) for subset in combinations(names, size)]
+    return QuasiIdentifiers([asked.answer(partial(_looked_at, columns=one, secret=secret)) for one in chosen])
+
+
+def _looked_at(people: People, columns: tuple[str, ...], secret: str | None) -> QuasiIdentifier:
+    disclosed = None if secret is None else people.disclosed(columns, secret)
+    return QuasiIdentifier(columns, people.unique(columns), people.expected(columns), disclosed)

@@ -1,0 +1,32 @@
+"""How a run went, as the lines that head a report."""
+
+from privug.inference.sampling import Run
+
+
+def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
+    """Return what was computed from what, why so, how likely the observation was, and what is to be said besides."""
+    diagnostics = run.diagnostics
+    facts = [("computed from", _source(run))]
+    if diagnostics.chosen_because and run.exact is None:
+        facts.append(("engine chosen", f"'{run.engine}' because {diagnostics.chosen_because}"))
+    if observed and diagnostics.evidence is not None:
+        evidence = diagnostics.evidence
+        facts.append(("P(observation)" if not evidence.unit else "density there", evidence.number()))
+    if diagnostics.excluded:
+        facts.append(("excluded", f"{diagnostics.excluded:,} inputs on which the program failed"))
+    return facts + [("note", remark) for remark in diagnostics.remarks]
+
+
+def _source(run: Run) -> str:
+    diagnostics = run.diagnostics
+    worth = f"worth {diagnostics.effective_samples:,.0f}"
+    if run.exact is not None:
+        return f"exact, {run.exact.source}"
+    if diagnostics.r_hat is not None:
+        chains = f"{diagnostics.accepted:,} draws of {diagnostics.chains} chains"
+        return f"{chains}, {worth} independent ones; R-hat {diagnostics.r_hat:.3f}"
+    if run.groups is not None:
+        found = f"{diagnostics.accepted:,} samples of {run.groups} populations, {worth} independent ones"
+        return f"{found}; {diagnostics.draws:,} runs of the program"
+    drawn = f"{diagnostics.accepted:,} samples kept of {diagnostics.draws:,} draws"
+    return drawn if run.log_weights is None else f"{drawn}, {worth} equally weighted ones"

@@ -1,0 +1,37 @@
+"""Plain tables with notes: as text and as HTML."""
+
+import io
+import textwrap
+from collections.abc import Sequence
+from html import escape
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as TextTable
+
+WIDTH = 110
+
+
+def grid_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """Return a table as text: a title, columns of which the first is set left, and numbered notes."""
+    buffer = io.StringIO()
+    # Wide enough for every cell: numbers are never cut.
+    console = Console(file=buffer, width=400, color_system=None, highlight=False, markup=False, emoji=False)
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
+    told = [f"({number}) {note}" for number, note in enumerate(notes, 1)]
+    wrapped = [textwrap.fill(note, WIDTH, initial_indent="  ", subsequent_indent="      ") for note in told]
+    return "\n".join([title, *lines, *wrapped]).rstrip()
+
+
+def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """Return a table as HTML to stand inside a page or a notebook."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    foot = "".join(f"<p>({number}) {escape(note)}</p>" for number, note in enumerate(notes, 1))
+    return f"<h3>{escape(title)}</h3><table><tr>{head}</tr>{body}</table>{foot}"

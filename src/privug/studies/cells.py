@@ -1,0 +1,192 @@
+"""One attack as a cell of a study: its measures as estimates, or why there are none."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privug import settings
+from privug.attack import Attack, Result
+from privug.errors import ArgumentError, PrivugError
+from privug.estimate import Estimate
+from privug.leakage.divergence import kl_divergence
+from privug.leakage.information import conditional_entropy, mutual_information
+from privug.leakage.pointwise import max_posterior_belief
+from privug.leakage.vulnerability import (
+    bayes_risk,
+    bayes_security,
+    bayes_vulnerability,
+    min_entropy_leakage,
+    multiplicative_leakage,
+)
+from privug.model.execution import run_tasks
+from privug.model.node import Kind
+from privug.progress import ProgressMeter
+
+Measure = Callable[[Result], Estimate]
+
+
+class Misuse(ArgumentError):
+    """The study is written wrongly, so that no cell can have a number."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a cell has no number."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"none: {self.reason}"
+
+
+Cell = Estimate | Refusal
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The measures of one attack, or why it could not be run, and the engine that answered."""
+
+    cells: Mapping[str, Cell]
+    engine: str = ""
+    refusal: Refusal | None = None
+
+    def cell(self, measure: str) -> Cell:
+        """Return a measure, or why there is none."""
+        return self.cells.get(measure) or self.refusal or Refusal("this measure does not apply here")
+
+
+@dataclass(frozen=True)
+class Job:
+    """An attack to be made and run, and what is observed of it."""
+
+    make: Callable[[], Attack]
+    observe: Any = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is measured of every attack, and how it is run."""
+
+    measures: Mapping[str, Measure] | None
+    further: Mapping[str, Measure]
+    options: Mapping[str, Any]
+
+    def outcome(self, job: Job) -> Outcome:
+        """Run one attack; what Privug refuses is told in place of numbers."""
+        with settings.limited(workers=1 if multiprocessing.parent_process() else None):
+            try:
+                result = job.make().run(observe=job.observe, **self.options)
+                wanted = standard_measures(result) if self.measures is None else self.measures
+                cells = {name: _measured(name, f, result) for name, f in {**wanted, **self.further}.items()}
+            except Misuse:
+                raise
+            except PrivugError as error:
+                return Outcome({}, refusal=Refusal(str(error)))
+        return Outcome(cells, result.engine)
+
+
+ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
+    "mutual information": mutual_information,
+    "conditional entropy": conditional_entropy,
+    "bayes vulnerability": bayes_vulnerability,
+    "bayes risk": bayes_risk,
+    "bayes security": bayes_security,
+    "min entropy leakage": min_entropy_leakage,
+    "multiplicative leakage": multiplicative_leakage,
+    "max posterior belief": max_posterior_belief,
+}
+
+
+def standard_measures(result: Result) -> dict[str, Measure]:
+    """Return the measures that every study has: what outputs tell, what this one told, and the attack's questions."""
+    chosen = ["mutual information"]
+    if result.prior.kind is Kind.DISCRETE:
+        chosen.append("bayes vulnerability")
+    measures = {name: _on_joint(name) for name in chosen}
+    if result.observation is not None:
+        measures["kl divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
+        for claim, predicate in result.attack.questions.items():
+            measures[f"P({claim})"] = _answer(predicate)
+    return measures
+
+
+def _on_joint(name: str) -> Measure:
+    return lambda result: ON_JOINTS[name](result.joint)
+
+
+def _answer(predicate: Callable[[Any], Any]) -> Measure:
+    return lambda result: result.posterior.probability(predicate)
+
+
+def checked_measures(measures: Any) -> Mapping[str, Measure] | None:
+    """Return measures by name: None stands for the standard ones; names stand for those of a joint."""
+    if measures is None:
+        return None
+    if isinstance(measures, str):
+        measures = [measures]
+    if isinstance(measures, Mapping):
+        if not measures or not all(isinstance(name, str) and callable(f) for name, f in measures.items()):
+            raise ArgumentError("measures must map names to functions from a result to an estimate")
+        return measures
+    if not isinstance(measures, Sequence) or not measures:
+        raise ArgumentError(f"measures must be a dict of functions or a list of names, not {measures!r}")
+    names = [str(name).replace("_", " ") for name in measures]
+    for name in names:
+        if name not in ON_JOINTS:
+            raise ArgumentError(f"measures: {name!r} is not one of {', '.join(ON_JOINTS)}; write a dict of functions")
+    return {name: _on_joint(name) for name in names}
+
+
+def _measured(name: str, measure: Measure, result: Result) -> Cell:
+    try:
+        estimate = measure(result)
+    except PrivugError as error:
+        return Refusal(str(error))
+    if isinstance(estimate, bool | int | float):
+        number = float(estimate)
+        return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
+    if not isinstance(estimate, Estimate):
+        raise Misuse(f"measures: {name!r} must return an estimate or a number, not {estimate!r}")
+    return estimate
+
+
+def outcomes(jobs: Sequence[Job], study: Settings, label: str) -> Iterator[Outcome]:
+    """Yield the outcome of each attack in order, run side by side in processes where that pays."""
+    engine = str(study.options.get("engine", "auto"))
+    # Libraries with threads of their own do not survive being forked.
+    alone = engine.startswith(("pymc", "numpyro"))
+    with ProgressMeter(label, len(jobs)) as meter, settings.limited(workers=1 if alone else None):
+        for done, outcome in enumerate(run_tasks(jobs, study.outcome, opaque=True, bytes_per_task=0), 1):
+            if done < len(jobs):
+                meter.update(done, f"{done} of {len(jobs)}")
+            yield outcome
+
+
+def gathered(jobs: Sequence[Job], study: Settings, label: str) -> list[Outcome]:
+    """Return the outcomes of attacks; those that are there if the user interrupts, unless there are none."""
+    found: list[Outcome] = []
+    try:
+        found.extend(outcomes(jobs, study, label))
+    except KeyboardInterrupt:
+        if not found:
+            raise
+    return found
+
+
+def plain_cell(cell: Cell) -> dict[str, Any]:
+    """Return a cell as plain values."""
+    if isinstance(cell, Refusal):
+        return {"value": None, "low": None, "high": None, "unit": "", "method": "", "exact": False,
+                "refusal": cell.reason}  # fmt: skip
+    return {"value": cell.value, "low": cell.low, "high": cell.high, "unit": cell.unit, "method": cell.method,
+            "exact": cell.exact, "refusal": None}  # fmt: skip
+
+
+def shown(cell: Cell, notes: list[str]) -> str:
+    """Return a cell as text; the reason of a refusal goes to the notes."""
+    if isinstance(cell, Estimate):
+        return f"{cell.number()} {cell.unit}".rstrip()
+    if cell.reason not in notes:
+        notes.append(cell.reason)
+    return f"none ({notes.index(cell.reason) + 1})"

@@ -1,0 +1,145 @@
+"""Attackers against programs: every attacker runs on every program, by every measure."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from privug.attack import Attack
+from privug.errors import ArgumentError
+from privug.observation.observations import Observation
+from privug.report.grid import grid_html, grid_text
+from privug.report.pictures import plots
+from privug.report.plain import as_frame, finite_numbers
+from privug.studies.cells import (
+    Cell,
+    Job,
+    Measure,
+    Outcome,
+    Refusal,
+    Settings,
+    checked_measures,
+    gathered,
+    plain_cell,
+    shown,
+)
+
+
+@dataclass(frozen=True)
+class ComparisonMatrix:
+    """What a comparison found: for every attacker and program the measures, or why there are none."""
+
+    attackers: tuple[str, ...]
+    programs: tuple[str, ...]
+    outcomes: Mapping[tuple[str, str], Outcome]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures."""
+        return tuple(dict.fromkeys(name for outcome in self.outcomes.values() for name in outcome.cells))
+
+    def __getitem__(self, key: tuple[str, str, str]) -> Cell:
+        """Return the cell of an attacker, a program and a measure."""
+        attacker, program, measure = key
+        if (attacker, program) not in self.outcomes or measure not in self.measures:
+            known = f"attackers {self.attackers}, programs {self.programs}, measures {self.measures}"
+            raise KeyError(f"{key!r}; there are {known}")
+        return self.outcomes[attacker, program].cell(measure)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a row of plain values for each attacker, program and measure."""
+        return [
+            {"attacker": attacker, "program": program, "measure": name, **plain_cell(outcome.cell(name)),
+             "engine": outcome.engine}
+            for (attacker, program), outcome in self.outcomes.items()
+            for name in self.measures
+        ]  # fmt: skip
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
+        return json.dumps(finite_numbers(self.to_dict()), indent=indent, ensure_ascii=False)
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return as_frame(self.to_dict())
+
+    def plot(self, where: Any = None, measure: str | None = None) -> Any:
+        """Draw one measure as a heat map: attackers down, programs across.
+
+        `where` is the path of a picture to write, or the axes to draw into.
+        """
+        name = self.measures[0] if measure is None and self.measures else measure
+        if name not in self.measures:
+            raise ArgumentError(f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {measure!r}")
+        cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
+        return plots().heat_map(name, self.attackers, self.programs, cells, where)
+
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
+        tables = []
+        for name in self.measures or ("result",):
+            notes: list[str] = []
+            rows = [
+                [attacker, *(shown(self.outcomes[attacker, program].cell(name), notes) for program in self.programs)]
+                for attacker in self.attackers
+            ]
+            tables.append((name, ["attacker", *self.programs], rows, notes))
+        return tables
+
+    def __str__(self) -> str:
+        return "\n\n".join(grid_text(*table) for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(grid_html(*table) for table in self._tables())
+
+
+def compare(
+    *,
+    attackers: Mapping[str, Any],
+    programs: Mapping[str, Callable[..., Any]],
+    secret: Any,
+    observe: Any = None,
+    measures: Mapping[str, Measure] | Sequence[str] | None = None,
+    questions: Mapping[str, Callable[[Any], Any]] | None = None,
+    engine: str = "auto",
+    samples: int = 10_000,
+    seed: int = 0,
+) -> ComparisonMatrix:
+    """Run every attacker on every program, and measure each.
+
+    `attackers` maps names to priors, as `pv.Attack` takes them; `programs` maps names to programs. `observe` is what
+    every attacker sees, or a dict from each program's name to what is seen of it. `measures` are as in `pv.sweep`. What
+    Privug refuses in one cell is told there, and the others are computed.
+
+    >>> import privug as pv
+    >>> matrix = compare(
+    ...     attackers={"fair": {"bit": pv.Bernoulli(0.5)}, "biased": {"bit": pv.Bernoulli(0.9)}},
+    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes risk"])
+    >>> print(matrix["biased", "nothing", "bayes risk"])
+    0.1 (exact)
+    """
+    for argument, value in (("attackers", attackers), ("programs", programs)):
+        if not isinstance(value, Mapping) or not value:
+            raise ArgumentError(f"compare: {argument} must be a dict from names, and not empty, not {value!r}")
+    seen = _observations(observe, programs)
+    pairs = [(attacker, program) for attacker in attackers for program in programs]
+    jobs = [
+        Job(partial(Attack, programs[p], attackers[a], secret, questions=questions, name=f"{a}, {p}"), seen[p])
+        for a, p in pairs
+    ]
+    study = Settings(checked_measures(measures), {}, {"engine": engine, "samples": samples, "seed": seed})
+    found = gathered(jobs, study, "comparing")
+    found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
+    return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))
+
+
+def _observations(observe: Any, programs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is seen of each program; a dict whose keys are the programs' names has an entry for each."""
+    if isinstance(observe, Mapping) and not isinstance(observe, Observation) and set(observe) & set(programs):
+        unknown = set(observe) ^ set(programs)
+        if unknown:
+            raise ArgumentError(
+                f"compare: observe must have an entry for each program, and no other: {sorted(unknown)}"
+            )
+        return dict(observe)
+    return dict.fromkeys(programs, observe)

@@ -1,0 +1,183 @@
+"""The same attack for many values of a parameter: of the program, of its noise, or of what the attacker knows."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from privug.attack import Attack
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.model.variable import RandomVariable
+from privug.observation.observations import Observation
+from privug.report.grid import grid_html, grid_text
+from privug.report.pictures import plots
+from privug.report.plain import as_frame, finite_numbers
+from privug.studies.cells import (
+    Cell,
+    Job,
+    Measure,
+    Misuse,
+    Outcome,
+    Settings,
+    checked_measures,
+    gathered,
+    plain_cell,
+    shown,
+)
+from privug.studies.utility import expected_error, output_divergence
+
+Parameters = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found: for each combination of parameters the measures, or why there are none."""
+
+    points: tuple[Parameters, ...]
+    outcomes: tuple[Outcome, ...]
+    wanted: int
+    """How many points were asked for; there are fewer if the sweep was interrupted."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures."""
+        return tuple(dict.fromkeys(name for outcome in self.outcomes for name in outcome.cells))
+
+    def __getitem__(self, measure: str) -> list[Cell]:
+        """Return a measure at every point."""
+        if measure not in self.measures:
+            raise KeyError(f"{measure!r}; this sweep has {', '.join(self.measures)}")
+        return [outcome.cell(measure) for outcome in self.outcomes]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a row of plain values for each point and measure."""
+        return [
+            {**point, "measure": name, **plain_cell(outcome.cell(name)), "engine": outcome.engine}
+            for point, outcome in zip(self.points, self.outcomes, strict=True)
+            for name in self.measures
+        ]
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
+        return json.dumps(finite_numbers(self.to_dict()), indent=indent, ensure_ascii=False, default=str)
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return as_frame(self.to_dict())
+
+    def plot(self, where: Any = None, measures: Sequence[str] | None = None) -> Any:
+        """Draw each measure against the first parameter, with bands for intervals; a line for each further one.
+
+        `where` is the path of a picture to write, or the axes to draw into, one for each measure.
+        """
+        names = list(self.measures if measures is None else measures)
+        first, *further = self.points[0]
+        values = list(dict.fromkeys(point[first] for point in self.points))
+        if not all(isinstance(value, int | float) for value in values):
+            raise ArgumentError(f"plot: {first} must be numbers to be drawn as lines; print the table instead")
+        lines = {name: self._lines(name, further) for name in names}
+        return plots().sweep_lines(first, values, lines, where)
+
+    def _lines(self, measure: str, further: Sequence[str]) -> dict[str, list[Cell]]:
+        """Return a measure along the first parameter, for each combination of the further ones."""
+        lines: dict[str, list[Cell]] = {}
+        for point, cell in zip(self.points, self[measure], strict=True):
+            label = ", ".join(f"{name} = {point[name]}" for name in further)
+            lines.setdefault(label, []).append(cell)
+        return lines
+
+    def _table(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+        notes: list[str] = []
+        measures = self.measures or ("result",)
+        rows = [
+            [*(f"{value:g}" if isinstance(value, float) else str(value) for value in point.values())]
+            + [shown(outcome.cell(name), notes) for name in measures]
+            for point, outcome in zip(self.points, self.outcomes, strict=True)
+        ]
+        names = list(self.points[0]) if self.points else []
+        title = f"sweep over {', '.join(names)}: {self._provenance()}"
+        return title, [*names, *measures], rows, notes
+
+    def _provenance(self) -> str:
+        estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
+        exact = all(estimate.exact for estimate in estimates)
+        kind = "all numbers are exact" if exact else "± and [ ] are 95 % intervals"
+        return kind if len(self.points) == self.wanted else f"interrupted after {len(self.points)} of {self.wanted}"
+
+    def __str__(self) -> str:
+        return grid_text(*self._table())
+
+    def _repr_html_(self) -> str:
+        return grid_html(*self._table())
+
+
+def sweep(
+    attack_for: Callable[..., Attack],
+    *,
+    observe: Any = None,
+    measures: Mapping[str, Measure] | Sequence[str] | None = None,
+    utility: Callable[..., Any] | None = None,
+    engine: str = "auto",
+    samples: int = 10_000,
+    seed: int = 0,
+    **parameters: Iterable[Any],
+) -> Sweep:
+    """Run an attack for every combination of parameters, and measure each.
+
+    `attack_for` gets the parameters by name and returns the attack. `observe` is what the attacker sees, or a function
+    of the parameters that says so. `measures` maps names to functions from a result to an estimate, or lists names such
+    as "mutual information"; without it there is the mutual information, for a discrete secret the Bayes vulnerability,
+    and what an observation told. `utility` is the program without protection: how far outputs are from its outputs is
+    then measured too (`expected_error`, `output_divergence`). The same seed gives the same numbers on any number of
+    workers. Ctrl-C gives what is there so far.
+
+    >>> import privug as pv
+    >>> def noisy_bit(epsilon):
+    ...     def release(bit):
+    ...         return bit + pv.sample(pv.DiscreteLaplace(1 / epsilon))
+    ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
+    >>> found = sweep(noisy_bit, epsilon=[0.5, 2.0])
+    >>> [round(float(e), 4) for e in found["bayes vulnerability"]]
+    [0.6225, 0.8808]
+    """
+    points = _grid(parameters)
+    options = {"engine": engine, "samples": samples, "seed": seed}
+    further: dict[str, Measure] = {}
+    if utility is not None:
+        further = {
+            "expected error": partial(expected_error, noiseless=utility, samples=samples, seed=seed),
+            "output divergence": partial(output_divergence, noiseless=utility, samples=samples, seed=seed),
+        }
+    study = Settings(checked_measures(measures), further, options)
+    jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]
+    found = gathered(jobs, study, "sweep")
+    return Sweep(tuple(points[: len(found)]), tuple(found), len(points))
+
+
+def made(attack_for: Callable[..., Attack], point: Parameters) -> Attack:
+    """Return the attack for given parameters."""
+    attack = attack_for(**point)
+    if not isinstance(attack, Attack):
+        raise Misuse(f"attack_for must return a pv.Attack, not {attack!r}")
+    return attack
+
+
+def observed(observe: Any, point: Parameters) -> Any:
+    """Return what is observed for given parameters."""
+    return observe(**point) if callable(observe) and not isinstance(observe, Observation) else observe
+
+
+def _grid(parameters: Mapping[str, Iterable[Any]]) -> list[Parameters]:
+    if not parameters:
+        raise ArgumentError("sweep: name a parameter and its values, such as epsilon=[0.1, 1, 10]")
+    listed = {}
+    for name, values in parameters.items():
+        if isinstance(values, str | RandomVariable) or not isinstance(values, Iterable):
+            raise ArgumentError(f"sweep: {name} must be a list of values, not {values!r}")
+        listed[name] = [value.item() if hasattr(value, "item") else value for value in values]
+        if not listed[name]:
+            raise ArgumentError(f"sweep: {name} must have at least one value")
+    return [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]

@@ -1,0 +1,112 @@
+"""Engines by name, what they need, and the choice among them."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+
+import privug as pv
+from privug.errors import NotConverged
+from privug.inference import engines, sampling
+
+PAIR = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=2)}
+
+
+def curved(x, y):
+    return np.exp(x) + y * y
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(pv.ArgumentError, match="'auto', 'exact', 'sample', 'rare', 'pymc', 'numpyro'"):
+        engines.choose("nuts")
+    with pytest.raises(pv.ArgumentError, match="only 'pymc' and 'numpyro' have samplers"):
+        engines.choose("rare:nuts")
+    with pytest.raises(pv.ArgumentError):
+        engines.choose(None)
+
+
+@pytest.mark.parametrize("name", ["pymc", "numpyro"])
+def test_what_is_missing_is_named(name, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda library: None)
+    with pytest.raises(pv.UnsuitableEngine, match=rf"pip install 'privug\[{name}\]'"):
+        pv.Attack(curved, PAIR, "x").run(engine=name)
+
+
+def test_importing_privug_loads_no_other_library():
+    loaded = {"pymc", "numpyro", "jax", "arviz"} & set(sys.modules)
+    if not loaded:
+        engines.choose("rare")
+    assert not ({"pymc", "numpyro", "jax", "arviz"} & set(sys.modules)) - loaded
+
+
+def test_a_wrong_sampler_is_refused():
+    pytest.importorskip("numpyro")
+    with pytest.raises(pv.ArgumentError, match="'numpyro:gibbs'"):
+        pv.Attack(curved, PAIR, "x").run(pv.near(6, within=1), engine="numpyro:gibbs")
+
+
+def test_auto_is_exact_where_it_can_be():
+    result = pv.Attack(lambda x, y: x + y, PAIR, "x").run(pv.equals(1.0))
+    assert result.engine == "exact (gaussian)"
+    assert result.diagnostics.chosen_because == "the answer can be computed without sampling"
+
+
+def test_auto_samples_where_draws_from_the_prior_are_worth_enough():
+    result = pv.Attack(curved, PAIR, "x").run(pv.near(6, within=1), samples=1000)
+    assert result.engine == "sample"
+    assert "draws from the prior are worth 1,000 samples" in result.diagnostics.chosen_because
+    assert "engine chosen   'sample' because" in str(result)
+
+
+def test_auto_without_an_observation_samples():
+    result = pv.Attack(curved, PAIR, "x").run(samples=1000)
+    assert result.engine == "sample"
+    assert "nothing was observed" in result.diagnostics.chosen_because
+
+
+def test_auto_searches_for_what_is_rare():
+    attack = pv.Attack(curved, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, "x")
+    result = attack.run(pv.between(150, np.inf), samples=1000, seed=2)
+    assert result.engine == "rare"
+    assert "draws from the prior are worth only" in result.diagnostics.chosen_because
+    # Nearly all of it is x > log 150.
+    assert float(result.posterior.mean()) == pytest.approx(5.2, abs=0.1)
+
+
+def test_auto_never_shows_what_did_not_converge(monkeypatch):
+    def disagreeing(*_, **__):
+        raise NotConverged("the chains do not agree")
+
+    monkeypatch.setattr(engines, "loaded", lambda name: type("Module", (), {"infer": staticmethod(disagreeing)}))
+    attack = pv.Attack(curved, PAIR, "x")
+    with pytest.raises(pv.InferenceError):
+        attack.run(pv.near(1e4, within=1), samples=1000, budget=20_000)
+
+
+def test_a_pilot_run_gives_up_early(monkeypatch):
+    drawn = []
+    original = sampling.Sampler._round
+    monkeypatch.setattr(
+        sampling.Sampler,
+        "_round",
+        lambda self, number, samples, meter: drawn.append(samples) or original(self, number, samples, meter),
+    )
+    question = pv.Attack(curved, PAIR, "x").question
+    with pytest.raises(sampling.TooRare, match="worth only 0 samples"):
+        sampling.draw(question, pv.near(1e6, within=1), samples=1000, seed=0, abandon=True)
+    assert sum(drawn) == sampling.LARGEST_PILOT
+
+
+def test_a_few_heavy_weights_are_refused():
+    attack = pv.Attack(lambda xs: xs, {"xs": pv.Array(pv.Normal(0, sd=1), 12)}, lambda xs: xs[0])
+    with pytest.raises(pv.InferenceError):
+        attack.run(pv.noisy(1.5, sd=0.35), engine="sample", samples=150, budget=20_000)
+
+
+def test_dependent_samples_do_not_become_the_joint():
+    attack = pv.Attack(curved, PAIR, "x")
+    result = attack.run(pv.near(6, within=1), engine="rare", samples=500)
+    assert result.posterior.groups is not None
+    assert result.joint.secret.groups is None
+    assert len(result.joint.secret.batch) >= 10_000

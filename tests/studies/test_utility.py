@@ -1,0 +1,75 @@
+"""What protection costs, against closed forms."""
+
+import math
+
+import pytest
+
+import privug as pv
+from privug.studies.utility import expected_error, output_divergence
+
+
+def attack(noise, prior=None):
+    return pv.Attack(lambda x: x + pv.sample(noise), prior={"x": prior or pv.Normal(0, sd=4)}, secret="x")
+
+
+@pytest.mark.parametrize(
+    ("noise", "truth"),
+    [
+        (lambda: pv.Laplace(0, 2), 2.0),
+        (lambda: pv.Laplace(1, 2), 1 + 2 * math.exp(-0.5)),
+        (lambda: pv.Normal(0, sd=3), 3 * math.sqrt(2 / math.pi)),
+        (lambda: pv.Uniform(-1, 3), 5 / 4),
+    ],
+)
+def test_expected_error_is_the_mean_size_of_the_noise(noise, truth):
+    estimate = expected_error(attack(noise()).run(), lambda x: x)
+    assert estimate.exact
+    assert float(estimate) == pytest.approx(truth, abs=1e-9)
+
+
+def test_expected_error_of_discrete_noise():
+    coins = pv.Attack(
+        lambda x: x + pv.sample(pv.DiscreteUniform(-1, 1)), prior={"x": pv.DiscreteUniform(0, 3)}, secret="x"
+    )
+    assert float(expected_error(coins.run(), lambda x: x)) == pytest.approx(2 / 3, abs=1e-12)
+
+
+def test_expected_error_does_not_depend_on_what_was_observed():
+    seen = attack(pv.Laplace(0, 2)).run(observe=pv.near(30, within=1))
+    assert float(expected_error(seen, lambda x: x)) == pytest.approx(2.0, abs=1e-9)
+
+
+def test_a_rounded_output_is_sampled_with_an_interval():
+    rounded = pv.Attack(lambda x: float(str(x)[:3]), prior={"x": pv.Uniform(1, 2)}, secret="x")
+    estimate = expected_error(rounded.run(samples=2000), lambda x: x, samples=20_000)
+    assert not estimate.exact
+    assert 0.05 in estimate.widened(2)
+
+
+def test_divergence_of_normals():
+    """D(N(0, 16) || N(0, 25)) in closed form."""
+    truth = math.log2(5 / 4) + (16 / 25 - 1) / 2 / math.log(2)
+    assert float(output_divergence(attack(pv.Normal(0, sd=3)).run(), lambda x: x)) == pytest.approx(truth, abs=1e-9)
+
+
+def test_no_noise_no_cost():
+    plain = pv.Attack(lambda x: x, prior={"x": pv.Normal(0, sd=4)}, secret="x").run()
+    assert float(expected_error(plain, lambda x: x)) == 0.0
+    assert float(output_divergence(plain, lambda x: x)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_programs_of_several_inputs():
+    noisy = pv.Attack(
+        lambda x, *, y: x + y + pv.sample(pv.Laplace(0, 3)),
+        prior={"x": pv.Uniform(0, 1), "y": pv.Uniform(0, 1)},
+        secret="x",
+    )
+    assert float(expected_error(noisy.run(), lambda x, y: x + y)) == pytest.approx(3.0, abs=1e-9)
+
+
+def test_labels_have_no_error():
+    labels = pv.Attack(lambda x: "a" if x > 0.5 else "b", prior={"x": pv.Uniform(0, 1)}, secret="x").run(samples=1000)
+    with pytest.raises(pv.PrivugError):
+        expected_error(labels, lambda x: "a")
+    with pytest.raises(pv.ArgumentError, match="must be a function"):
+        expected_error(labels, 3)
