@@ -32,6 +32,7 @@ from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.facts import how_it_went
+from privug.report.pictures import plots
 from privug.report.plain import as_frame, finite_numbers
 from privug.report.summary import Comparison, Summary, change_sentence
 from privug.report.text import as_html_fragment, as_html_page, as_text
@@ -321,6 +322,10 @@ class Result:
                 size = describe(self.attack.question.prior[name].size.node) or "a random number of"
             shown.append(name if size is None else f"{name}: {size} rows")
         return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
+
+    def plot(self, where: Any = None) -> Any:
+        """Draw the beliefs before and after; `where` is the path of a picture or matplotlib axes."""
+        return plots().beliefs(self.prior, None if self.observation is None else self.posterior, where)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file: HTML if the name ends in .html, else text."""

@@ -58,7 +58,7 @@ class TooFewSamples(InferenceError):
 
 
 class NotConverged(InferenceError):
-    """Chains or populations do not agree with each other, so their answer means nothing; the message says what to try."""
+    """Chains or populations do not agree with each other; the message says what to try."""
 
 
 class UnsuitableEngine(InferenceError):

@@ -20,6 +20,7 @@ from privug.inference.density import (
     tabulate,
 )
 from privug.inference.mapped import Density
+from privug.inference.quantiles import quantiles
 from privug.inference.regions import true_intervals
 from privug.inference.standard_normal import StandardNormal
 from privug.model.batch import Batch
@@ -178,26 +179,7 @@ class Curve:
 
     def quantiles(self, p: Array) -> Array:
         """Return the smallest values that are not exceeded with the given probabilities."""
-        if len(self.parts) == 1 and not len(self.atoms):
-            return self.parts[0][1].quantile(p)
-        ends = [part.quantile(p) for _, part in self.parts]
-        ends += [np.full(p.shape, atom) for atom in self.atoms[[0, -1]]] if len(self.atoms) else []
-        low, high = np.min(ends, axis=0), np.max(ends, axis=0)
-        for _ in range(1100):  # enough to halve any range of doubles to its last bit
-            middle = low / 2 + high / 2
-            reached = self.cdf(middle) >= p - 1e-15
-            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-            if np.all(high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))):
-                break
-        return self._on_atoms(low, high)
-
-    def _on_atoms(self, low: Array, high: Array) -> Array:
-        """Return the atom within a last bit of each range, or its upper end."""
-        if not len(self.atoms):
-            return high
-        place = np.minimum(np.searchsorted(self.atoms, low), len(self.atoms) - 1)
-        nearest = self.atoms[place]
-        return np.where(np.abs(nearest - high) <= 4 * np.spacing(np.abs(high)), nearest, high)
+        return quantiles(self.parts, self.atoms, self.masses, np.asarray(p, float))
 
     def cells(self) -> tuple[Array, Array]:
         """Return values and probabilities that stand for the distribution in sums: nodes of quadrature, and atoms."""

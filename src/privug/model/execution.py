@@ -5,6 +5,7 @@ Results come back in the order of the tasks, so they never depend on the number 
 
 import multiprocessing
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -72,6 +73,15 @@ def _in_order(pool: Executor, work: Callable[[Task], Result], tasks: Sequence[Ta
             future.cancel()
 
 
+class _ForkedWorkers(ProcessPoolExecutor):
+    """Processes that run plain Python code: threads that JAX may have started in this one do not concern them."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            return super().submit(function, *arguments, **named)
+
+
 def _in_processes(tasks: Sequence[Task], work: Callable[[Task], Result], workers: int) -> Iterator[Result]:
     """Run in forked workers, which inherit program and tasks: only results are sent, so lambdas are welcome."""
     global _inherited
@@ -81,7 +91,7 @@ def _in_processes(tasks: Sequence[Task], work: Callable[[Task], Result], workers
         while finished < len(tasks):
             attempts += 1
             try:
-                with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
+                with _ForkedWorkers(workers, mp_context=multiprocessing.get_context("fork")) as pool:
                     for result in _in_order(pool, _run_inherited, range(finished, len(tasks)), workers):
                         finished += 1
                         yield result

@@ -10,7 +10,7 @@ from privug.model.operations import Elementwise, Lookup
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold
 from privug.model.table import Row
-from privug.model.variable import RandomVariable
+from privug.model.variable import RandomVariable, as_node
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, Family, draw_node
 
@@ -201,6 +201,8 @@ def _plate(rows: Sequence[Row], shared: set[int]) -> Plate:
         RandomVariable(_column(cell.node, lanes, size)) if isinstance(cell, RandomVariable) else _plain(rows, position)
         for position, cell in enumerate(template)
     ]
+    if not roots:  # plain columns alone would be taken for plain rows
+        cells = [RandomVariable(as_node(cell)) if isinstance(cell, np.ndarray) else cell for cell in cells]
     return Plate(names, tuple(cells), size)
 
 

@@ -116,7 +116,7 @@ def apply_traced(
         return before and apply_traced(program.release, [before.output], **options)
     if isinstance(program, Opaque):
         return None
-    arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
+    arguments = Arguments(*_flattened((list(positional), dict(named or {})), columns_too=False))
     attempt = _attempt(program, arguments, checks, exclude_errors)
     if attempt.obstacle is not None or attempt.own_randomness:
         return None
@@ -162,9 +162,9 @@ def _native() -> Any:
     return importlib.import_module("privug.program.native.program")
 
 
-def _flattened(value: Any) -> tuple[Any, tuple[Any, ...]]:
+def _flattened(value: Any, *, columns_too: bool = True) -> tuple[Any, tuple[Any, ...]]:
     structure, leaves = flatten(_tables_in_place(value))
-    return structure, tuple(_without_certainty(leaf) for leaf in leaves)
+    return structure, tuple(_without_certainty(leaf, columns_too) for leaf in leaves)
 
 
 def _tables_in_place(value: Any) -> Any:
@@ -180,9 +180,10 @@ def _tables_in_place(value: Any) -> Any:
             return value
 
 
-def _without_certainty(leaf: Any) -> Any:
-    """Hand the program plain values where the attacker is certain: it may branch on those."""
-    if isinstance(leaf, RandomVariable) and isinstance(leaf.node.operation, ConstantValue):
+def _without_certainty(leaf: Any, columns_too: bool) -> Any:
+    """Hand the program plain values where the attacker is certain: it may branch on those, but not on whole columns."""
+    known = isinstance(leaf, RandomVariable) and isinstance(leaf.node.operation, ConstantValue)
+    if known and (columns_too or leaf.shape == ()):
         return constant_value(leaf.node)
     return leaf
 

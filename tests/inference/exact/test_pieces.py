@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.inference.exact.derivative import derivative
+from privug.inference.exact.derivative import Derivative
 from privug.inference.exact.image import Image
 from privug.inference.exact.narrows import deduplicated, narrows, signature
 from privug.inference.exact.pieces import Unfollowed, cut
@@ -47,7 +47,7 @@ def test_derivatives_and_inverses(name):
     image = Image.of(pv.lift(FUNCTIONS[name][0])(x).node, x.node, -1.75, 1.75)
     points = np.linspace(-1.7, 1.7, 35) + 0.003
     slopes = (image.values(points + 1e-6) - image.values(points - 1e-6)) / 2e-6
-    assert derivative(image.node, image.argument, points) == pytest.approx(slopes, abs=1e-7)
+    assert Derivative(image.node, image.argument)(points) == pytest.approx(slopes, abs=1e-7)
     for piece in np.flatnonzero(~image.steps):
         inside = points[(points > image.edges[piece]) & (points < image.edges[piece + 1])]
         assert image.inverse(int(piece), image.values(inside)) == pytest.approx(inside, abs=1e-12)

@@ -1,13 +1,14 @@
 """From the draws of chains to a run: what the program gives on them, whether they agree, and what they are worth."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from privug.errors import NotConverged
+from privug.errors import ArgumentError, NotConverged
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
@@ -18,6 +19,10 @@ from privug.model.batch import Batch
 from privug.model.node import Array, Node
 
 GROUPS_PER_CHAIN = 8
+FEWEST_DRAWS = 1000  # of a chain: compiling takes longer, and chains are judged the better
+FEWEST_LARGE_DRAWS = 250  # of a chain that takes much memory
+MOST_EXTRA_BYTES = 64 << 20
+MOST_BYTES = 6 << 30
 
 Values = Mapping[Node, Array]
 """Draws of the random roots, one row a sample."""
@@ -28,8 +33,8 @@ class Chains:
     """What a sampler leaves behind: draws of the random roots, each an array of chains by draws by one value's shape.
 
     `log_weights`, of chains by draws, correct for a target that is not quite the posterior; minus infinity leaves
-    a draw out. `spent` counts draws with those that were thrown away. `evidence` is the probability of the observation where
-    the sampler can tell.
+    a draw out. `spent` counts draws with those that were thrown away. `evidence` is the probability of the observation,
+    where the sampler can tell.
     """
 
     roots: Mapping[Node, Array]
@@ -49,6 +54,18 @@ class Chains:
         """Return the draws one after the other, chain by chain."""
         chains, draws = self.shape
         return {node: array.reshape(chains * draws, *array.shape[2:]) for node, array in self.roots.items()}
+
+
+def draws_of_each(roots: Sequence[Node], samples: int, chains: int) -> int:
+    """Return how many draws of each chain to make: more than asked for, where those are few and small."""
+    bytes_each = 8 * max(1, sum(math.prod(root.shape) for root in roots))
+    if bytes_each * samples > MOST_BYTES:
+        raise ArgumentError(
+            f"samples: {samples:,} draws of {bytes_each // 8:,} numbers need too much memory; write at most "
+            f"{MOST_BYTES // bytes_each:,}"
+        )
+    fewest = min(FEWEST_DRAWS, max(FEWEST_LARGE_DRAWS, MOST_EXTRA_BYTES // (bytes_each * chains)))
+    return max(fewest, -(-samples // chains))
 
 
 Evaluate = Callable[[Values, Callable[..., Any] | None], tuple[Batch, ...]]

@@ -151,11 +151,20 @@ class Lockstep:
         return _Side(result, bool(result.shape))
 
     def _density(self, operation: LogDensity, parents: Sequence[_Side]) -> _Side:
+        if parents[0].lengths is not None:
+            return self._density_of_columns(operation, parents)
         if any(parent.lengths is not None for parent in parents):
             raise OutOfStep
         at = self._over_models(parents[0])
         rest = tuple(parent.node for parent in parents[1:])
         return _Side(Node(operation, (at, *rest), at.shape, np.dtype(np.float64)), True)
+
+    def _density_of_columns(self, operation: LogDensity, parents: Sequence[_Side]) -> _Side:
+        at = parents[0]
+        if not at.differs or any(parent.lengths is not None or parent.node.shape for parent in parents[1:]):
+            raise OutOfStep
+        rest = tuple(parent.node for parent in parents[1:])
+        return _Side(Node(operation, (at.node, *rest), at.node.shape, np.dtype(np.float64)), True, at.lengths)
 
     def _folds(self, folds: Sequence[Fold], nodes: Sequence[Node]) -> _Side:
         """Write the terms of all rows of all models, in place of each row's cell the columns."""

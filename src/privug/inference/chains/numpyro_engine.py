@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,10 +12,11 @@ from jax import lax, random
 from numpyro.infer import NUTS
 
 from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
-from privug.inference.chains.finishing import finished
+from privug.inference.chains.finishing import draws_of_each, finished
 from privug.inference.chains.numpyro_model import JaxModel
-from privug.inference.chains.problem import Problem
+from privug.inference.chains.problem import Problem, reached
 from privug.inference.chains.sizes import prepare
+from privug.inference.chains.states import directly, listed_values
 from privug.inference.chains.translation import Untranslatable
 from privug.inference.chains.trimming import trimmed
 from privug.inference.question import Question
@@ -25,14 +27,12 @@ from privug.progress import ProgressMeter
 
 SAMPLERS = ("nuts",)
 CHAINS = 4
-FEWEST_DRAWS = 1000  # of a chain: compiling takes longer, and chains are judged the better
 WARM_UP = 800
 TARGET = 0.9  # share of accepted steps: small steps, few divergences
 STEPS = 50  # of all chains between two looks at the clock
 MOST_STARTS = 100
 FEWEST_LEFT = 250  # draws of a chain that are kept after an interruption
 BLOCK = 4096  # draws turned into values of the roots at a time
-MOST_BYTES = 6 << 30
 
 
 def infer(
@@ -51,6 +51,11 @@ def infer(
         raise ArgumentError(f"engine must be 'numpyro' or 'numpyro:nuts', not {'numpyro:' + str(sampler)!r}")
     started = time.perf_counter()
     problem = prepare(question, observation, seed, samples)
+    options: Any = {"engine": "numpyro", "samples": samples, "extra": extra}
+    direct = directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
+    if direct is not None:
+        return finished(problem.evaluate, direct, seconds=time.perf_counter() - started, **options)
+    problem = replace(problem, listed={**problem.listed, **listed_values(problem.roots)})
     _check(problem)
     with jax.enable_x64(True):
         try:
@@ -60,7 +65,6 @@ def infer(
                 f"engine='numpyro' has no counterpart of {error}; choose engine='rare' or 'sample'"
             ) from None
     cut = trimmed(problem, roots, divergences, remarks)
-    options: Any = {"engine": "numpyro", "samples": samples, "extra": extra}
     return finished(problem.evaluate, cut, seconds=time.perf_counter() - started, **options)
 
 
@@ -68,7 +72,7 @@ def _check(problem: Problem) -> None:
     """Refuse what gradients do not lead through."""
     if not any(root.kind is not Kind.DISCRETE for root in problem.roots):
         raise UnsuitableEngine("engine='numpyro' follows gradients, and no input is continuous; choose engine='exact'")
-    for node in _reached(problem.conditions):
+    for node in reached(problem.conditions):
         if node.is_random and node.kind is not Kind.DISCRETE:
             raise UnsuitableEngine(
                 "engine='numpyro' follows gradients, but whether the observation holds jumps with continuous inputs; "
@@ -76,27 +80,10 @@ def _check(problem: Problem) -> None:
             )
 
 
-def _reached(nodes: Sequence[Node]) -> list[Node]:
-    """Return what nodes depend on, not looking behind random roots: discrete ones are summed out."""
-    seen: dict[int, Node] = {}
-    frontier = list(nodes)
-    while frontier:
-        node = frontier.pop()
-        if id(node) not in seen:
-            seen[id(node)] = node
-            frontier.extend(() if node.is_random else node.parents)
-    return list(seen.values())
-
-
 def _drawn(problem: Problem, samples: int, seed: int, chains: int) -> tuple[dict[Node, Array], int, tuple[str, ...]]:
     """Return draws of the roots as arrays of chains by draws, and how many of them are divergent."""
     model = JaxModel(problem)
-    draws = max(FEWEST_DRAWS, -(-samples // chains))
-    if 8 * model.dimensions * draws * chains > MOST_BYTES:
-        fewer = MOST_BYTES // (8 * model.dimensions)
-        raise ArgumentError(
-            f"samples: {samples:,} draws of {model.dimensions:,} numbers need too much memory; write {fewer:,}"
-        )
+    draws = draws_of_each(problem.roots, samples, chains)
     keys = random.split(random.key(int(np.random.SeedSequence(seed).generate_state(1)[0])), 3)
     run = _Chains(model, chains, keys[0])
     remarks: tuple[str, ...] = ()

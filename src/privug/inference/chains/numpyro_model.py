@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import jax
@@ -21,11 +20,11 @@ from numpyro import distributions
 
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
+from privug.inference.chains.states import joint_states, possible
 from privug.inference.chains.translation import Untranslatable, log_density, translate
-from privug.inference.exact.support import is_finite, support_range
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
+from privug.model.node import Array, Kind, Node, ancestors
 from privug.prior.choice import ChoiceFamily
-from privug.prior.family import Family, ScalarFamily, family_of
+from privug.prior.family import Family, family_of
 from privug.prior.mixture import MixtureFamily, MvNormalFamily, PointFamily
 
 MOST_STATES = 1024
@@ -206,20 +205,13 @@ class JaxModel:
         """For each discrete root its value in each joint state; for a mixture, which of its parts it is."""
         lists = {root: _possible(root) for root in self.roots}
         chosen = {root: values for root, values in lists.items() if values is not None}
-        sizes = {root: len(values) ** math.prod(root.shape) for root, values in chosen.items()}
-        if math.prod(sizes.values()) > MOST_STATES:
+        states = joint_states(chosen, MOST_STATES) if chosen else {}
+        if states is None:
             raise UnsuitableEngine(
                 f"engine='numpyro' sums over the joint states of discrete inputs, and here there are more than "
                 f"{MOST_STATES} of them; choose engine='rare' or 'sample', or engine='pymc', which moves among them"
             )
-        each = [list(product(values, repeat=math.prod(root.shape))) for root, values in chosen.items()]
-        joint = list(product(*each))
-        return {
-            root: np.array([state[place] for state in joint], root.dtype if not _is_mixture(root) else int).reshape(
-                -1, *root.shape
-            )
-            for place, root in enumerate(chosen)
-        }
+        return states
 
     @property
     def state_count(self) -> int:
@@ -283,22 +275,17 @@ def _root_value(family: Family, z: Any, place: Any, parameters: Sequence[Any]) -
     return value, weight
 
 
-def _possible(root: Node) -> list[Any] | None:
+def _possible(root: Node) -> Array | None:
     """Return the values of a discrete root, or the parts of a mixture; None for what is continuous."""
     family = family_of(root)
     if _is_mixture(root) and isinstance(family, MixtureFamily):
-        return list(range(len(family.families)))
+        return np.arange(len(family.families))
     if root.kind is not Kind.DISCRETE:
         return None
-    if isinstance(family, ChoiceFamily):
-        return list(np.unique(family.table))
-    if family.name == "Bernoulli":
-        return [0, 1]
-    known = [parent.operation.array for parent in root.parents if isinstance(parent.operation, ConstantValue)]
-    if not is_finite(family) or not isinstance(family, ScalarFamily) or len(known) < len(root.parents):
+    values = possible(root)
+    if values is None:
         raise UnsuitableEngine(
             f"engine='numpyro' sums over the values of discrete inputs, but those of {family.name} with random "
             "parameters cannot be listed; choose engine='rare' or 'sample'"
         )
-    low, high = support_range(family, known)
-    return list(range(int(low.min()), int(high.max()) + 1))
+    return values

@@ -39,7 +39,7 @@ class Stratum:
     log_weight: Node
     conditions: tuple[Node, ...] = ()
     checks: tuple[Node, ...] = ()
-    sizes: Mapping[Node, int] = field(default_factory=dict)
+    sizes: Mapping[Node, Any] = field(default_factory=dict)
     """The values of the random roots behind the sizes of the tables."""
 
 
@@ -60,6 +60,8 @@ class Problem:
     remarks: tuple[str, ...] = ()
     log_weights: Node | None = None
     """The log weights of all sizes of the tables, as one array."""
+    listed: Mapping[Node, Array] = field(default_factory=dict)
+    """The values of discrete roots that are summed over; beyond the last ones there may be others."""
 
     @property
     def has_checks(self) -> bool:
@@ -69,6 +71,12 @@ class Problem:
     def logs(self, values: Mapping[Node, Array]) -> Array:
         """Return the log weight of draws; minus infinity where a condition does not hold."""
         return _logs([self.log_weight], self.conditions, values)[:, 0]
+
+    def holds(self, conditions: Sequence[Node], values: Mapping[Node, Array]) -> Array:
+        """Say for which values of the roots conditions hold; they do not where they cannot be computed."""
+        failed = np.zeros(_length(values), np.bool_)
+        arrays = _evaluated(conditions, values, np.arange(len(failed)), self._rng(), failed)
+        return np.logical_and.reduce([~failed, *(np.broadcast_to(array, failed.shape) for array in arrays)])
 
     def sized(self, values: Mapping[Node, Array]) -> dict[Node, Array]:
         """Return the draws together with sizes of the tables drawn given them."""
@@ -144,7 +152,9 @@ class Problem:
             return [(self.strata[0], members)]
         found = []
         for stratum in self.strata:
-            agree = np.logical_and.reduce([values[node] == size for node, size in stratum.sizes.items()])
+            agree = np.logical_and.reduce(
+                [(values[node] == size).reshape(len(members), -1).all(axis=1) for node, size in stratum.sizes.items()]
+            )
             if agree.any():
                 found.append((stratum, members[agree]))
         return found
@@ -217,6 +227,18 @@ def drawn(nodes: Sequence[Node]) -> list[Node]:
             "write pv.given, or choose engine='sample'"
         )
     return [root for root in roots if isinstance(root.operation, Draw)]
+
+
+def reached(nodes: Sequence[Node]) -> list[Node]:
+    """Return what nodes depend on, not looking behind random roots."""
+    seen: dict[int, Node] = {}
+    frontier = list(nodes)
+    while frontier:
+        node = frontier.pop()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            frontier.extend(() if node.is_random else node.parents)
+    return list(seen.values())
 
 
 def stratum(case: Case, observation: Observation | None) -> tuple[Stratum, Smoothed]:

@@ -20,12 +20,12 @@ import pytensor
 
 from privug import settings
 from privug.errors import ArgumentError, UnsuitableEngine
-from privug.inference.chains.finishing import Chains, finished
+from privug.inference.chains.finishing import Chains, draws_of_each, finished
 from privug.inference.chains.problem import Problem, is_differentiable
 from privug.inference.chains.pymc_model import build
 from privug.inference.chains.sizes import prepare
 from privug.inference.chains.starting import starting_points
-from privug.inference.chains.states import summed_out
+from privug.inference.chains.states import directly, summed_out
 from privug.inference.chains.trimming import trimmed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
@@ -39,10 +39,8 @@ from privug.progress import ProgressMeter
 
 SAMPLERS = ("nutpie", "nuts", "metropolis", "smc")
 CHAINS = 4
-FEWEST_DRAWS = 250  # of a chain, to tell whether it agrees with the others
 WARM_UP = 1000
 THINNING = 10  # steps for each draw that is kept, where not all of them follow gradients
-MOST_BYTES = 6 << 30
 MOST_SMC_NUMBERS = 50  # beyond, populations agree with each other on a wrong answer
 FEWEST_LEFT = 100
 _COMPILED = {"mode": "NUMBA"}
@@ -71,11 +69,16 @@ def infer(
         problem = summed_out(problem)
     if not problem.roots:
         raise UnsuitableEngine("nothing here is random, so there is nothing to sample; choose engine='exact'")
+    options: Any = {"samples": samples, "extra": extra}
+    direct = directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
+    if direct is not None:
+        seconds = time.perf_counter() - started
+        return finished(problem.evaluate, direct, engine="pymc", seconds=seconds, **options)
     one_thread = importlib.import_module("threadpoolctl").threadpool_limits(1)  # more are a hundred times slower
     with _quiet(), one_thread:
         chosen, drawn = _sampled(problem, sampler, samples, chains, seed)
-    options: Any = {"engine": f"pymc:{chosen}", "samples": samples, "extra": extra}
-    return finished(problem.evaluate, drawn, seconds=time.perf_counter() - started, **options)
+    seconds = time.perf_counter() - started
+    return finished(problem.evaluate, drawn, engine=f"pymc:{chosen}", seconds=seconds, **options)
 
 
 def to_pymc(question: Question, observation: Observation | None) -> Any:
@@ -86,11 +89,7 @@ def to_pymc(question: Question, observation: Observation | None) -> Any:
 def _sampled(problem: Problem, sampler: str | None, samples: int, chains: int, seed: int) -> tuple[str, Chains]:
     model, opaque = build(problem)
     chosen = _chosen(problem, sampler, opaque)
-    draws = max(FEWEST_DRAWS, -(-samples // chains))
-    size = sum(int(np.prod(root.shape)) for root in problem.roots)
-    if 8 * size * draws * chains > MOST_BYTES:
-        fewer = MOST_BYTES // (8 * size)
-        raise ArgumentError(f"samples: {samples:,} draws of {size:,} numbers do not fit into memory; write {fewer:,}")
+    draws = draws_of_each(problem.roots, samples, chains)
     run = {"nutpie": _nutpie, "smc": _smc}.get(chosen, _steps)
     compiling = pytensor.config.change_flags(**(_INTERPRETED if opaque else _COMPILED))
     with compiling, ProgressMeter(f"pymc ({chosen})", chains * (draws + _warm_up(draws))) as meter:
@@ -237,8 +236,10 @@ def _gradient_free(model: Any) -> list[Any]:
     """Return steps for all variables: continuous ones together, discrete ones by PyMC's choice for each."""
     continuous = [variable for variable in model.free_RVs if variable.dtype.startswith("float")]
     discrete = [variable for variable in model.free_RVs if not variable.dtype.startswith("float")]
-    steps = [pm.DEMetropolisZ(continuous)] if continuous else []
-    return steps + [_discrete_step(variable) for variable in discrete]
+    steps = [_discrete_step(variable) for variable in discrete]
+    # PyMC refuses these two together: they record whether a step was accepted in different types.
+    joint = pm.Metropolis if any(isinstance(step, pm.Metropolis) for step in steps) else pm.DEMetropolisZ
+    return ([joint(continuous)] if continuous else []) + steps
 
 
 def _discrete_step(variable: Any) -> Any:

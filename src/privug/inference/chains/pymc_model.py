@@ -175,7 +175,7 @@ def _discrete_laplace(name: str, root: Node, scale: Any) -> Any:
         p = -np.expm1(-1.0 / np.asarray(scale))
         return rng.geometric(p, size) - rng.geometric(p, size)
 
-    return pm.CustomDist(name, scale, logp=logp, random=random, shape=root.shape, dtype="int64", ndim_supp=0)
+    return pm.CustomDist(name, scale, logp=logp, random=random, shape=root.shape, dtype="int64", signature="()->()")
 
 
 def _observe(problem: Problem, values: dict[Node, Any]) -> bool:

@@ -58,7 +58,8 @@ def prepare(question: Question, observation: Observation | None, seed: int, samp
         strata.append(in_terms_of(own, images, values))
     if not strata:
         raise ImpossibleObservation(f"this observation is impossible for any of {sizes.shape[1]} sizes of the tables")
-    return together(question, largest, strata, seed, _remarks(size_roots, kept))
+    problem = together(question, largest, strata, seed, _remarks(size_roots, kept))
+    return replace(problem, listed=kept)
 
 
 def _likely_sizes(question: Question, roots: Sequence[Node]) -> tuple[Array, dict[Node, Array]]:
@@ -117,7 +118,7 @@ def _is_same(node: Node, other: Node, images: Mapping[Node, Node]) -> bool:
     return False
 
 
-def in_terms_of(own: Stratum, images: Mapping[Node, Node], sizes: Mapping[Node, int]) -> Stratum:
+def in_terms_of(own: Stratum, images: Mapping[Node, Node], sizes: Mapping[Node, Any]) -> Stratum:
     """Return a stratum in terms of the shared roots, weighted by the probability of its sizes."""
     moved = {root: own.moved.get(root, root) for root in {**own.moved, **images}}
     chances = [_log_probability(root, size) for root, size in sizes.items()]
@@ -137,12 +138,11 @@ def in_terms_of(own: Stratum, images: Mapping[Node, Node], sizes: Mapping[Node, 
 
 
 def _log_probability(root: Node, value: Any) -> Node:
-    known = [parent.operation.array for parent in root.parents if isinstance(parent.operation, ConstantValue)]
-    if len(known) == len(root.parents):
-        at = np.array([value], root.dtype)
-        return constant(float(family_of(root).log_density(at, known)[0]))
     parents = (constant(value), *root.parents)
-    return Node(LogDensity(family_of(root)), parents, (), np.dtype(np.float64), kind=Kind.MIXED)
+    density = Node(LogDensity(family_of(root)), parents, root.shape, np.dtype(np.float64), kind=Kind.MIXED)
+    if any(not isinstance(parent.operation, ConstantValue) for parent in parents):
+        return density
+    return constant(float(Plan([density]).run(1, np.random.Generator(np.random.SFC64(0)))[0].sum()))
 
 
 def together(

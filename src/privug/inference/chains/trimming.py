@@ -1,13 +1,22 @@
-"""Draws behind walls are dropped, and chains cut to one length; sizes of tables are drawn given the rest."""
+"""Draws behind walls are dropped, and chains cut to one length; sizes of tables are drawn given the rest.
+
+Of discrete roots without a largest value only the likely values are listed. Draws at the last one that is listed say
+that the answer lies beyond; it is refused then.
+"""
+
+import math
 
 import numpy as np
 
-from privug.errors import NotConverged
+from privug.errors import NotConverged, UnsuitableEngine
 from privug.inference.chains.finishing import Chains
 from privug.inference.chains.problem import Problem
-from privug.model.node import Array, Node
+from privug.model.node import Array, ConstantValue, Node
+from privug.prior.discrete import BERNOULLI
+from privug.prior.family import ScalarFamily, family_of
 
 SMALLEST_SHARE = 0.02
+LARGEST_SHARE_AT_END = 1e-3
 
 
 def trimmed(problem: Problem, roots: dict[Node, Array], divergences: int, remarks: tuple[str, ...] = ()) -> Chains:
@@ -15,6 +24,9 @@ def trimmed(problem: Problem, roots: dict[Node, Array], divergences: int, remark
     chains, draws = next(iter(roots.values())).shape[:2]
     flat = {root: array.reshape(chains * draws, *array.shape[2:]) for root, array in roots.items()}
     flat = problem.sized(flat)
+    for root, listed in problem.listed.items():
+        if root in flat:
+            _check_ends(root, listed, flat[root])
     kept = problem.kept(flat).reshape(chains, draws)
     length = int(kept.sum(axis=1).min())
     if length < max(2, SMALLEST_SHARE * draws):
@@ -29,3 +41,26 @@ def trimmed(problem: Problem, roots: dict[Node, Array], divergences: int, remark
         places = [chain * draws + np.flatnonzero(kept[chain])[:length] for chain in range(chains)]
         cut = {root: array[np.stack(places)] for root, array in flat.items()}
     return Chains(cut, divergences, spent=chains * draws, remarks=(*problem.remarks, *remarks))
+
+
+def _check_ends(root: Node, listed: Array, draws: Array) -> None:
+    """Refuse draws of a discrete root at the last value listed, if beyond it there are others."""
+    low, high = _ends(root)
+    for last, is_open in ((listed.min(), listed.min() > low), (listed.max(), listed.max() < high)):
+        if is_open and np.mean(draws == last) > LARGEST_SHARE_AT_END:
+            raise UnsuitableEngine(
+                f"the observation says that an input {family_of(root).name} is {last} or further out, where its prior "
+                "has next to no probability, and chains list likely values only; choose engine='exact' or 'rare'"
+            )
+
+
+def _ends(root: Node) -> tuple[float, float]:
+    """Return the smallest and the largest value of a discrete root, as far as they are known."""
+    family = family_of(root)
+    arrays = [parent.operation.array for parent in root.parents if isinstance(parent.operation, ConstantValue)]
+    if not isinstance(family, ScalarFamily) or family is BERNOULLI:
+        return math.inf, -math.inf
+    if len(arrays) < len(root.parents):
+        return (0.0, math.inf) if family.name in ("Poisson", "Geometric") else (math.inf, -math.inf)
+    low, high = family.frozen(*arrays).support()
+    return float(np.min(low)), float(np.max(high))

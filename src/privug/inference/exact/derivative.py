@@ -37,18 +37,27 @@ _FLAT = {"floor", "ceil", "rint", "trunc", "round", "sign", "floor_divide"}
 _POWERS = {"power", "pow", "float_power"}
 
 
-def derivative(node: Node, argument: Node, x: Array) -> Array:
-    """Return the derivative of a node with respect to another one, of which it is a function, at some values."""
-    order = [other for other in between(node, argument) if not other.shape]
-    rng = np.random.Generator(np.random.SFC64(0))
-    with np.errstate(all="ignore"):
-        values = Plan(order, [argument]).run(len(x), rng, {argument: x})
-        known = {other: np.broadcast_to(array, len(x)) for other, array in zip(order, values, strict=True)}
-        slopes: dict[Node, Array] = {argument: np.ones(len(x))}
-        for other in order:
-            if any(parent in slopes for parent in other.parents) and other not in slopes and other.dtype.kind == "f":
-                slopes[other] = _slope(other, known, slopes)
-    return slopes.get(node, np.zeros(len(x)))
+class Derivative:
+    """The derivative of a node with respect to another one, of which it is a function."""
+
+    def __init__(self, node: Node, argument: Node) -> None:
+        self._node = node
+        self._argument = argument
+        self._order = [other for other in between(node, argument) if not other.shape]
+        self._plan = Plan(self._order, [argument])
+
+    def __call__(self, x: Array) -> Array:
+        """Return the derivative at some values of the argument."""
+        rng = np.random.Generator(np.random.SFC64(0))
+        with np.errstate(all="ignore"):
+            values = self._plan.run(len(x), rng, {self._argument: x})
+            known = {other: np.broadcast_to(array, len(x)) for other, array in zip(self._order, values, strict=True)}
+            slopes: dict[Node, Array] = {self._argument: np.ones(len(x))}
+            for other in self._order:
+                moves = other not in slopes and any(parent in slopes for parent in other.parents)
+                if moves and other.dtype.kind == "f":
+                    slopes[other] = _slope(other, known, slopes)
+        return slopes.get(self._node, np.zeros(len(x)))
 
 
 def _slope(node: Node, known: dict[Node, Array], slopes: dict[Node, Array]) -> Array:

@@ -8,15 +8,19 @@ import numpy as np
 
 from privug.inference.belief import Belief
 from privug.inference.curve import Curve
+from privug.inference.density import Analytic, Tabulated
 from privug.inference.exact.constraints import Range
-from privug.inference.exact.derivative import derivative
+from privug.inference.exact.crossing import Crossing
+from privug.inference.exact.derivative import Derivative
 from privug.inference.exact.pieces import Evaluation, Unfollowed, cut, inner_ends
-from privug.inference.mapped import Mapped
+from privug.inference.mapped import Density, Mapped
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind, Node
 from privug.model.structure import LEAF
 
 MOST_BRANCHES = 64  # of a function with a density: each is a part of its own
+LOOKS = (np.arange(33) + 0.5) / 33  # where on a piece to look whether it is a straight line
+STRAIGHT = 1e-15  # how far, relative to their size, the values of a straight line are off for rounding
 SAME = 1e-13  # outputs that differ by less, relative to their size, are equal but for rounding
 
 
@@ -83,15 +87,14 @@ class Image:
 
     def inverse(self, piece: int, y: Array) -> Array:
         """Return the numbers within one piece at which the function takes some values, or its nearest end."""
-        low, high = (np.full(len(y), end[piece]) for end in inner_ends(self.edges))
-        rising = self._ends[1][piece] > self._ends[0][piece]
-        for _ in range(64):
-            middle = low / 2 + high / 2
-            short = (self.values(middle) < y) == rising
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
-            if np.all(high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))):
-                break
-        return high
+        if piece not in self._inverses:
+            low, high = (float(end[piece]) for end in inner_ends(self.edges))
+            self._inverses[piece] = Crossing(self.values, low, high)
+        return self._inverses[piece](y)
+
+    @cached_property
+    def _inverses(self) -> dict[int, Crossing]:
+        return {}
 
     def _inside(self, piece: int, x: Array) -> Array:
         low, high = inner_ends(self.edges)
@@ -105,7 +108,26 @@ class Image:
 
     def slope(self, x: Array) -> Array:
         """Return the derivative."""
-        return derivative(self.node, self.argument, x)
+        return self._derivative(x)
+
+    @cached_property
+    def _derivative(self) -> Derivative:
+        return Derivative(self.node, self.argument)
+
+    def _line(self, piece: int) -> tuple[float, float] | None:
+        """Return slope and constant of a piece on which the function is a straight line, or nothing."""
+        low, high = (end[piece] for end in inner_ends(self.edges))
+        x = low + (high - low) * LOOKS
+        try:
+            slopes = self.slope(x)
+        except Unfollowed:
+            return None
+        slope, values = float(slopes[0]), np.asarray(self.values(x), float)
+        if not np.isfinite(slope) or slope == 0 or not np.isfinite(values).all() or np.any(slopes != slope):
+            return None
+        constant = float(values[0] - slope * x[0])
+        size = np.abs(slope * x).max() + np.abs(values).max()
+        return (slope, constant) if np.abs(values - slope * x - constant).max() <= STRAIGHT * size else None
 
     def where(self, chosen: Array) -> tuple[Range, ...]:
         """Return the ranges made up of some pieces, those next to each other joined."""
@@ -156,7 +178,7 @@ class Image:
         moving = np.flatnonzero(~self.steps)
         if len(moving) > MOST_BRANCHES:
             raise Unfollowed(f"the output has a density that jumps at more than {MOST_BRANCHES} places")
-        parts: list[tuple[float, Mapped]] = []
+        parts: list[tuple[float, Density]] = []
         for weight, part in curve.parts:
             assert not isinstance(part, Mapped)
             for piece in moving:
@@ -164,9 +186,7 @@ class Image:
                 inner = part.restricted(float(low), float(high))
                 share = weight * float(part.mass(np.array(low), np.array(high)))
                 if inner is not None and share > 0:
-                    rising = bool(self._ends[1][piece] > self._ends[0][piece])
-                    on, back, slope = (partial(f, int(piece)) for f in (self._on, self.inverse, self._slope_on))
-                    parts.append((share, Mapped(inner, on, back, slope, rising)))
+                    parts.append((share, self._mapped(int(piece), inner)))
         flat = np.where(self.steps, curve.mass(*self.bounds) - self._atoms_inside(curve), 0.0)
         atoms = np.concatenate([self.middles, self.values(curve.atoms)]).astype(float)
         masses = np.concatenate([flat, curve.masses])
@@ -175,6 +195,15 @@ class Image:
         found = np.bincount(codes.reshape(-1), masses[masses > 0], len(values))
         shares = tuple((share / total, part) for share, part in parts)
         return Curve(shares, values, found / total, curve.error + abs(1 - float(total)))
+
+    def _mapped(self, piece: int, density: Analytic | Tabulated) -> Density:
+        """Return what becomes of a density that lies within one piece."""
+        line = self._line(piece)
+        if line is not None:
+            return density.affine(*line)
+        rising = bool(self._ends[1][piece] > self._ends[0][piece])
+        on, back, slope = (partial(function, piece) for function in (self._on, self.inverse, self._slope_on))
+        return Mapped(density, on, back, slope, rising)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ SIDES = (0, 1)
 WIDEST_FIT = 60
 FEWEST_FOR_FIT = 20
 FEWEST_A_DIMENSION = 3
+FLATTEST = 1e-12  # variance in the narrowest direction over the mean one: a sharp window leaves next to nothing of it
 INFLATION = 2.0  # of a fitted covariance: with lighter tails than the particles' own it would lose theirs
 WANTED_RATE = 0.3  # of accepted moves: between the best rates of one and of many dimensions
 LEAST_SHARE = 0.1  # of each kind of move
@@ -49,8 +50,9 @@ class Fit:
             return None
         mean = points.mean(axis=0)
         centered = points - mean
-        pulled = (centered.T @ centered + np.eye(width)) / (len(points) + 1)
-        return cls(mean, np.linalg.cholesky(INFLATION * pulled))
+        covariance = centered.T @ centered / (len(points) - 1)
+        least = FLATTEST * (np.trace(covariance) / width + 1e-300)
+        return cls(mean, np.linalg.cholesky(INFLATION * (covariance + least * np.eye(width))))
 
     def widened(self, width: int) -> "Fit":
         """Return the fit for points with more numbers, which it knows nothing about."""

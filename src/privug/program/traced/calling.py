@@ -34,6 +34,7 @@ _LIBRARY = (
     *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),
     str(Path(__file__).parents[2]),  # Privug itself
 )
+_EXAMPLE = str(Path(__file__).parents[2] / "cli" / "running_example")  # stands for a program of the user's
 
 _MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "add", "discard", "update",
@@ -267,4 +268,5 @@ def _refused(function: Any, obstacle: str, *arguments: Any, **named: Any) -> Any
 
 def is_users_own(function: types.FunctionType) -> bool:
     """Say whether a function is the user's code, not a library's."""
-    return not function.__code__.co_filename.startswith(_LIBRARY)
+    file = function.__code__.co_filename
+    return not file.startswith(_LIBRARY) or file.startswith(_EXAMPLE)
