@@ -5,7 +5,9 @@ import textwrap
 import pytest
 from click.testing import CliRunner
 
+from privug.cli import running_example
 from privug.cli.main import main
+from privug.model.plated_table import PlatedTable
 
 
 @pytest.fixture
@@ -46,6 +48,12 @@ def test_demo_shows_both_attackers_side_by_side(run):
     assert "knows a bit" in outcome.output
     assert "55.6" in outcome.output
     assert "belief that Alice is under 18 falls from 18 %" in outcome.output
+
+
+def test_rows_of_the_example_are_held_as_columns_as_those_of_a_users_file_are():
+    case = running_example.bit.question.case((90,))
+    assert isinstance(case.inputs["records"], PlatedTable)
+    assert case.lifting.tier == "traced"
 
 
 def test_demo_code_is_a_file_that_analyze_takes(run, script):

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from privug.inference.belief import Belief
 from privug.model.batch import Batch
 from privug.model.node import Kind
 
-LOST_MASS = 1e-16
+LOST_MASS = 1e-12
 
 
 def support(spec: dict[str, Any], values: dict[str, Any]) -> list[tuple[Any, float]]:
@@ -35,21 +36,24 @@ def support(spec: dict[str, Any], values: dict[str, Any]) -> list[tuple[Any, flo
     raise NotImplementedError(f"{spec['dist']} has no finite support")
 
 
-def worlds(case: dict[str, Any]) -> Any:
+def worlds(case: dict[str, Any]) -> Iterable[tuple[dict[str, Any], float]]:
     """Every assignment of the case's variables, with its probability."""
-    pending: list[tuple[dict[str, Any], float]] = [({}, 1.0)]
+    pending: Iterable[tuple[dict[str, Any], float]] = [({}, 1.0)]
     for name, spec in case["prior"].items():
-        if name == "__joint__":
-            rows = [
-                (dict(zip(spec["vars"], _plain(values), strict=True)), p)
-                for values, p in zip(spec["support"], spec["probs"], strict=True)
-            ]
-            pending = [({**world, **row}, mass * p) for (world, mass), (row, p) in itertools.product(pending, rows)]
-        else:
-            pending = [
-                ({**world, name: value}, mass * p) for world, mass in pending for value, p in support(spec, world)
-            ]
+        pending = _with_rows(pending, spec) if name == "__joint__" else _with_variable(pending, name, spec)
     return pending
+
+
+def _with_rows(pending: Iterable[Any], spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], float]]:
+    rows = [dict(zip(spec["vars"], _plain(values), strict=True)) for values in spec["support"]]
+    for (world, mass), (row, p) in itertools.product(pending, zip(rows, spec["probs"], strict=True)):
+        yield {**world, **row}, mass * p
+
+
+def _with_variable(pending: Iterable[Any], name: str, spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], float]]:
+    for world, mass in pending:
+        for value, p in support(spec, world):
+            yield {**world, name: value}, mass * p
 
 
 def is_finite(case: dict[str, Any]) -> bool:
@@ -77,6 +81,10 @@ def _exact_joint(name: str) -> pv.Joint:
         hidden = world[secret[0]] if len(secret) == 1 else tuple(world[part] for part in secret)
         mass[hidden, run(**world)] += probability
     weights = np.fromiter(mass.values(), float, len(mass))
-    secrets, outputs = (Batch.of_values([pair[side] for pair in mass]) for side in (0, 1))
+    secrets, outputs = (_batch([pair[side] for pair in mass]) for side in (0, 1))
     weights /= weights.sum()
     return pv.Joint(*(Belief(batch, weights, True, spread=Kind.DISCRETE) for batch in (secrets, outputs)))
+
+
+def _batch(values: list[Any]) -> Batch:
+    return Batch.of_values(np.array(values) if {type(value) for value in values} == {int} else values)

@@ -23,6 +23,7 @@ from privug.inference.mapped import Density
 from privug.inference.quantiles import quantiles
 from privug.inference.regions import true_intervals
 from privug.inference.standard_normal import StandardNormal
+from privug.inference.standard_uniform import StandardUniform
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.prior.family import ScalarFamily
@@ -79,6 +80,9 @@ class Curve:
         """Make a distribution of a continuous family with known parameters."""
         if family.name == "Normal":
             return cls.normal(*parameters)
+        if family.name == "Uniform":
+            low, high = (float(end) for end in parameters)
+            return cls(((1.0, Analytic(StandardUniform(), high - low, low)),))
         kinks = (float(parameters[0]),) if family.name == "Laplace" else ()
         return cls(((1.0, Analytic(family.frozen(*parameters), kinks=kinks)),))
 
@@ -116,10 +120,10 @@ class Curve:
         inner = kinks[np.isfinite(kinks)]
         ends = (bool(np.isinf(kinks[0])), bool(np.isinf(kinks[-1])))
         bodies = np.sort(np.concatenate([part.quantile(np.array([0.01, 0.5, 0.99])) for _, part in self.parts]))
-        tails = np.concatenate([followed(part, part.breaks)[[0, -1]] for _, part in self.parts])
+        spans = np.array([followed(part, part.breaks)[[0, -1]] for _, part in self.parts])
         thinned = bodies[:: max(1, len(bodies) // 64)]
-        edges = np.concatenate([thinned, inner, [tails.min(), tails.max()]])
-        total, error, table = tabulate(self.pdf, edges, inner, ends)
+        edges = np.concatenate([thinned, inner, [spans.min(), spans.max()]])
+        total, error, table = tabulate(partial(_added, self.parts, spans), edges, inner, ends)
         assert table is not None
         return replace(self, parts=((self.continuous_share, table),), error=self.error + error / total)
 
@@ -367,6 +371,19 @@ class Curve:
         from_atoms = chosen >= len(self.parts)
         values[from_atoms] = self.atoms[chosen[from_atoms] - len(self.parts)]
         return values
+
+
+def _added(parts: Sequence[tuple[float, Density]], spans: Array, x: Array) -> Array:
+    """Return the sum of weighted densities, each of which is asked within its span only."""
+    order = np.argsort(x)
+    points, total = x[order], np.zeros(len(x))
+    starts, stops = np.searchsorted(points, spans[:, 0]), np.searchsorted(points, spans[:, 1], side="right")
+    for (weight, part), start, stop in zip(parts, starts, stops, strict=True):
+        if start < stop:
+            total[start:stop] += weight * part.pdf(points[start:stop])
+    found = np.empty(len(x))
+    found[order] = total
+    return found
 
 
 def _weighted(function: Callable[[Array], Array], density: Callable[[Array], Array], x: Array) -> Array:

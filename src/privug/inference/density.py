@@ -23,6 +23,7 @@ DEEPEST = 200
 MOST_PANELS = 1 << 14
 RELATIVE = 1e-13
 ABSOLUTE = 1e-17
+FEW = 16  # steps into a tail that are looked at first
 FARTHEST = 1e-40  # the probability beyond which tails are not followed
 
 
@@ -202,8 +203,11 @@ def followed(density: Any, breaks: Array) -> Array:
 
 def _tail(steps: Array, beyond: Callable[[Array], Array]) -> Array:
     steps = steps[np.abs(steps) < 1e300]
-    left = beyond(steps) > FARTHEST
-    return steps[: int(np.argmin(left)) + 1] if not left.all() else steps
+    for first in (steps[:FEW], steps):  # heavy tails alone go on for long
+        left = beyond(first) > FARTHEST
+        if not left.all():
+            return first[: int(np.argmin(left)) + 1]
+    return steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,10 @@
 
 import importlib
 import importlib.util
+import logging
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -84,7 +86,20 @@ def loaded(name: str) -> Any:
     place = _LOADED_LATER[name]
     if not place.is_installed:
         raise UnsuitableEngine(f"engine={name!r} needs more: pip install 'privug[{name}]'; engine='rare' needs nothing")
-    return importlib.import_module(place.module)
+    with _silent():
+        return importlib.import_module(place.module)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep PyTensor from warning that there is no C compiler: engines compile without one."""
+    logger = logging.getLogger("pytensor.configdefaults")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def before(name: str) -> Engine:

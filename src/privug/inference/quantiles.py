@@ -50,7 +50,7 @@ def _of_densities(parts: Parts, p: Array) -> Array:
         return ends[0]
     low, high = np.min(ends, axis=0), np.max(ends, axis=0)
     known = (p <= 0) | (p >= 1) | (low == high)
-    found = np.where(p >= 1, high, low)
+    found: Array = np.where(p >= 1, high, low)
     if not known.all():
         found[~known] = _solved(parts, p[~known], low[~known], high[~known])
     return found

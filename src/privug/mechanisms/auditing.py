@@ -142,7 +142,7 @@ def audit(
     check_whole("audit", "seed", seed, 0)
     check_number("audit", "confidence", confidence, 0.5, 1 - 1e-12)
     pairs = _pairs(neighbours)
-    promise = promised(mechanism) if guarantee is None else guarantee
+    promise = _promise(mechanism, guarantee)
     findings = []
     for place, (one, other) in enumerate(pairs):
         outputs = _output(mechanism, one), _output(mechanism, other)
@@ -159,6 +159,12 @@ def audit(
             limit = promise.rho if math.isinf(promise.epsilon) and promise.rho is not None else promise.epsilon
             findings.append(Finding(one, other, exact, limit))
     return Audit(str(getattr(mechanism, "__name__", "program")), promise, tuple(findings))
+
+
+def _promise(mechanism: Callable[..., Any], guarantee: Any) -> Guarantee:
+    if guarantee is not None and not isinstance(guarantee, Guarantee):
+        raise ArgumentError(f"audit: guarantee must be a pv.mechanisms.Guarantee, not {guarantee!r}")
+    return promised(mechanism) if guarantee is None else guarantee
 
 
 def _pairs(neighbours: Any) -> list[tuple[Any, Any]]:

@@ -1,16 +1,21 @@
 """Checks of numbers given to mechanisms."""
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
 from privug.errors import ArgumentError
 
+LARGEST = sys.float_info.max  # whole numbers in Python can be larger than any other number
+
 
 def check_number(where: str, name: str, value: Any, low: float, high: float, *, above: bool = False) -> None:
     """Raise unless a value is a number in a range; with `above`, the lower end is excluded."""
-    fine = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    fine = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if fine and not math.inf == abs(value) and abs(value) > LARGEST:
+        raise ArgumentError(f"{where}: {name} is too large; it must be at most {LARGEST:g}")
     if not fine or not low <= value <= high or (above and value == low):
         wanted = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
         if above:
@@ -30,3 +35,4 @@ def check_whole(where: str, name: str, value: Any, least: int = 1) -> None:
     """Raise unless a value is a whole number of at least so much."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ArgumentError(f"{where}: {name} must be a whole number, {least} or more, not {value!r}")
+    check_number(where, name, value, least, math.inf)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from privug.attack import Attack
 from privug.errors import UnsuitableEngine
@@ -29,7 +30,7 @@ LARGEST = 1e4  # epsilons above this are as good as infinite
 CELLS = 4000  # of outputs with a density; what differs within a cell is not seen
 TAIL = 1e-6  # the probability of the outermost cells: smaller ones have few digits
 ROUNDING = 1e-14  # of probabilities of cells
-ORDERS = (1.0625, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0)
+ABOVE_ONE = tuple(float(order) for order in np.geomspace(1 / 64, 1024, 65))  # by how much an order exceeds one
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,21 @@ def compare(one: Any, other: Any, promise: Guarantee) -> Estimate | None:
 
 def compare_certain(one: Any, other: Any) -> Estimate | None:
     """Compare what is certain in two outputs; return None if what is random in them matters."""
-    if flatten(one)[0] != flatten(other)[0]:
-        return Estimate.exactly(math.inf, "nat", "exact: the outputs differ in form")
     pairs = _pairs(one, other)
+    if flatten(one)[0] != flatten(other)[0] or any(_shape(left) != _shape(right) for left, right in pairs):
+        return Estimate.exactly(math.inf, "nat", "exact: the outputs differ in form")
     certain = [pair for pair in pairs if _is_certain(pair)]
-    if not all(np.array_equal(left, right) for left, right in certain):
+    if not all(np.array_equal(left, right) or (_is_nan(left) and _is_nan(right)) for left, right in certain):
         return Estimate.exactly(math.inf, "nat", "exact: a part of the output has no noise")
     return Estimate.exactly(0.0, "nat") if len(certain) == len(pairs) else None
+
+
+def _shape(leaf: Any) -> tuple[int, ...]:
+    return tuple(leaf.shape) if isinstance(leaf, RandomVariable) else np.shape(leaf)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]]:
@@ -85,6 +94,10 @@ def _by_noise(pairs: Sequence[tuple[Any, Any]], promise: Guarantee) -> Estimate 
             return None
         if left.scale != right.scale:
             return _estimate(math.inf, promise) if promise.delta == 0 else None
+        if not (math.isfinite(left.centre) and math.isfinite(right.centre)):  # no noise hides what is not a number
+            if repr(left.centre) != repr(right.centre):
+                return _estimate(math.inf, promise)
+            continue
         shifts[left.family.name].append(abs(left.centre - right.centre) / left.scale)
     moved = [shift for shift in shifts["Laplace"] if shift > 0]
     if len(moved) > 1 and promise.delta > 0:
@@ -233,11 +246,16 @@ def _concentration(p: Array, q: Array) -> float:
         return math.inf
     there = p > 0
     logs_p, logs_q = np.log(p[there]), np.log(q[there])
-    best = float((p[there] * (logs_p - logs_q)).sum())
-    for order in ORDERS:
-        exponents = order * logs_p + (1 - order) * logs_q
-        best = max(best, float(np.logaddexp.reduce(exponents)) / (order - 1) / order)
-    return best
+
+    def rate(above_one: float) -> float:
+        exponents = logs_p + above_one * (logs_p - logs_q)
+        return float(np.logaddexp.reduce(exponents)) / above_one / (1 + above_one)
+
+    rates = [rate(order) for order in ABOVE_ONE]
+    best = int(np.argmax(rates))
+    low, high = (math.log(ABOVE_ONE[max(0, min(best + side, len(rates) - 1))]) for side in (-1, 1))
+    refined = scipy.optimize.minimize_scalar(lambda log: -rate(math.exp(log)), bounds=(low, high), method="bounded")
+    return max(float((p[there] * (logs_p - logs_q)).sum()), rates[best], -float(refined.fun))
 
 
 def _only_rho(promise: Guarantee) -> bool:

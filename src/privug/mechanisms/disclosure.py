@@ -44,7 +44,7 @@ class Rounding:
     step: float
 
     def __call__(self, value: Any) -> Any:
-        parts = round(1 / self.step) if self.step < 1 else 0
+        parts = round(1 / self.step) if 1e-15 < self.step < 1 else 0
         if parts and math.isclose(parts * self.step, 1.0, rel_tol=1e-12):
             return np.round(value * parts) / parts  # the multiple of 0.01 that is nearest to what people write
         return np.round(value / self.step) * self.step

@@ -28,9 +28,9 @@ class Guarantee:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value, highest in (("epsilon", self.epsilon, math.inf), ("rho", self.rho, math.inf)):
-            if value is not None:
-                check_number("Guarantee", name, value, 0.0, highest)
+        check_number("Guarantee", "epsilon", self.epsilon, 0.0, math.inf)
+        if self.rho is not None:
+            check_number("Guarantee", "rho", self.rho, 0.0, math.inf)
         check_number("Guarantee", "delta", self.delta, 0.0, 1.0)
 
     @property
@@ -88,7 +88,7 @@ class Guarantee:
         check_whole("group", "size", size)
         delta = 0.0
         if self.delta > 0:
-            delta = min(1.0, self.delta * sum(math.exp(min(700.0, k * self.epsilon)) for k in range(size)))
+            delta = min(1.0, self.delta * _geometric_sum(self.epsilon, size))
         return Guarantee(size * self.epsilon, delta, None if self.rho is None else size**2 * self.rho)
 
     def sampled(self, rate: float) -> "Guarantee":
@@ -130,6 +130,13 @@ class Guarantee:
         if self.rho is not None and math.isfinite(self.rho):
             shown.append(f"{self.rho:g}-zCDP")
         return ", ".join(shown)
+
+
+def _geometric_sum(epsilon: float, size: int) -> float:
+    """Return 1 + exp(epsilon) + ... + exp((size - 1) * epsilon)."""
+    if epsilon == 0 or size == 1:
+        return float(size)
+    return math.expm1(size * epsilon) / math.expm1(epsilon) if size * epsilon < 700 else math.inf
 
 
 NO_GUARANTEE = Guarantee()

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from privug.errors import ArgumentError
@@ -59,7 +59,9 @@ def from_factory(
     """
     if not callable(factory):
         raise ArgumentError(f"from_factory: a function that makes the program is needed, not {factory!r}")
-    names = [parameters] if isinstance(parameters, str) else list(parameters)
+    names = (
+        [parameters] if isinstance(parameters, str) else list(parameters if isinstance(parameters, Iterable) else ())
+    )
     if not names or not all(isinstance(name, str) and name.isidentifier() for name in names):
         raise ArgumentError(f"from_factory: parameters must be a list of names, such as ['data'], not {parameters!r}")
     program = Made(factory, names)

@@ -21,6 +21,7 @@ from privug.prior.discrete_gaussian import DiscreteGaussian
 from privug.prior.family import replicate
 from privug.program.drawing import sample
 
+LARGEST_DISTANCE = 1e150  # its square is still a number
 MOST_SINGLE_DRAWS = 256  # up to so many elements, each gets a noise of its own that an observation can be solved for
 
 
@@ -165,13 +166,21 @@ def _deviation(
         return float(sd)
     if rho is not None:
         check_positive(where, rho=rho)
-        return sensitivity / math.sqrt(2 * rho)
+        return _usable(where, sensitivity, math.sqrt(2 * rho))
     check_positive(where, epsilon=epsilon, delta=delta)
     assert epsilon is not None
     assert delta is not None
     check_number(where, "delta", delta, 0.0, 0.5)
     distance = gaussian_distance(epsilon, delta) if exact else math.sqrt(2 * rho_of(epsilon, delta))
-    return sensitivity / distance
+    return _usable(where, sensitivity, distance)
+
+
+def _usable(where: str, sensitivity: float, distance: float) -> float:
+    """Return the deviation that moves neighbours apart by so many deviations, if there is such a number."""
+    deviation = sensitivity / distance if 0 < distance < LARGEST_DISTANCE else 0.0
+    if not 0 < deviation < math.inf:
+        raise ArgumentError(f"{where}: no noise is that small or large; write an epsilon or rho closer to 1, or sd=")
+    return deviation
 
 
 def _promise(distance: float, epsilon: float | None, delta: float | None, rho: float | None) -> Guarantee:

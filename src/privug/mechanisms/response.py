@@ -1,7 +1,7 @@
 """Randomized response: the truth with some probability, else any of the possible answers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,8 @@ def randomized_response(
     >>> print(attack.run(observe=pv.equals(True)).posterior.probability(lambda smokes: smokes))
     0.428571 (exact)
     """
-    options = list(dict.fromkeys(values)) if isinstance(values, Sequence) and not isinstance(values, str) else []
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    options = list(dict.fromkeys(values)) if listed and all(isinstance(value, Hashable) for value in values) else []
     if len(options) < 2 or len(options) != len(values):
         raise ArgumentError(
             f"randomized_response: values must be a list of two or more different values, not {values!r}"

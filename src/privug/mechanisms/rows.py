@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class OnRows(Transparent):
         rows = arguments.arguments[self.of]
         if isinstance(rows, PlatedTable):
             refuse("a draw for each of many rows")
+        if isinstance(rows, str) or not isinstance(rows, Iterable):
+            raise ProgramError(f"{self.__name__}: {self.of!r} must be a list of rows or a table, not {rows!r}")
         arguments.arguments[self.of] = self.changed(rows)
         return called(self.program, *arguments.args, **arguments.kwargs)
 

@@ -2,18 +2,22 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from privug.errors import ArgumentError
 from privug.model.table import Row, row_maker
+from privug.model.variable import RandomVariable, refuse
 
 
 def rows_of(records: Any) -> list[Any]:
     """Return the rows of a table: of a list as they are, of a data frame as `pv.Row`."""
     if hasattr(records, "columns") and hasattr(records, "shape"):
-        make = row_maker(tuple(map(str, records.columns)))
+        names = tuple(map(str, records.columns))
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"records: every column needs a name of its own; they are called {', '.join(names)}")
+        make = row_maker(names)
         return [make(cells) for cells in zip(*(list(records[name]) for name in records.columns), strict=True)]
     if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
         raise ArgumentError(f"records must be a list of rows or a data frame, not {records!r}")
@@ -36,7 +40,10 @@ def names_of(row: Any) -> tuple[str, ...]:
 
 def cell(row: Any, name: str) -> Any:
     """Return one cell of a row."""
-    return row[name] if isinstance(row, Mapping) else getattr(row, name)
+    try:
+        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+    except (KeyError, AttributeError):
+        raise ArgumentError(f"records: all rows must have the same columns, but {row!r} has no {name!r}") from None
 
 
 def column(records: Sequence[Any], name: str) -> list[Any]:
@@ -75,9 +82,18 @@ def reduced(row: Any, names: Sequence[str]) -> Any:
     return row_maker(tuple(names))(cell(row, name) for name in names)
 
 
+def listed_names(columns: Any, what: str = "columns") -> tuple[str, ...]:
+    """Return names as a tuple; one may be given without a list."""
+    if isinstance(columns, str):
+        return (columns,)
+    if not isinstance(columns, Iterable):
+        raise ArgumentError(f"{what} must be a list of names, not {columns!r}")
+    return tuple(columns)
+
+
 def checked_columns(records: Sequence[Any], columns: Any, what: str = "columns") -> tuple[str, ...]:
     """Return the names of some columns of a table; one may be given without a list."""
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    names = listed_names(columns, what)
     if not names:
         raise ArgumentError(f"{what} must name at least one column")
     known = names_of(records[0]) if records else names
@@ -94,9 +110,19 @@ def checked_size(number: Any, name: str, least: int = 1) -> int:
     return number
 
 
+def labels_of(cells: Sequence[Any], name: str) -> Sequence[Any]:
+    """Return the cells of a column as keys that can be looked up: what is missing looks the same in every row."""
+    for value in cells:
+        if isinstance(value, RandomVariable):
+            refuse("finding rows that are alike")
+        if not isinstance(value, Hashable):
+            raise ArgumentError(f"column {name!r} must hold numbers, strings or other labels, not {value!r}")
+    return [None if isinstance(value, float) and value != value else value for value in cells]
+
+
 def groups(records: Sequence[Any], columns: Sequence[str]) -> dict[tuple[Any, ...], list[int]]:
     """Return the positions of the rows that agree in some columns, by their values there."""
     found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for position, key in enumerate(zip(*(column(records, name) for name in columns), strict=True)):
+    for position, key in enumerate(zip(*(labels_of(column(records, name), name) for name in columns), strict=True)):
         found[key].append(position)
     return found

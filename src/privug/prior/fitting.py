@@ -1,6 +1,6 @@
 """Distributions learned from data, with what the data leaves open about their parameters."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ Fitted = tuple[Callable[[], RandomVariable], Callable[[], RandomVariable] | str,
 """The most likely distribution; the one whose parameters are random; the one that has them averaged out."""
 
 JEFFREYS = 0.5
+LARGEST, SMALLEST = 1e152, 1e-152  # of data whose squares are still numbers
 NO_PREDICTIVE = "no distribution here is its average over the parameters; write uncertainty=True or False"
 
 
@@ -71,6 +72,9 @@ def _cells(data: Any) -> list[Any]:
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in data]
     if not cells:
         raise PriorError("fit: the data must not be empty")
+    for cell in cells:
+        if not isinstance(cell, Hashable):
+            raise PriorError(f"fit: the data must be single numbers or labels, not {cell!r}")
     if any(map(is_missing, cells)):
         raise PriorError("fit: the data has missing values; leave them out, as in column.dropna()")
     return cells
@@ -80,9 +84,11 @@ def _numbers(name: str, cells: Sequence[Any]) -> Array:
     if not all(isinstance(cell, bool | int | float) for cell in cells):
         wrong = next(cell for cell in cells if not isinstance(cell, bool | int | float))
         raise PriorError(f"fit: {name} needs numbers, not {wrong!r}; write pv.Choice for labels")
+    if not all(abs(cell) <= LARGEST for cell in cells):
+        raise PriorError(f"fit: the data must be finite, of size up to {LARGEST:g}; scale it")
+    if 0 < max(map(abs, cells)) < SMALLEST:
+        raise PriorError(f"fit: the data is too small, nothing above {SMALLEST:g}; scale it")
     numbers = np.array(cells, float)
-    if not np.isfinite(numbers).all():
-        raise PriorError("fit: the data must be finite")
     within, words = _RANGES.get(name, (lambda x: x == x, ""))
     if not np.all(within(numbers)):
         raise PriorError(f"fit: {name} needs {words}, not {numbers[~within(numbers)][0]:g}")

@@ -111,6 +111,8 @@ class Frame:
 
     def check_names(self, names: Iterable[str], argument: str) -> None:
         """Raise PriorError if an argument names a column that is not there."""
+        if not isinstance(names, Iterable):
+            raise PriorError(f"from_frame: {argument} must name columns, not be {names!r}")
         for name in names:
             if name not in self.names:
                 known = ", ".join(self.names)
@@ -123,6 +125,8 @@ def _without_cell(column: Column, position: int) -> Column:
 
 
 def _extended(column: Column, possible: Iterable[Any]) -> Column:
+    if isinstance(possible, str) or not isinstance(possible, Iterable):
+        raise PriorError(f"from_frame: values must list what {column.name!r} may be, not {possible!r}")
     return Column.of(column.name, column.cells(), _checked(column.name, [*column.values, *possible]))
 
 
@@ -148,8 +152,9 @@ def frame_of(
 
 
 def _cells_of(data: Any, wanted: Sequence[str] | None, labels: Sequence[str], missing: str) -> Mapping[str, Values]:
-    if isinstance(wanted, str):
-        raise PriorError(f"from_frame: columns must be a list of names, not {wanted!r}")
+    for argument, names in (("columns", () if wanted is None else wanted), ("labels", labels)):
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise PriorError(f"from_frame: {argument} must be a list of names, not {names!r}")
     if isinstance(data, str | Path):
         # A table has a header even if its columns are called by numbers.
         layout = "parquet" if str(data).endswith(".parquet") else "csv"
@@ -167,6 +172,8 @@ def _cells_of(data: Any, wanted: Sequence[str] | None, labels: Sequence[str], mi
 
 
 def _named_columns(data: Any) -> list[tuple[Any, Any]]:
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        data = data.collect()  # a lazy frame of polars
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         return [(name, data.iloc[:, place]) for place, name in enumerate(data.columns)]
     if hasattr(data, "get_columns") and hasattr(data, "columns"):

@@ -12,6 +12,7 @@ from privug.mechanisms.tables import checked_columns, column, rows_of
 from privug.model.batch import Batch
 from privug.model.distinct import ranked
 from privug.model.node import Array, Kind
+from privug.model.variable import RandomVariable
 from privug.reidentification.laws import Coding
 from privug.reidentification.scenes import Person
 
@@ -32,6 +33,8 @@ class CountedRows:
             checked_columns(self._rows, tuple(person), "person")
             agrees = np.ones(len(self._rows), bool)
             for name, value in person.items():
+                if isinstance(value, RandomVariable):
+                    raise ArgumentError(f"person: in a table of plain values {name!r} must be known, not random")
                 agrees &= np.array([other == value for other in column(self._rows, name)], bool)
             if not agrees.any():
                 raise ImpossibleObservation(f"person: no row has {dict(person)!r}")

@@ -7,7 +7,7 @@ from typing import Any
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, groups, names_of, rows_of
+from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of, rows_of
 from privug.reidentification.counted import belief_of
 from privug.reidentification.text import as_lines
 
@@ -118,7 +118,7 @@ def link(released: Any, public: Any, columns: Any, secret: str, *, name: str | N
     found, rivals = groups(rows, names), groups(people, names)
     links = []
     for person in people:
-        key = tuple(cell(person, column) for column in names)
+        key = tuple(labels_of([cell(person, column)], column)[0] for column in names)
         secrets = [cell(rows[position], secret) for position in found.get(key, ())]
         links.append(Link(person, len(secrets), len(rivals[key]), belief_of(secrets) if secrets else None))
     return LinkedTable(links, name or names_of(people[0])[0])

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import checked_size, names_of, rows_of
+from privug.mechanisms.tables import checked_size, listed_names, names_of, rows_of
 from privug.model.table import Row
 from privug.prior.table import Records
 from privug.reidentification.counted import CountedRows
@@ -51,7 +51,7 @@ class Asked:
         """Check the names of some columns, by default all but the secret."""
         if columns is None:
             return tuple(name for name in self._names if name != secret)
-        names = tuple(dict.fromkeys([columns] if isinstance(columns, str) else columns))
+        names = tuple(dict.fromkeys(listed_names(columns)))
         for name in names:
             if name not in self._names:
                 raise ArgumentError(f"columns: there is no column {name!r}; the table has {', '.join(self._names)}")

@@ -130,7 +130,10 @@ def beliefs(before: Belief, after: Belief | None, where: Any = None, label: str 
     """Draw a belief before and after an observation: curves of densities, or bars of probabilities."""
     (axes,) = _canvas(where)
     drawn = [("before", before, GREY), *([("after", after, BLUE)] if after is not None else [])]
-    listed = all(belief.kind is Kind.DISCRETE and belief.batch.distinct() <= MOST_BARS for _, belief, _ in drawn)
+    listed = all(
+        belief.kind is Kind.DISCRETE and (belief.batch.distinct() <= MOST_BARS or belief.batch.numbers() is None)
+        for _, belief, _ in drawn
+    )
     if listed:
         _bars(axes, drawn)
     else:
@@ -150,6 +153,10 @@ def _bars(axes: Any, drawn: Sequence[tuple[str, Belief, str]]) -> None:
     values = list(dict.fromkeys(value for share in shares for value in share))
     if all(isinstance(value, bool | int | float) for value in values):
         values.sort()
+    known = len(values)
+    if known > MOST_BARS:
+        values.sort(key=lambda value: -max(float(share[value]) if value in share else 0.0 for share in shares))
+        del values[MOST_BARS:]
     width = 0.8 / len(drawn)
     for place, ((name, _, colour), share) in enumerate(zip(drawn, shares, strict=True)):
         found = [share.get(value, Estimate.exactly(0.0)) for value in values]
@@ -159,7 +166,7 @@ def _bars(axes: Any, drawn: Sequence[tuple[str, Belief, str]]) -> None:
         axes.bar(at, [e.value for e in found], width, color=colour, label=name, yerr=bars, ecolor="black", capsize=2)
     shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
     axes.set_xticks(range(len(values)), shown, rotation=45 if max(map(len, shown)) > 6 else 0)
-    axes.set_ylabel("probability")
+    axes.set_ylabel(f"probability of the {MOST_BARS} likeliest of {known}" if known > MOST_BARS else "probability")
 
 
 def _shown_range(drawn: Sequence[Belief]) -> tuple[float, float]:

@@ -41,11 +41,11 @@ class ComparisonMatrix:
 
     def __getitem__(self, key: tuple[str, str, str]) -> Cell:
         """Return the cell of an attacker, a program and a measure."""
-        attacker, program, measure = key
-        if (attacker, program) not in self.outcomes or measure not in self.measures:
+        named = key if isinstance(key, tuple) and len(key) == 3 else (None, None, None)
+        if named[:2] not in self.outcomes or named[2] not in self.measures:
             known = f"attackers {self.attackers}, programs {self.programs}, measures {self.measures}"
-            raise KeyError(f"{key!r}; there are {known}")
-        return self.outcomes[attacker, program].cell(measure)
+            raise KeyError(f"{key!r} is no attacker, program and measure; there are {known}")
+        return self.outcomes[named[:2]].cell(named[2])
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return a row of plain values for each attacker, program and measure."""

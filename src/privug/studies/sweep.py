@@ -1,5 +1,6 @@
 """The same attack for many values of a parameter: of the program, of its noise, or of what the attacker knows."""
 
+import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,6 +106,8 @@ class Sweep:
         estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
         exact = all(estimate.exact for estimate in estimates)
         kind = "all numbers are exact" if exact else "± and [ ] are 95 % intervals"
+        if not any(outcome.cells for outcome in self.outcomes):
+            kind = "no numbers"
         return kind if len(self.points) == self.wanted else f"interrupted after {len(self.points)} of {self.wanted}"
 
     def __str__(self) -> str:
@@ -159,6 +162,12 @@ def sweep(
 
 def made(attack_for: Callable[..., Attack], point: Parameters) -> Attack:
     """Return the attack for given parameters."""
+    if not callable(attack_for):
+        raise Misuse(f"attack_for must be a function that returns a pv.Attack, not {attack_for!r}")
+    try:
+        inspect.signature(attack_for).bind(**point)
+    except TypeError as error:
+        raise Misuse(f"attack_for must be a function of {', '.join(point)}: {error}") from None
     attack = attack_for(**point)
     if not isinstance(attack, Attack):
         raise Misuse(f"attack_for must return a pv.Attack, not {attack!r}")

@@ -32,6 +32,7 @@ FIGURE_2 = pv.Attack(
 )
 
 
+@pytest.mark.slow
 def test_nuts_finds_the_posterior_of_normal_ages():
     exact = FIGURE_2.run(pv.equals(30.0), engine="exact")
     result = FIGURE_2.run(pv.equals(30.0), engine="pymc:nuts", samples=1000, seed=1)
@@ -225,7 +226,7 @@ def test_metropolis_on_a_sum_of_whole_numbers():
 def test_chains_that_cannot_move_are_refused():
     attack = pv.Attack(lambda x, y: x + y, {"x": pv.DiscreteUniform(0, 100), "y": pv.DiscreteUniform(0, 100)}, "x")
     with pytest.raises(NotConverged, match="do not agree"):
-        attack.run(pv.equals(100), engine="pymc", samples=1000, seed=1)
+        attack.run(pv.equals(100), engine="pymc:metropolis", samples=1000, seed=1)
 
 
 @pytest.mark.slow
@@ -239,6 +240,39 @@ def test_steps_without_gradients_in_many_dimensions_are_right_or_refused():
     except NotConverged:
         return
     agrees(result, *truths(truth))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["pymc", "numpyro"])
+def test_counts_in_the_far_tail_are_refused(engine):
+    attack = pv.Attack(lambda x, n: x + n, {"x": pv.Normal(0, sd=1), "n": pv.Poisson(3)}, "n")
+    assert attack.run(pv.noisy(4, sd=0.5), engine=engine, samples=1000, seed=1).engine.startswith(engine)
+    with pytest.raises(pv.InferenceError):
+        attack.run(pv.noisy(90, sd=0.5), engine=engine, samples=1000, seed=1)
+
+
+@pytest.mark.slow
+def test_an_interruption_keeps_the_chains_that_are_there(monkeypatch):
+    def interrupted(self, done, note=""):
+        if note == "chain 4":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pymc_engine.ProgressMeter, "update", interrupted)
+    result = FIGURE_2.run(pv.noisy(30, sd=1), engine="pymc:nuts", samples=1000, seed=1)
+    assert result.diagnostics.chains == 3
+    assert any("interrupted" in remark for remark in result.diagnostics.remarks)
+    agrees(result, *truths(FIGURE_2.run(pv.noisy(30, sd=1), engine="exact")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["nuts", "nutpie"])
+def test_an_interruption_at_once_gives_nothing(monkeypatch, sampler):
+    def interrupted(self, done, note=""):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pymc_engine.ProgressMeter, "update", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        FIGURE_2.run(pv.noisy(30, sd=1), engine=f"pymc:{sampler}", samples=1_000_000, seed=1)
 
 
 @pytest.mark.slow

@@ -12,7 +12,10 @@ from scipy import stats
 
 import privug as pv
 from privug.inference.exact.finite import prepare_elimination, prepare_finite
+from privug.inference.exact.ordering import Round, Schedule
 from privug.inference.exact.request import Obstacle, Request
+from privug.inference.exact.rounds import eliminated as eliminated_states
+from privug.inference.exact.states import States
 from random_programs import PlateWriter, TableWriter, Writer, random_program
 
 P = [0.1 + 0.8 * k / 59 for k in range(60)]
@@ -478,3 +481,33 @@ def test_auto_takes_it_and_samples_agree():
         assert estimate.low <= float(truth) <= estimate.high
     evidence = sampled.diagnostics.evidence.widened(2)
     assert evidence.low <= float(exact.diagnostics.evidence) <= evidence.high
+
+
+@pytest.mark.parametrize("count", [5, 40, 300])
+def test_noise_far_from_the_count(count):
+    """Beyond all counts, one more ill person makes the noise e times as likely."""
+
+    def noisy(rows):
+        return sum(row.ill for row in rows) + pv.sample(pv.DiscreteLaplace(1.0))
+
+    attack = pv.Attack(noisy, {"rows": people([0.3] * count)}, first_ill)
+    result = attack.run(engine="exact", observe=pv.equals(count + 45))
+    assert float(result.posterior.mean()) == pytest.approx(0.3 * math.e / (0.3 * math.e + 0.7), rel=1e-12)
+    assert result.posterior.error < 1e-12
+
+
+def test_tails_that_sums_lose_are_counted():
+    prior = {"rows": pv.Records(40, lambda i: pv.Row(ill=pv.Poisson(0.3 + 0.1 * (i % 3))))}
+    result = pv.Attack(by_numpy, prior, first_ill).run(engine="exact", observe=pv.equals(80))
+    rate = sum(0.3 + 0.1 * (k % 3) for k in range(40))
+    assert float(result.posterior.mean()) == pytest.approx(80 * 0.3 / rate, rel=1e-12)
+    assert 0 < pv.Attack(by_numpy, prior, first_ill).run(engine="exact").prior.error < 1e-14
+
+
+def test_a_refusal_comes_before_the_work():
+    """What a round will cost is known when it begins."""
+    start = States({}, np.ones(1))
+    roots = [pv.DiscreteUniform(0, 2000).node for _ in range(3)]
+    rounds = tuple(Round(root, (), tuple(roots[: k + 1])) for k, root in enumerate(roots))
+    with pytest.raises(pv.UnsuitableEngine, match="too many combinations"):
+        eliminated_states(start, Schedule(rounds, 1.0, 1.0, 1.0, ()))

@@ -170,11 +170,13 @@ def test_families_without_a_largest_value(distribution, truth):
 
 
 def test_lost_tails_bound_the_error_of_rare_observations():
-    result = exact(pv.Attack(lambda k: k, {"k": pv.Poisson(1.0)}, "k"), observe=pv.between(15, 100))
-    assert float(result.diagnostics.evidence) == pytest.approx(stats.poisson.sf(14, 1.0), rel=1e-3)
-    assert result.posterior.error > 1e-4
+    result = exact(pv.Attack(lambda k: k, {"k": pv.Poisson(1.0)}, "k"), observe=pv.between(8, 100))
+    probability = stats.poisson.sf(7, 1.0)
+    assert float(result.diagnostics.evidence) == pytest.approx(probability, rel=1e-9)
+    assert result.posterior.error == pytest.approx(1e-15 / probability, rel=1e-6)
     assert "exact to" in result.posterior.mean().method
-    assert result.posterior.probability(lambda k: k == 15).low < 1
+    likeliest = result.posterior.probability(lambda k: k == 8)
+    assert likeliest.low < likeliest.value
 
 
 def test_every_discrete_family_against_loops():
@@ -381,3 +383,28 @@ def test_equal_values_of_any_shape_are_merged():
         assert len(result.prediction.batch) in (2, 4)
         assert len(set(map(repr, result.prediction.batch.values()))) == len(result.prediction.batch)
         assert result.prediction.weights == pytest.approx(1 / len(result.prediction.batch))
+
+
+def test_far_tails_are_followed_as_far_as_the_observation_lies():
+    """Given their sum, one of two Poisson numbers is binomial, however improbable the sum."""
+    prior = {"x": pv.Poisson(1.0), "y": pv.Poisson(2.0)}
+    for seen in (20, 40):
+        for engine in ("exact", "auto"):
+            result = pv.Attack(lambda x, y: x + y, prior, "x").run(observe=pv.equals(seen), engine=engine)
+            assert result.engine == "exact (finite)"
+            assert float(result.posterior.mean()) == pytest.approx(seen / 3, rel=1e-12)
+            assert float(result.diagnostics.evidence) == pytest.approx(stats.poisson.pmf(seen, 3), rel=1e-12)
+            assert result.posterior.error < 1e-12
+
+
+def test_few_trials_lose_no_tails():
+    prior = {"x": pv.Binomial(1000, 0.001), "y": pv.Binomial(1000, 0.001)}
+    result = pv.Attack(lambda x, y: x + y, prior, "x").run(observe=pv.equals(30), engine="exact")
+    assert float(result.posterior.mean()) == pytest.approx(15, rel=1e-12)
+    assert result.posterior.error == 0
+
+
+def test_what_is_not_found_in_cut_tails_is_not_called_impossible_without_reserve():
+    attack = pv.Attack(lambda x: x, {"x": pv.Poisson(1.0)}, "x")
+    with pytest.raises(pv.ImpossibleObservation, match="or less likely than 1e-60"):
+        attack.run(observe=pv.equals(200), engine="exact")

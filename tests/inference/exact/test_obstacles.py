@@ -100,3 +100,36 @@ def test_programs_in_other_languages_are_enumerated_if_they_are_functions():
     assert attack.run(samples=50).engine == "sample"
     steady.close()
     random.close()
+
+
+def shifted(x, y):
+    total = x + y
+    return total
+
+
+def waves(x, y):
+    total = x + y
+    return np.sin(total)
+
+
+def against_each_other(x, y):
+    total = x + y
+    return total**3 - total
+
+
+PRECISE = {
+    "function": (waves, "x", None, "it uses 'sin' of a continuous quantity at line {}", "np.sin"),
+    "turns": (against_each_other, "x", None, "rise and fall against each other at line {}", "total**3"),
+    "two secrets": (shifted, ["x", "y"], None, "the secret is not one random number", ""),
+    "product": (shifted, lambda x, y: x * y, None, "the secret is made of several random quantities", ""),
+    "steps": (lambda x, y: round(x + y, 9), "x", None, "the output has more than 50,000 steps", ""),
+    "condition": (shifted, "x", pv.such_that(lambda o: np.sin(o) > 0), "the condition that was seen cannot be", ""),
+    "noise": (lambda x, y: abs(x + y), "x", pv.noisy(1, sd=0.1), "noise on a function that is no step function", ""),
+}
+
+
+@pytest.mark.parametrize("name", PRECISE)
+def test_what_stands_in_the_way_of_a_sum_is_told_precisely(name):
+    program, secret, seen, expected, text = PRECISE[name]
+    attack = pv.Attack(program, {"x": pv.Uniform(0, 1), "y": pv.Normal(0, sd=1)}, secret, observe=seen)
+    assert expected.format(line_of(program, text) if text else "") in message(attack)

@@ -1,7 +1,9 @@
 """Rare observations: evidence that is known, posteriors that are known, and refusals where nothing is."""
 
+import importlib.util
 import math
 import random
+import sys
 from functools import cache
 
 import numpy as np
@@ -86,7 +88,12 @@ def run(name, *, samples=2000, seed=1, **options):
     return attack.run(observe=observation, engine="rare", samples=samples, seed=seed, **options), truth
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+QUICK = ["six deviations", "binomial tail", "two modes", "sharp noise"]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS]
+)
 def test_evidence_lies_in_its_interval_with_a_fraction_of_the_runs(name):
     result, truth = run(name)
     evidence = result.diagnostics.evidence
@@ -150,6 +157,7 @@ def person(i):
     return pv.Row(age=pv.Uniform(0, 100) if i == 0 else pv.Normal(55, sd=3))
 
 
+@pytest.mark.slow
 def test_tables_of_random_size_and_a_further_query():
     """Alice and one or two others: the mean is far up only if she is old and the table is small."""
     attack = pv.Attack(
@@ -166,6 +174,7 @@ def test_tables_of_random_size_and_a_further_query():
     assert float(sizes.probability(lambda n: n == 2)) > 0.99
 
 
+@pytest.mark.slow
 def test_hierarchical_and_mixed_priors():
     """An unknown mean, a choice between sources, and correlated numbers: against quadrature by the exact engine."""
     mean = pv.Normal(0, sd=1)
@@ -183,6 +192,7 @@ def test_hierarchical_and_mixed_priors():
     assert truth in result.diagnostics.evidence.widened(2)
 
 
+@pytest.mark.slow
 def test_several_observations_together():
     prior = {"a": pv.Normal(0, sd=1), "b": pv.Normal(0, sd=1), "c": pv.DiscreteUniform(1, 100)}
     attack = pv.Attack(lambda a, b, c: (a + b, a - b, c), prior=prior, secret="a")
@@ -208,6 +218,41 @@ def test_inputs_on_which_the_program_fails_are_left_out():
     assert result.diagnostics.excluded > 1000
 
 
+def test_an_external_program(tmp_path):
+    script = tmp_path / "add.py"
+    script.write_text(
+        "import json, sys\nfor line in sys.stdin:\n    print(json.dumps(sum(json.loads(line).values())), flush=True)\n"
+    )
+    prior = {"a": pv.DiscreteUniform(0, 99), "b": pv.DiscreteUniform(0, 99)}
+    attack = pv.Attack(pv.External([sys.executable, str(script)]), prior=prior, secret="a")
+    result = attack.run(observe=pv.equals(197), engine="rare", samples=200, seed=1)
+    assert result.lifting.tier == "external"
+    assert 2e-4 in result.diagnostics.evidence.widened(2)
+    assert 0.5 in result.posterior.probability(lambda a: a == 99).widened(2)
+
+
+def steps_to_one(n):
+    """The number of steps that the Collatz rule takes; how many turns its loop takes is not known beforehand."""
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="compiling takes Numba")
+def test_a_compiled_program():
+    """Of the numbers below a thousand 871 alone takes 178 steps."""
+    attack = pv.Attack(steps_to_one, prior={"n": pv.DiscreteUniform(1, 999)}, secret="n")
+    with pv.limited(native=True):
+        result = attack.run(observe=pv.equals(178), engine="rare", samples=200, seed=1)
+    assert result.lifting.tier == "native"
+    assert 1 / 999 in result.diagnostics.evidence.widened(2)
+    assert result.posterior.distribution().keys() == {871}
+
+
+@pytest.mark.slow
 def test_randomness_of_the_program_itself():
     """Dice that the program throws are thrown anew with every move."""
 

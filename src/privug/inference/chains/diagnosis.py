@@ -27,6 +27,7 @@ LARGEST_R_HAT = 1.01
 CHANCE = 4.0
 FEWEST_PER_CHAIN = 100
 LARGEST_SHARE_OF_DIVERGENCES = 0.01
+ROUNDING = 1e-11
 MOST_PARTS = 12  # of an array, judged in place of all
 
 
@@ -47,9 +48,9 @@ class Diagnosis:
 def diagnose(quantities: Mapping[str, Array], divergences: int = 0) -> Diagnosis:
     """Judge draws by quantity, each an array of chains by draws by whatever shape one value has."""
     seam = importlib.import_module("privug.inference.chains.arviz_seam")
-    parts = [(name, part) for name, array in quantities.items() for part in _parts(array)]
+    parts = [(name, part) for name, array in quantities.items() for part in parts_of(array)]
     shape = parts[0][1].shape if parts else (0, 0)
-    varied = [(name, part) for name, part in parts if np.ptp(part) > 0]
+    varied = [(name, part) for name, part in parts if varies(part)]
     rated = [(_or_infinite(seam.r_hat(part)), name) for name, part in varied]
     worst = max(rated, default=(1.0, ""))
     whole = float(math.prod(shape))
@@ -96,7 +97,13 @@ def _numbers(column: Column, chains: int) -> Array:
     return np.asarray(array, float).reshape(chains, -1, *array.shape[1:])
 
 
-def _parts(array: Array) -> list[Array]:
+def varies(*parts: Array) -> bool:
+    """Say whether a number is not the same in all draws, up to rounding: an output that was seen exactly is."""
+    low, high = min(part.min() for part in parts), max(part.max() for part in parts)
+    return bool(high - low > ROUNDING * max(abs(low), abs(high)))
+
+
+def parts_of(array: Array) -> list[Array]:
     """Return single numbers out of an array of them, evenly spread if there are many."""
     flat = np.asarray(array, float).reshape(*array.shape[:2], -1)
     if not flat.size:

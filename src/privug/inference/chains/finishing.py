@@ -19,7 +19,7 @@ from privug.model.batch import Batch
 from privug.model.node import Array, Node
 
 GROUPS_PER_CHAIN = 8
-FEWEST_DRAWS = 1000  # of a chain: compiling takes longer, and chains are judged the better
+FEWEST_DRAWS = 2000  # of a chain: compiling takes longer, and chains are judged the better
 FEWEST_LARGE_DRAWS = 250  # of a chain that takes much memory
 MOST_EXTRA_BYTES = 64 << 20
 MOST_BYTES = 6 << 30
@@ -56,7 +56,7 @@ class Chains:
         return {node: array.reshape(chains * draws, *array.shape[2:]) for node, array in self.roots.items()}
 
 
-def draws_of_each(roots: Sequence[Node], samples: int, chains: int) -> int:
+def draws_of_each(roots: Sequence[Node], samples: int, chains: int, fewest: int = FEWEST_DRAWS) -> int:
     """Return how many draws of each chain to make: more than asked for, where those are few and small."""
     bytes_each = 8 * max(1, sum(math.prod(root.shape) for root in roots))
     if bytes_each * samples > MOST_BYTES:
@@ -64,7 +64,7 @@ def draws_of_each(roots: Sequence[Node], samples: int, chains: int) -> int:
             f"samples: {samples:,} draws of {bytes_each // 8:,} numbers need too much memory; write at most "
             f"{MOST_BYTES // bytes_each:,}"
         )
-    fewest = min(FEWEST_DRAWS, max(FEWEST_LARGE_DRAWS, MOST_EXTRA_BYTES // (bytes_each * chains)))
+    fewest = min(fewest, max(FEWEST_LARGE_DRAWS, MOST_EXTRA_BYTES // (bytes_each * chains)))
     return max(fewest, -(-samples // chains))
 
 

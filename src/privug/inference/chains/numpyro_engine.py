@@ -1,7 +1,7 @@
 """The engine 'numpyro': the No-U-Turn sampler of NumPyro in JAX, in 64 bits, all chains side by side."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from jax import lax, random
 from numpyro.infer import NUTS
 
 from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
+from privug.inference.chains.cross_check import check_against_prior
 from privug.inference.chains.finishing import draws_of_each, finished
 from privug.inference.chains.numpyro_model import JaxModel
 from privug.inference.chains.problem import Problem, reached
 from privug.inference.chains.sizes import prepare
-from privug.inference.chains.states import directly, listed_values
+from privug.inference.chains.states import directly, listed_values, summed_out
 from privug.inference.chains.translation import Untranslatable
 from privug.inference.chains.trimming import trimmed
 from privug.inference.question import Question
@@ -55,6 +56,7 @@ def infer(
     direct = directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
     if direct is not None:
         return finished(problem.evaluate, direct, seconds=time.perf_counter() - started, **options)
+    problem = summed_out(problem)
     problem = replace(problem, listed={**problem.listed, **listed_values(problem.roots)})
     _check(problem)
     with jax.enable_x64(True):
@@ -65,6 +67,7 @@ def infer(
                 f"engine='numpyro' has no counterpart of {error}; choose engine='rare' or 'sample'"
             ) from None
     cut = trimmed(problem, roots, divergences, remarks)
+    check_against_prior(problem, cut, "numpyro")
     return finished(problem.evaluate, cut, seconds=time.perf_counter() - started, **options)
 
 

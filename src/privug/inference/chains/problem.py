@@ -76,7 +76,10 @@ class Problem:
         """Say for which values of the roots conditions hold; they do not where they cannot be computed."""
         failed = np.zeros(_length(values), np.bool_)
         arrays = _evaluated(conditions, values, np.arange(len(failed)), self._rng(), failed)
-        return np.logical_and.reduce([~failed, *(np.broadcast_to(array, failed.shape) for array in arrays)])
+        holds = ~failed
+        for array in arrays:
+            holds &= array
+        return holds
 
     def sized(self, values: Mapping[Node, Array]) -> dict[Node, Array]:
         """Return the draws together with sizes of the tables drawn given them."""

@@ -20,7 +20,8 @@ import pytensor
 
 from privug import settings
 from privug.errors import ArgumentError, UnsuitableEngine
-from privug.inference.chains.finishing import Chains, draws_of_each, finished
+from privug.inference.chains.cross_check import check_against_prior
+from privug.inference.chains.finishing import FEWEST_DRAWS, FEWEST_LARGE_DRAWS, Chains, draws_of_each, finished
 from privug.inference.chains.problem import Problem, is_differentiable
 from privug.inference.chains.pymc_model import build
 from privug.inference.chains.sizes import prepare
@@ -89,13 +90,16 @@ def to_pymc(question: Question, observation: Observation | None) -> Any:
 def _sampled(problem: Problem, sampler: str | None, samples: int, chains: int, seed: int) -> tuple[str, Chains]:
     model, opaque = build(problem)
     chosen = _chosen(problem, sampler, opaque)
-    draws = draws_of_each(problem.roots, samples, chains)
+    follows = chosen in ("nutpie", "nuts")  # draws of the others are thinned, and worth more
+    draws = draws_of_each(problem.roots, samples, chains, FEWEST_DRAWS if follows else FEWEST_LARGE_DRAWS)
     run = {"nutpie": _nutpie, "smc": _smc}.get(chosen, _steps)
     compiling = pytensor.config.change_flags(**(_INTERPRETED if opaque else _COMPILED))
     with compiling, ProgressMeter(f"pymc ({chosen})", chains * (draws + _warm_up(draws))) as meter:
         raw = run(problem, model, chosen, (chains, draws, seed), meter)
     roots = _root_values(problem, raw.draws)
-    return chosen, trimmed(problem, roots, raw.divergences, raw.remarks)
+    chains_of_roots = trimmed(problem, roots, raw.divergences, raw.remarks)
+    check_against_prior(problem, chains_of_roots, f"pymc:{chosen}")
+    return chosen, chains_of_roots
 
 
 def _chosen(problem: Problem, sampler: str | None, opaque: bool) -> str:
@@ -147,7 +151,7 @@ def _nutpie(problem: Problem, model: Any, sampler: str, size: Size, meter: Progr
     except ModuleNotFoundError:
         raise UnsuitableEngine("engine='pymc:nutpie' needs nutpie: pip install nutpie, or write 'pymc:nuts'") from None
     chains, draws, seed = size
-    compiled = nutpie.compile_pymc_model(model)
+    compiled = nutpie.compile_pymc_model(model, default_initialization_strategy="prior")
     options = {"chains": chains, "draws": draws, "tune": _warm_up(draws), "seed": _seeds(seed, 1)[0]}
     cores = min(chains, settings.current().workers)
     running = nutpie.sample(compiled, **options, cores=cores, progress_bar=False, save_warmup=False, blocking=False)
@@ -237,8 +241,7 @@ def _gradient_free(model: Any) -> list[Any]:
     continuous = [variable for variable in model.free_RVs if variable.dtype.startswith("float")]
     discrete = [variable for variable in model.free_RVs if not variable.dtype.startswith("float")]
     steps = [_discrete_step(variable) for variable in discrete]
-    # PyMC refuses these two together: they record whether a step was accepted in different types.
-    joint = pm.Metropolis if any(isinstance(step, pm.Metropolis) for step in steps) else pm.DEMetropolisZ
+    joint = pm.Metropolis if discrete else pm.DEMetropolisZ  # which fails beside other steps
     return ([joint(continuous)] if continuous else []) + steps
 
 

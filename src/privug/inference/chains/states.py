@@ -12,7 +12,7 @@ from privug.estimate import Estimate
 from privug.inference.chains.finishing import Chains
 from privug.inference.chains.problem import Problem, reached, total
 from privug.inference.chains.sizes import constant_array, in_terms_of, together
-from privug.inference.chains.trimming import trimmed
+from privug.inference.chains.trimming import last_values, trimmed
 from privug.inference.exact.support import is_finite, support_range
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise
@@ -46,18 +46,16 @@ def _values(family: Family, parents: Sequence[Any]) -> Array | None:
     arrays = [constant_array(parent) for parent in parents]
     if isinstance(family, PointFamily):
         return np.unique(arrays[0])
-    low, high = (float(extreme) for extreme in _reach(family, arrays))
+    lowest, highest = support_range(family, arrays)
+    low, high = float(lowest.min()), float(highest.max())
     return np.arange(int(low), int(high) + 1) if high - low < MOST_LISTED else None
-
-
-def _reach(family: Family, parameters: Sequence[Array]) -> tuple[Any, Any]:
-    low, high = support_range(family, parameters)
-    return low.min(), high.max()
 
 
 def joint_states(values: Mapping[Node, Array], most: int) -> dict[Node, Array] | None:
     """Return for each root its value in each joint state of all elements of all roots; None if there are too many."""
     elements = [(len(listed), math.prod(root.shape)) for root, listed in values.items()]
+    if any(count == 0 for count, _ in elements):
+        return {root: np.empty((0, *root.shape), listed.dtype) for root, listed in values.items()}
     if sum(size * math.log(count) for count, size in elements) > math.log(most) + 1e-9:
         return None
     left = np.arange(math.prod(count**size for count, size in elements))
@@ -91,7 +89,8 @@ def _pinned(conditions: Sequence[Node]) -> dict[Node, Array]:
     for condition in conditions:
         if isinstance(condition.operation, Elementwise) and condition.operation.name == "equal":
             root, value = sorted(condition.parents, key=lambda node: isinstance(node.operation, ConstantValue))
-            if root.is_random and root.shape == () and root.levels is None and not value.parents:
+            is_known = isinstance(value.operation, ConstantValue) and value.shape == ()
+            if is_known and root.is_random and root.shape == () and root.levels is None:
                 array = constant_array(value).astype(root.dtype)
                 found[root] = array if np.array_equal(array, constant_array(value)) else array[:0]
     return found
@@ -111,7 +110,7 @@ def summed_out(problem: Problem) -> Problem:
     if states is None or count > MOST_STATES:
         return problem
     if not count:
-        raise ImpossibleObservation("no joint state of the discrete inputs agrees with the observation")
+        raise _none_fits(discrete)
     only = problem.strata[0]
     only = replace(only, conditions=tuple(one for one in only.conditions if not _is_about(one, discrete)))
     strata = []
@@ -142,7 +141,7 @@ def directly(problem: Problem, chains: int, draws: int) -> Chains | None:
     logs = _logs(problem, states) if count else np.zeros(0)
     largest = np.max(logs, initial=-math.inf)
     if largest == -math.inf:
-        raise ImpossibleObservation("no joint state of the discrete inputs agrees with the observation")
+        raise _none_fits(problem.roots)
     shares = np.exp(logs - largest)
     evidence = float(shares.sum() * np.exp(largest))
     shares /= shares.sum()
@@ -151,6 +150,15 @@ def directly(problem: Problem, chains: int, draws: int) -> Chains | None:
     problem = replace(problem, listed={**problem.listed, **listed_values(problem.roots)})
     found = trimmed(problem, {root: states[root][chosen] for root in problem.roots}, 0, (remark,))
     return replace(found, evidence=None if problem.has_checks else Estimate.exactly(evidence))
+
+
+def _none_fits(roots: Sequence[Node]) -> ImpossibleObservation | UnsuitableEngine:
+    if any(is_open for root, listed in listed_values(roots).items() for _, is_open in last_values(root, listed)):
+        return UnsuitableEngine(
+            "no likely state of the discrete inputs agrees with the observation, and chains do not list the far tails "
+            "of their distributions; choose engine='exact' or 'rare'"
+        )
+    return ImpossibleObservation("no joint state of the discrete inputs agrees with the observation")
 
 
 def listed_values(roots: Sequence[Node]) -> dict[Node, Array]:

@@ -5,6 +5,7 @@ that the answer lies beyond; it is refused then.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +46,18 @@ def trimmed(problem: Problem, roots: dict[Node, Array], divergences: int, remark
 
 def _check_ends(root: Node, listed: Array, draws: Array) -> None:
     """Refuse draws of a discrete root at the last value listed, if beyond it there are others."""
-    low, high = _ends(root)
-    for last, is_open in ((listed.min(), listed.min() > low), (listed.max(), listed.max() < high)):
+    for last, is_open in last_values(root, listed):
         if is_open and np.mean(draws == last) > LARGEST_SHARE_AT_END:
             raise UnsuitableEngine(
                 f"the observation says that an input {family_of(root).name} is {last} or further out, where its prior "
                 "has next to no probability, and chains list likely values only; choose engine='exact' or 'rare'"
             )
+
+
+def last_values(root: Node, listed: Array) -> list[tuple[Any, bool]]:
+    """Return the smallest and the largest value listed, and whether there are others beyond."""
+    low, high = _ends(root)
+    return [(listed.min(), bool(listed.min() > low)), (listed.max(), bool(listed.max() < high))]
 
 
 def _ends(root: Node) -> tuple[float, float]:

@@ -51,12 +51,15 @@ def prepare_additive(request: Request) -> Prepared | Obstacle:
     groups = table_sizes(request)
     if isinstance(groups, Obstacle):
         return groups
+    cores: list[Core] = []
     try:
         likely = [(sizes, float(start.weights.sum())) for sizes, start in groups]
-        cases = [_case(request, sizes, chance) for sizes, chance in likely if chance > UNLIKELY]
+        cases = [_case(request, sizes, chance, cores) for sizes, chance in likely if chance > UNLIKELY]
         return _prepared(_Problem.of(cases))
     except (NotAffine, Unreadable, Unsummable, Unfollowed) as problem:
-        return Obstacle(str(problem))
+        understood = bool(cores) and cores[0].has_density
+        node = problem.node if isinstance(problem, Unfollowed) else None
+        return Obstacle(str(problem), precise=understood, node=node)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +79,12 @@ class _Case:
         return 0.0 if self.likelihood is None else noise_of(self.likelihood, self.core)
 
 
-def _case(request: Request, sizes: tuple[int, ...], probability: float) -> _Case:
+def _case(request: Request, sizes: tuple[int, ...], probability: float, cores: list[Core]) -> _Case:
+    """Return the case of some sizes of the tables; the sum or extreme in it is noted as soon as it is known."""
     case = request.case(sizes)
     single("the output", case.output)
     output, core = core_of(case.output)
+    cores.append(core)
     node = single("the output", output)
     likelihood = None if request.observation is None else request.observation.likelihood(output)
     if likelihood is not None and likelihood.impossible is not None and not sizes:

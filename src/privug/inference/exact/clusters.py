@@ -10,6 +10,7 @@ from privug.inference.exact.counting import SumLaw, sum_law
 from privug.inference.exact.ordering import schedule
 from privug.inference.exact.rounds import eliminated
 from privug.inference.exact.states import States
+from privug.inference.exact.support import is_truncated, lost_in_each
 from privug.model.node import Array, ConstantValue, Node
 from privug.model.operations import constant
 from privug.prior.plating import operation_signature
@@ -93,16 +94,20 @@ def _side_by_side(
     if plan.peak > MOST_STATES:
         return None
     states, lost = eliminated(States(arrays, np.ones(len(numbers))), plan)
-    laws = _laws(states, template, group, lost)
+    truncated = sum(one.root is not None and is_truncated(one.root) for one in plan.rounds)
+    laws = _laws(states, template, group, lost + truncated * lost_in_each())
     if laws is None or len(laws) < len(numbers):
         return None
-    powers = [
-        law if counts[k // classes] == 1 else sum_law(law.values, law.probabilities, int(counts[k // classes]))
-        for k, law in enumerate(laws)
-    ]
+    powers = [_power(law, int(counts[k // classes])) for k, law in enumerate(laws)]
     if any(law is None for law in powers):
         return None
     return [[law for law in powers[number::classes] if law is not None] for number in range(classes)]
+
+
+def _power(law: SumLaw, count: int) -> SumLaw | None:
+    """Return the law of the sum of some clusters of one law."""
+    total = law if count == 1 else sum_law(law.values, law.probabilities, count)
+    return total if total is None or count == 1 else total._replace(lost=total.lost + count * law.lost)
 
 
 def _distinct(columns: Sequence[Array], clusters: int) -> tuple[Array, Array]:

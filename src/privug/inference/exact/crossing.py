@@ -32,7 +32,7 @@ class Crossing:
         before = np.maximum(after - 1, 0)
         a, b = self._points[after], self._points[before]
         fa, fb = _apart(self._values[after], y), _apart(self._values[before], y)
-        found = np.where(np.abs(fa) < np.abs(fb), a, b)
+        found = np.where(fa <= 0, a, b)
         active = np.flatnonzero(np.sign(fa) * np.sign(fb) < 0)
         a, b, fa, fb = (array[active] for array in (a, b, fa, fb))
         share = np.full(len(active), 0.5)

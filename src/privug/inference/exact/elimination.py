@@ -5,7 +5,6 @@ are sixty at most. The same goes for every program that uses its inputs one afte
 loops with conditions, rows whose columns depend on each other or on what all rows share.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -17,7 +16,7 @@ from privug.inference.exact.lattice import FEWEST_CLUSTERS, with_sums
 from privug.inference.exact.ordering import Schedule, schedule
 from privug.inference.exact.rounds import eliminated, full, value_of
 from privug.inference.exact.states import States
-from privug.inference.exact.support import LOST, is_finite, is_truncated
+from privug.inference.exact.support import is_finite, is_truncated, lost_in_tails
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.prior.family import Draw, family_of
 
@@ -55,8 +54,8 @@ class Elimination:
     def lost(self) -> float:
         """The probability that is left out or misplaced."""
         families = [family_of(root) for root in self.roots]
-        cut = LOST * math.ceil(sum(is_truncated(family) for family in families) / 1000)
-        return cut + self._cut + sum(family.lost for family in families if isinstance(family, SumFamily))
+        cut = lost_in_tails(sum(map(is_truncated, self.roots))) + self._cut
+        return cut + sum(family.lost for family in families if isinstance(family, SumFamily))
 
     def blocks(self, block: int) -> Iterator[States]:
         """Yield the states of the targets, a block at a time."""

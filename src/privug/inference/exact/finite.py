@@ -7,11 +7,11 @@ query are merged as they come out. Distributions without a largest value are cut
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privug.errors import ImpossibleObservation, ProgramError
+from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import Belief
@@ -23,12 +23,19 @@ from privug.inference.exact.listing import ALWAYS_LISTED, finite_joint, listed_j
 from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.exact.rounds import full, value_of
 from privug.inference.exact.states import States
+from privug.inference.exact.support import longer_tails
 from privug.inference.exact.tally import Tally, marginal
 from privug.inference.joint import Joint
 from privug.inference.sampling import Run
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind, ancestors
 from privug.progress import ProgressMeter
+
+FAR = 1e-9  # the share of an observation's probability from which on what is left out matters
+LEAST_SOUGHT = 1e-60  # the probability down to which an observation is sought that was not found
+LEAST_LOST = 1e-250
+MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
+CHEAP = 1e9  # elementary operations that may always be spent on far tails
 
 
 def prepare_finite(request: Request) -> Prepared | Obstacle:
@@ -133,6 +140,35 @@ def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
     apart = _apart(request, settings)
     if apart is not None:
         return _answered_apart(request, settings, apart, time.perf_counter() - started)
+    found = _found(request, settings)
+    for _ in range(2):  # the first time may show how improbable the observation is
+        if request.observation is not None and found.lost > FAR * found.sums.probability and not found.reasons:
+            found = _found_further_out(request, found) or found
+    return _answer(request, found, time.perf_counter() - started)
+
+
+def _found_further_out(request: Request, found: "Found") -> "Found | None":
+    """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
+    probability = found.sums.probability
+    with longer_tails(max(LEAST_LOST, probability * FAR**2) if probability else LEAST_SOUGHT):
+        settings = settings_of(request)
+        most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
+        if isinstance(settings, Obstacle) or sum(setting.cost for setting in settings) > most:
+            return None
+        return _found(request, settings)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What enumeration found, why some sizes of tables cannot be, and how much probability was left out."""
+
+    settings: Sequence[Setting]
+    sums: Sums
+    reasons: set[str]
+    lost: float
+
+
+def _found(request: Request, settings: Sequence[Setting]) -> Found:
     sums = Sums(_groups(request, settings))
     reasons: set[str] = set()
     with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
@@ -143,7 +179,7 @@ def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
             else:
                 reasons.add(evaluation.impossible)
                 _skip(sums, setting)
-    return _answer(request, settings, sums, reasons, time.perf_counter() - started)
+    return Found(settings, sums, reasons, max(setting.roots.lost for setting in settings))
 
 
 def _groups(request: Request, settings: Sequence[Setting]) -> list[tuple[int, ...]]:
@@ -171,21 +207,26 @@ def _skip(sums: Sums, setting: Setting) -> None:
         sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
 
 
-def _answer(request: Request, settings: Sequence[Setting], sums: Sums, reasons: set[str], seconds: float) -> Run:
+def _answer(request: Request, found: Found, seconds: float) -> Run:
+    sums, lost = found.sums, found.lost
     if not sums.weight > 0:
-        raise _nothing(request, sums, reasons)
-    lost = max(setting.roots.lost for setting in settings)
+        raise _nothing(request, found)
+    error = min(1.0, lost / sums.probability)
+    if error > MOST_ERROR:
+        raise UnsuitableEngine(
+            f"engine='exact' cannot answer this: the observation is as improbable ({sums.probability:.0e}) as the far "
+            f"tails that are left out ({lost:.0e}); engine='rare' may"
+        )
     seen = request.observation is not None
     evidence = sums.evidence(lost) if seen else Estimate.exactly(1.0, method="exact")
-    error = min(1.0, lost / sums.probability)
     tallied = {group: tally.result() for group, tally in sums.tallies.items()}
     together = tallied.pop((0, 1), None)
     if together is not None:
         tallied = {(side,): marginal(*together, side) for side in (0, 1)}
-    beliefs = tuple(_belief(*found, error) for found in tallied.values())
+    beliefs = tuple(_belief(*one, error) for one in tallied.values())
     joint = None if together is None else listed_joint(*together, error)
     diagnostics = Diagnostics(sums.states, sums.accepted, math.inf, evidence, 0, sums.excluded, seconds)
-    source = _source(request, settings, sums.states)
+    source = _source(request, found.settings, sums.states)
     exact = Exact(request.way, source, beliefs, lambda: joint or _joint(request, beliefs))
     return Run((), None, diagnostics, exact=exact)
 
@@ -197,12 +238,14 @@ def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
     return f"finite enumeration of {states:,} states{', sums over rows among them' if request.way == 'sums' else ''}"
 
 
-def _nothing(request: Request, sums: Sums, reasons: set[str]) -> ImpossibleObservation | ProgramError:
+def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramError:
+    sums, reasons = found.sums, found.reasons
     if sums.excluded and sums.excluded >= sums.states:
         return ProgramError("the program failed on every input that the prior allows")
     hint = f" ({reasons.pop()})" if len(reasons) == 1 else ""
+    less = f", or less likely than {found.lost:.0e}" if found.lost and not reasons else ""
     return ImpossibleObservation(
-        f"this observation is impossible: none of the {sums.states:,} states of the inputs agrees with it "
+        f"this observation is impossible{less}: none of the {sums.states:,} states of the inputs agrees with it "
         f"({request.observation}){hint}"
     )
 

@@ -25,13 +25,17 @@ _PRODUCTS = {"multiply", "true_divide", "dot"}
 
 def telling(obstacles: Sequence[Obstacle]) -> Obstacle:
     """Return the obstacle that says most."""
-    return next((obstacle for obstacle in obstacles if not obstacle.vague), obstacles[0])
+    ranked = sorted(obstacles, key=lambda obstacle: (not obstacle.precise, obstacle.vague))
+    return ranked[0]
 
 
 def told(request: Request, obstacles: Sequence[Obstacle]) -> str:
     """Return what stands in the way, as the end of a sentence, with the line of the program where that is known."""
     case = request.case(request.question.typical_sizes)
-    most = telling(obstacles).reason
+    first = telling(obstacles)
+    if first.precise:
+        return first.reason + ("" if first.node is None else _at(request, case, first.node))
+    most = first.reason
     order = everything_behind(nodes_of(case.output))
     if any(node.operation.opaque for node in order):
         reason = case.lifting.reason

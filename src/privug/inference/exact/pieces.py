@@ -35,7 +35,14 @@ Function = Callable[[Array], Array]
 
 
 class Unfollowed(Exception):
-    """A function could not be cut into monotone pieces; the message says why, as the end of a sentence."""
+    """A function could not be cut into monotone pieces; the message says why, as the end of a sentence.
+
+    `node` is the operation that stands in the way, if it is one.
+    """
+
+    def __init__(self, reason: str, node: Node | None = None) -> None:
+        super().__init__(reason)
+        self.node = node
 
 
 class Evaluation:
@@ -142,7 +149,7 @@ class _Cutting:
         elif all(parent in self._flat for parent in varying):
             self._flat.add(node)
         elif any(parent.shape for parent in varying):
-            raise Unfollowed(f"it uses '{_name(node)}' of several quantities at once")
+            raise Unfollowed(f"it uses '{_name(node)}' of several quantities at once", node)
         else:
             self._take_varying(node, [p for p in varying if p not in self._flat])
 
@@ -155,7 +162,7 @@ class _Cutting:
             if operation.dtype.kind != "f":
                 self._cut_steps(node)
         elif not isinstance(operation, Elementwise):
-            raise Unfollowed(f"it uses '{_name(node)}' of a continuous quantity")
+            raise Unfollowed(f"it uses '{_name(node)}' of a continuous quantity", node)
         elif operation.name in _STEPS or (operation.name == "floor_divide" and moving[0] is node.parents[0]):
             self._one(node, moving)
             self._cut_steps(node)
@@ -165,7 +172,7 @@ class _Cutting:
     def _take_operator(self, node: Node, name: str, moving: Sequence[Node]) -> None:
         left, right = node.parents[0], node.parents[-1]
         if name in _COMPARING or name in _LARGER:
-            self._cut_where_passed(left, right, name)
+            self._cut_where_passed(node, left, right, name)
             self._flat |= {node} if name in _COMPARING else set()
         elif name == "where":
             if left in moving:
@@ -180,17 +187,17 @@ class _Cutting:
             self._one(node, moving)
             self._cut_where(lambda x: np.floor_divide(self._at(left, x), self._at(right, x)))
         elif name in ("add", "subtract") and len(moving) == 2 and left is not right:
-            self._same_direction(left, right, name == "subtract")
+            self._same_direction(node, left, right, name == "subtract")
         elif name in _MONOTONE or name in ("add", "subtract", "multiply", "true_divide", *_POWERS):
             self._one(node, moving)
             if name in _PARTIAL:
                 self._at(node, np.concatenate(inner_ends(self.edges)))
         else:
-            raise Unfollowed(f"it uses '{name}' of a continuous quantity")
+            raise Unfollowed(f"it uses '{name}' of a continuous quantity", node)
 
     def _one(self, node: Node, moving: Sequence[Node]) -> None:
         if len(moving) > 1:
-            raise Unfollowed(f"it uses '{_name(node)}' of two quantities that change together")
+            raise Unfollowed(f"it uses '{_name(node)}' of two quantities that change together", node)
 
     def _at(self, node: Node, x: Array) -> Array:
         if node not in self._evaluations:
@@ -207,22 +214,22 @@ class _Cutting:
     def _cut_where_zero(self, node: Node) -> None:
         self._cut_where(lambda x: self._at(node, x) >= 0)
 
-    def _cut_where_passed(self, left: Node, right: Node, name: str) -> None:
+    def _cut_where_passed(self, node: Node, left: Node, right: Node, name: str) -> None:
         """Cut where one quantity passes another, which must not go the same way."""
         still = self._certain | self._flat
         if left not in still and right not in still and left is not right:
-            self._same_direction(left, right, opposite=True)
+            self._same_direction(node, left, right, opposite=True)
         if name not in ("less", "greater_equal"):
             self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
         if name not in ("greater", "less_equal"):
             self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
 
-    def _same_direction(self, left: Node, right: Node, opposite: bool) -> None:
+    def _same_direction(self, node: Node, left: Node, right: Node, opposite: bool) -> None:
         low, high = inner_ends(self.edges)
         one = np.sign(self._at(left, high) - self._at(left, low))
         other = np.sign(self._at(right, high) - self._at(right, low))
         if np.any(one * other == (1 if opposite else -1)):
-            raise Unfollowed("it puts two quantities together that rise and fall against each other")
+            raise Unfollowed("it puts two quantities together that rise and fall against each other", node)
 
 
 def _name(node: Node) -> Any:

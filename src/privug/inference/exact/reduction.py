@@ -14,6 +14,7 @@ from privug.inference.exact.counting import SumLaw, sum_law
 from privug.inference.exact.plate_terms import RowLaw, row_law
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.sum_roots import Shared, image_of, sum_root
+from privug.inference.exact.support import is_truncated, lost_in_each
 from privug.inference.question import Case
 from privug.model.node import Array, ConstantValue, Node, ancestors, substitute
 from privug.model.operations import ArrayFunction, Elementwise, Lookup, constant, elementwise
@@ -180,7 +181,8 @@ def _replaced(group: Sequence[RowSum]) -> dict[Node, Node] | Obstacle:
     laws = [sum_law(whole.astype(np.int64), line, group[0].size) for line in law.probabilities]
     if any(found is None for found in laws):
         return Obstacle("its sums over the same rows have too many values together")
-    return _images(group, law, [found for found in laws if found is not None])
+    tails = group[0].size * sum(map(is_truncated, columns)) * lost_in_each()
+    return _images(group, law, [found._replace(lost=found.lost + tails) for found in laws if found is not None])
 
 
 def _together(group: Sequence[RowSum]) -> tuple[list[Node], list[Node], list[Node]]:

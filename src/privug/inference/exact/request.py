@@ -54,10 +54,15 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a part of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use."""
+    """Why a part of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use.
+
+    A `precise` one is of a part that the output itself would suit, and `node` is where it stands, if that is known.
+    """
 
     reason: str
     vague: bool = False
+    precise: bool = False
+    node: Node | None = None
 
 
 Part = Callable[[Request], Prepared | Obstacle]

@@ -18,6 +18,10 @@ MOST_COMBINATIONS = 20_000_000
 MOST_WORK = 2e9  # cells computed in all rounds
 MANY = 1 << 17  # combinations, beyond which those of negligible probability are left out
 NEGLIGIBLE = 1e-17  # the probability that one round may leave out
+TOO_MANY = (
+    "engine='exact' cannot answer this: too many combinations of values matter to the output at once; "
+    "engine='sample' can"
+)
 
 
 def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
@@ -28,16 +32,16 @@ def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
         parts: list[States] = []
         fixed = None if one.root is None else _fixed(one.root, states, supports)
         step = BLOCK if one.root is None else max(1, BLOCK // max(1, _values_of(one.root, fixed)))
+        cells = len(one.computed) + len(one.kept) + 1
+        if fixed is not None and work + len(states) * len(fixed.values) * cells > MOST_WORK:
+            raise UnsuitableEngine(TOO_MANY)
         for begin in range(0, len(states), step):
             part = states if len(states) <= step else states.take(slice(begin, begin + step))
             grown = part if one.root is None else _brought_in(part, one.root, fixed)
-            work += len(grown) * (len(one.computed) + len(one.kept) + 1)
+            work += len(grown) * cells
             parts.append(_merged(_computed(grown, one), one.kept))
             if sum(map(len, parts)) > MOST_COMBINATIONS or work > MOST_WORK:
-                raise UnsuitableEngine(
-                    "engine='exact' cannot answer this: too many combinations of values matter to the output at once; "
-                    "engine='sample' can"
-                )
+                raise UnsuitableEngine(TOO_MANY)
         states = parts[0] if len(parts) == 1 else _merged(_concatenated(parts, one.kept), one.kept)
         states, cut = _without_negligible(states)
         lost += cut

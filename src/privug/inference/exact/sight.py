@@ -9,6 +9,7 @@ from privug.inference.curve import Curve
 from privug.inference.exact.constraints import Range, Region, Unreadable, Value, read
 from privug.inference.exact.core import Core, Images
 from privug.inference.exact.image import Image
+from privug.inference.exact.pieces import Unfollowed
 from privug.inference.exact.shifts import Places, Ranges, Seen
 from privug.model.node import Array, Node
 from privug.observation.likelihood import Likelihood
@@ -60,7 +61,10 @@ def _value(value: float, whole: Curve) -> Seen:
 def _through_images(likelihood: Likelihood, node: Node, whole: Curve, images: Images) -> Seen:
     held: tuple[Range, ...] = ((-math.inf, math.inf),)
     for condition in likelihood.conditions:
-        image = images.of(condition, node)
+        try:
+            image = images.of(condition, node)
+        except Unfollowed as problem:
+            raise Unreadable(f"the condition that was seen cannot be followed: {problem}") from None
         held = _both(held, image.where(image.middles.astype(bool)))
     told = _told(likelihood)
     if not told:

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.errors import PrivugError
 from privug.inference.exact.counting import SumFamily
-from privug.inference.exact.support import LOST, Support, is_finite, is_truncated, support, support_sizes
+from privug.inference.exact.support import Support, is_finite, is_truncated, lost_in_tails, support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
@@ -61,8 +61,8 @@ class Roots:
     def lost(self) -> float:
         """The probability that is left out or misplaced, because some distributions had to be cut or transformed."""
         families = [family_of(root) for root in self.nodes]
-        cut = LOST if any(is_truncated(family) for family in families) else 0.0
-        return cut + sum(family.lost for family in families if isinstance(family, SumFamily))
+        truncated = sum(math.prod(root.shape) for root in self.nodes if is_truncated(root))
+        return lost_in_tails(truncated) + sum(family.lost for family in families if isinstance(family, SumFamily))
 
     def count(self, limit: float) -> float:
         """Return how many combinations there are, at most; infinite as soon as they are more than the limit."""

@@ -1,20 +1,46 @@
 """The values that discrete distributions can take, with their probabilities, for many parameters at once."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
 
 from privug.inference.exact.counting import SumFamily
-from privug.model.node import Array, Kind
+from privug.model.node import Array, ConstantValue, Kind, Node
 from privug.prior.choice import ChoiceFamily
-from privug.prior.family import Family, ScalarFamily
+from privug.prior.family import Family, ScalarFamily, family_of
 from privug.prior.mixture import MixtureFamily, PointFamily
 
 LOST = 1e-15  # the probability that distributions without a largest value lose together
 MOST_TRIALS = 1000  # beyond so many, the far tails of a binomial are left out too
-_EXPONENT = math.log(1e3 / LOST)  # a thousand truncated distributions lose no more than that together
+_lost: ContextVar[float] = ContextVar("lost", default=LOST)
+
+
+@contextmanager
+def longer_tails(lost: float) -> Iterator[None]:
+    """List values so far out that only so much probability is lost."""
+    token = _lost.set(lost)
+    try:
+        yield
+    finally:
+        _lost.reset(token)
+
+
+def lost_in_tails(truncated: int) -> float:
+    """Return the probability that so many distributions lose together."""
+    return _lost.get() * math.ceil(truncated / 1000)
+
+
+def lost_in_each() -> float:
+    """Return the probability that one of them loses, on both sides together."""
+    return _lost.get() / 500
+
+
+def _exponent() -> float:
+    return math.log(1e3 / _lost.get())  # a thousand truncated distributions lose no more than that together
 
 
 class Support(NamedTuple):
@@ -39,10 +65,17 @@ def is_finite(family: Family) -> bool:
     )
 
 
-def is_truncated(family: Family) -> bool:
-    """Say whether far tails are left out of a family's support."""
+def is_truncated(root: Node) -> bool:
+    """Say whether far tails are left out of the values of a root."""
+    trials = root.parents[0].operation if root.parents else None
+    if family_of(root).name == "Binomial" and isinstance(trials, ConstantValue):
+        return bool(np.any(trials.array > MOST_TRIALS))
+    return _has_tails(family_of(root))
+
+
+def _has_tails(family: Family) -> bool:
     if isinstance(family, MixtureFamily):
-        return any(is_truncated(component) for component in family.families)
+        return any(map(_has_tails, family.families))
     return family.name in ("Poisson", "Geometric", "DiscreteLaplace", "DiscreteGaussian", "Binomial")
 
 
@@ -94,27 +127,29 @@ def support_range(family: Family, parameters: Sequence[Array]) -> tuple[Array, A
 
 def _poisson(rate: Array) -> tuple[Array, Array]:
     # Bernstein's inequality: P(X >= rate + t) <= exp(-t^2 / (2 rate + 2 t / 3)), and t / 3 less below.
-    above = _EXPONENT / 3 + np.sqrt(_EXPONENT**2 / 9 + 2 * _EXPONENT * rate)
-    return np.maximum(0.0, rate - np.sqrt(2 * _EXPONENT * rate)), rate + above
+    exponent = _exponent()
+    above = exponent / 3 + np.sqrt(exponent**2 / 9 + 2 * exponent * rate)
+    return np.maximum(0.0, rate - np.sqrt(2 * exponent * rate)), rate + above
 
 
 def _binomial(n: Array, p: Array) -> tuple[Array, Array]:
-    spread = _EXPONENT / 3 + np.sqrt(_EXPONENT**2 / 9 + 2 * _EXPONENT * n * p * (1 - p))
+    exponent = _exponent()
+    spread = exponent / 3 + np.sqrt(exponent**2 / 9 + 2 * exponent * n * p * (1 - p))
     few = n <= MOST_TRIALS
     return np.where(few, 0.0, np.maximum(0.0, n * p - spread)), np.where(few, n, np.minimum(n, n * p + spread))
 
 
 def _geometric(p: Array) -> tuple[Array, Array]:
     with np.errstate(divide="ignore"):
-        return np.ones_like(p), np.maximum(1.0, _EXPONENT / -np.log1p(-p))
+        return np.ones_like(p), np.maximum(1.0, _exponent() / -np.log1p(-p))
 
 
 def _discrete_laplace(scale: Array) -> tuple[Array, Array]:
-    return -scale * (_EXPONENT + 1), scale * (_EXPONENT + 1)
+    return -scale * (_exponent() + 1), scale * (_exponent() + 1)
 
 
 def _discrete_gaussian(sd: Array) -> tuple[Array, Array]:
-    reach = sd * math.sqrt(2 * _EXPONENT) + 1
+    reach = sd * math.sqrt(2 * _exponent()) + 1
     return -reach, reach
 
 

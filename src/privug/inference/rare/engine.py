@@ -35,16 +35,16 @@ from privug.progress import ProgressMeter
 
 POPULATIONS = 10
 FEWEST_POPULATIONS = 5  # of which to make an answer after an interruption
-SMALLEST_POPULATION = 1_000
+SMALLEST_POPULATION = 4_000
 SMALLEST_OPAQUE_POPULATION = 200  # where a program is called sample by sample, which takes its time
-LARGEST_POPULATION = 5_000
+LARGEST_POPULATION = 8_000
 PARTICLES_A_SAMPLE = 3  # at each level, so that the samples at the end are worth most of their number
 LARGEST_STATE = 64 << 20  # bytes of a population's normal numbers; from the model alone, so that results do not vary
 LARGEST_BUDGET = 50_000_000
 LARGEST_OPAQUE_BUDGET = 2_000_000
 ATTEMPTS = 3
 GROWTH = 4  # of the populations from one attempt to the next
-LEAST_EVEN = 0.5  # of the populations must count, by their evidence
+LEAST_EVEN = 0.7  # of the populations must count, by their evidence
 LEAST_MOVED = 0.002  # of the moves at the end
 LEAST_WORTH = 40.0  # independent samples; with fewer the populations tell different stories
 

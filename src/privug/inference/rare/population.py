@@ -19,7 +19,7 @@ from privug.model.node import Array
 
 SHARE = 0.2  # of the particles that go on to the next level
 CHAIN = 5  # states of a chain; as many as make up for that share
-FEWEST_SHARE = 0.05  # with fewer that got closer, more particles are looked at first
+FEWEST_SHARE = 0.1  # with fewer that got closer, more particles are looked at first
 MOST_ROUNDS = 30  # of looking for particles that get closer
 LEAST_EVIDENCE = math.log(1e-60)  # the search is given up below
 EVENNESS = 0.6  # of the weights from one temperature to the next: effective over all particles

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from privug.mechanisms.anonymisers.hierarchies import MASK
-from privug.mechanisms.tables import checked_columns, checked_size, column, groups, rows_of, with_columns
+from privug.mechanisms.tables import checked_columns, checked_size, column, groups, labels_of, rows_of, with_columns
 
 
 def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> list[Any]:
@@ -23,7 +23,7 @@ def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> list[Any]:
     rows = rows_of(records)
     names = checked_columns(rows, columns)
     checked_size(k, "k")
-    masked = masked_columns({name: column(rows, name) for name in names}, k)
+    masked = masked_columns({name: list(labels_of(column(rows, name), name)) for name in names}, k)
     return with_columns(rows, {name: [mask] * len(rows) for name in masked}) if masked else rows
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.mechanisms.tables import checked_columns, checked_size, column, rows_of, with_columns
+from privug.mechanisms.tables import checked_columns, checked_size, column, labels_of, rows_of, with_columns
 from privug.model.node import Array
 
 Ranks = dict[str, tuple[list[Any], Array]]
@@ -26,7 +26,7 @@ def mondrian(records: Any, k: int, columns: Any) -> list[Any]:
     checked_size(k, "k")
     if not rows:
         return []
-    ranks = {name: _ranked(column(rows, name)) for name in names}
+    ranks = {name: _ranked(labels_of(column(rows, name), name)) for name in names}
     cells: dict[str, list[Any]] = {name: [None] * len(rows) for name in names}
     for box in _boxes(np.arange(len(rows)), ranks, k):
         for name, (values, places) in ranks.items():

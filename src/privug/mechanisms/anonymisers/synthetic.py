@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError
-from privug.mechanisms.tables import checked_columns, checked_size, column, names_of, rows_of, with_columns
+from privug.mechanisms.tables import checked_columns, checked_size, column, labels_of, names_of, rows_of, with_columns
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.continuous import Uniform
 from privug.prior.table import Array
@@ -39,8 +39,9 @@ def synthesise(records: Any, size: int | None = None, *, model: Model = "chain")
     if isinstance(drawn, RandomVariable):
         refuse("a random choice of values")
     made: dict[str, list[Any]] = {}
+    counted = {name: labels_of(column(rows, name), name) for name in names}
     for position, name in enumerate(names):
-        table = _Frequencies(_keys({n: column(rows, n) for n in parents[name]}, len(rows)), column(rows, name))
+        table = _Frequencies(_keys({n: counted[n] for n in parents[name]}, len(rows)), counted[name])
         keys = _keys({n: made[n] for n in parents[name]}, count)
         made[name] = [table.value(key, level) for key, level in zip(keys, drawn[:, position], strict=True)]
     return with_columns([rows[0]] * count, made)
