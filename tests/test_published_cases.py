@@ -33,7 +33,12 @@ def measured(case) -> pv.Estimate:
     raise AssertionError(case["measure"])
 
 
-@pytest.mark.parametrize("name", SELECTED)
+RARE = {"dkbp-bday12-false-true"}  # takes millions of draws
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in RARE else ()) for name in SELECTED]
+)
 def test_sampling_agrees_with_the_published_value(name):
     case = cases.CASES[name]
     # 15 cases at 95 % would miss one by chance in half of all seeds: twice the interval is 99.99 %.
