@@ -5,7 +5,7 @@ import pytest
 
 import privug as pv
 from privug.errors import NotConverged
-from privug.inference.chains.diagnosis import diagnose, judged, numbers_of
+from privug.inference.chains.diagnosis import LARGEST_R_HAT, diagnose, judged, numbers_of
 from privug.inference.chains.finishing import Chains, finished
 from privug.inference.diagnostics import pareto_k
 from privug.model.batch import Batch
@@ -122,3 +122,19 @@ def test_pareto_k_of_sharp_but_bounded_weights_is_low():
 def test_pareto_k_needs_a_tail():
     assert pareto_k(None) is None
     assert pareto_k(np.zeros(20)) is None
+
+
+def test_chance_alone_refuses_hardly_any_chains_however_many_numbers_there_are():
+    rng = np.random.default_rng(5)
+    refused = 0
+    for _ in range(40):
+        diagnosis = diagnose({"inputs": rng.standard_normal((2, 300, 12))})
+        refused += diagnosis.r_hat > max(LARGEST_R_HAT, diagnosis.r_hat_by_chance)
+    assert refused == 0
+
+
+def test_two_chains_apart_by_half_a_deviation_do_not_agree():
+    draws = np.random.default_rng(6).standard_normal((2, 1000, 12))
+    draws[1] += 0.5
+    with pytest.raises(NotConverged, match="do not agree"):
+        judged(diagnose({"inputs": draws}), "pymc")

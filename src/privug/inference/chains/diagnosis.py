@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri
 
 from privug.errors import NotConverged
 from privug.model.batch import Batch, Column
 from privug.model.node import Array
 
 LARGEST_R_HAT = 1.01
-# R-hat of chains that agree exceeds 1 by half the variance of the means of the m halves of chains, in units of the
-# variance of a draw: m / (2 ESS) times chi-squared over its m - 1 degrees of freedom, which is 4 once in 3,000 times.
-CHANCE = 4.0
+CHANCE = 1e-3
+"""How often chains that agree may be refused for an R-hat above what chance gives."""
 FEWEST_PER_CHAIN = 100
 LARGEST_SHARE_OF_DIVERGENCES = 0.01
 ROUNDING = 1e-11
@@ -43,6 +43,19 @@ class Diagnosis:
     divergences: int
     worst: str
     """The quantity with the largest R-hat."""
+    numbers: int = 1
+    """How many numbers were judged."""
+
+    @property
+    def r_hat_by_chance(self) -> float:
+        """What R-hat may be by chance, of the worst of so many numbers.
+
+        R-hat of chains that agree exceeds 1 by half the variance of the means of their m halves, in units of the
+        variance of a draw: by m / (2 ESS) times chi-squared over its m - 1 degrees of freedom.
+        """
+        halves = 2 * self.chains
+        spread = float(chdtri(halves - 1, CHANCE / self.numbers)) / (halves - 1)
+        return 1 + spread * halves / 2 / max(min(self.bulk_ess, self.tail_ess), 1.0)
 
 
 def diagnose(quantities: Mapping[str, Array], divergences: int = 0) -> Diagnosis:
@@ -58,7 +71,7 @@ def diagnose(quantities: Mapping[str, Array], divergences: int = 0) -> Diagnosis
     # A tail that is one value, as of a truth value, varies in no tail.
     tails = [seam.tail_ess(part) for _, part in varied]
     tail = min((one for one in tails if not math.isnan(one)), default=whole)
-    return Diagnosis(shape[0], shape[1], worst[0], bulk, tail, divergences, worst[1])
+    return Diagnosis(shape[0], shape[1], worst[0], bulk, tail, divergences, worst[1], max(1, len(varied)))
 
 
 def judged(diagnosis: Diagnosis, engine: str, advice: Sequence[str] = ()) -> Diagnosis:
@@ -75,8 +88,7 @@ def _complaint(diagnosis: Diagnosis) -> str | None:
     fewest = min(FEWEST_PER_CHAIN * chains, draws / 2)
     if diagnosis.divergences > LARGEST_SHARE_OF_DIVERGENCES * draws:
         return f"{diagnosis.divergences:,} of {draws:,} draws are divergent: the posterior is too sharp for these steps"
-    limit = max(LARGEST_R_HAT, 1 + CHANCE * chains / max(min(diagnosis.bulk_ess, diagnosis.tail_ess), 1.0))
-    if diagnosis.r_hat > limit or diagnosis.bulk_ess < fewest:
+    if diagnosis.r_hat > max(LARGEST_R_HAT, diagnosis.r_hat_by_chance) or diagnosis.bulk_ess < fewest:
         return (
             f"the {chains} chains do not agree about {diagnosis.worst} (R-hat {diagnosis.r_hat:.3g}, {draws:,} draws "
             f"worth {diagnosis.bulk_ess:.0f} independent ones)"
