@@ -1,11 +1,8 @@
 """The python tier: programs that cannot be traced, against a plain loop over the same inputs."""
 
 import gc
-import multiprocessing
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,80 +54,6 @@ def one_branch(x):  # type: ignore[no-untyped-def]
         return "high" if x > 1 else "low"
     except TypeError:
         return None
-
-
-class Patient(NamedTuple):
-    """A health record."""
-
-    name: str
-    zip: str
-    day: str
-    sex: str
-    diagnosis: str
-
-
-PATIENTS = 500
-PATIENT_SAMPLES = 600
-BLOCK = 50
-NAMES = [f"person {k}" for k in range(1000)]
-ZIPS = [f"{1000 + k}" for k in range(200)]
-DAYS = [f"day {k}" for k in range(365)]
-SEXES, DIAGNOSES, ILL = ["female", "male"], ["ill", "healthy"], 0.2
-
-
-def k_ano(k, records):  # type: ignore[no-untyped-def]
-    """The paper's k-anonymity: whatever distinguishes fewer than k people is masked for all."""
-    masked = set()
-    for size in (1, 2, 3):
-        for subset in combinations(("zip", "day", "sex"), size):
-            counts = Counter(tuple(getattr(row, name) for name in subset) for row in records)
-            if min(counts.values()) < k:
-                masked.update(subset)
-    shown = ("zip", "day", "sex", "diagnosis")
-    return [tuple("*" if name in masked else getattr(row, name) for name in shown) for row in records]
-
-
-def patient(position: int) -> pv.Row:
-    """What the paper's attacker knows: the governor's row, and how the others are distributed."""
-    diagnosis = pv.Choice(DIAGNOSES, p=[ILL, 1 - ILL])
-    if position == 0:
-        return pv.Row(name=NAMES[0], zip=ZIPS[0], day=DAYS[0], sex=SEXES[1], diagnosis=diagnosis)
-    others = {"name": pv.Choice(NAMES), "zip": pv.Choice(ZIPS), "day": pv.Choice(DAYS), "sex": pv.Choice(SEXES)}
-    return pv.Row(**others, diagnosis=diagnosis)
-
-
-def k_ano_by_hand(seed: int) -> list[Any]:
-    """Draw tables with NumPy, make named tuples of them and call the program."""
-    rng = np.random.Generator(np.random.SFC64(seed))
-    outputs = []
-    for _ in range(BLOCK):
-        drawn = [rng.integers(len(values), size=PATIENTS).tolist() for values in (NAMES, ZIPS, DAYS, SEXES)]
-        ill = (rng.random(PATIENTS) >= ILL).astype(int).tolist()
-        columns = zip((NAMES, ZIPS, DAYS, SEXES, DIAGNOSES), (*drawn, ill), strict=True)
-        rows = [*map(Patient._make, zip(*([v[code] for code in codes] for v, codes in columns), strict=True))]
-        rows[0] = Patient(NAMES[0], ZIPS[0], DAYS[0], SEXES[1], rows[0].diagnosis)
-        outputs.append(k_ano(2, rows))
-    return outputs
-
-
-def k_ano_overhead(workers: int) -> Outcome:
-    prior = {"k": 2, "records": pv.Records(PATIENTS, patient)}
-    attack = pv.Attack(k_ano, prior, secret=lambda records: records[0].diagnosis)
-    blocks = range(PATIENT_SAMPLES // BLOCK)
-
-    def by_hand() -> list[Any]:
-        if workers == 1:
-            return [output for block in blocks for output in k_ano_by_hand(block)]
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            return [output for outputs in pool.imap(k_ano_by_hand, blocks) for output in outputs]
-
-    with settings.limited(workers=workers, native=False):
-        timing = compare(partial(attack.run, engine="sample", samples=PATIENT_SAMPLES, seed=1), by_hand, rounds=7)
-    detail = (
-        f"tier {attack.lifting.tier}, {PATIENT_SAMPLES:,} calls on {PATIENTS} rows, {workers} worker(s), drawing and "
-        f"rows included on both sides; {timing}"
-    )
-    return Outcome(f"python-k-ano-{workers}", timing.ratio, Bar(1.2), detail)
 
 
 def person() -> pv.Row:
@@ -204,6 +127,4 @@ BENCHMARKS = {
     "python-group-by": group_by_overhead,
     "python-group-by-drawn": group_by_drawn_overhead,
     "python-one-branch": one_branch_overhead,
-    "python-k-ano-1": partial(k_ano_overhead, 1),
-    "python-k-ano-2": partial(k_ano_overhead, 2),
 }

@@ -11,8 +11,9 @@ from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number
 from privug.mechanisms.guarantee import NO_GUARANTEE
 from privug.mechanisms.mechanism import Mechanism, promised, unchanged
+from privug.mechanisms.tables import changed
 from privug.model.plated_table import PlatedTable
-from privug.model.table import Row, Table
+from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.discrete import Bernoulli
 from privug.prior.family import replicate
@@ -82,8 +83,8 @@ class Swapped(OnRows):
         for pair in range(len(items) // 2):
             first, second = items[2 * pair], items[2 * pair + 1]
             own, other = self._cell(first), self._cell(second)
-            items[2 * pair] = self._with(first, where(coins[pair] == 1, other, own))
-            items[2 * pair + 1] = self._with(second, where(coins[pair] == 1, own, other))
+            items[2 * pair] = changed(first, {self.column: where(coins[pair] == 1, other, own)})
+            items[2 * pair + 1] = changed(second, {self.column: where(coins[pair] == 1, own, other)})
         return Table(items) if isinstance(rows, Table) else items
 
     def _cell(self, row: Any) -> Any:
@@ -91,11 +92,6 @@ class Swapped(OnRows):
             return row[self.column]
         except (TypeError, KeyError, IndexError):
             raise ProgramError(f"swapped: the row {row!r} has no column {self.column!r}") from None
-
-    def _with(self, row: Any, cell: Any) -> Any:
-        cells = row._asdict() if isinstance(row, Row) else dict(row)
-        changed = {**cells, self.column: cell}
-        return Row(**changed) if isinstance(row, Row) else changed
 
 
 def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None) -> Mechanism:

@@ -6,7 +6,7 @@ import numpy as np
 
 from privug.errors import ProgramError, UnsuitableEngine
 from privug.inference.exact.ordering import Round, Schedule
-from privug.inference.exact.states import States
+from privug.inference.exact.states import States, crossed
 from privug.inference.exact.support import Support, support
 from privug.model.distinct import ranked
 from privug.model.node import Array, ConstantValue, Context, Node, ancestors
@@ -65,18 +65,9 @@ def _values_of(root: Node, fixed: Support | None) -> int:
 
 def _brought_in(states: States, root: Node, fixed: Support | None) -> States:
     """Combine each state with every value of a root."""
-    if fixed is not None:
-        count, rows = len(fixed.values), len(states)
-        arrays = {node: np.repeat(array, count, axis=0) for node, array in states.arrays.items()}
-        values = np.tile(fixed.values, rows)
-        weights = np.multiply.outer(states.weights, fixed.probabilities).reshape(-1)
-    else:
-        family = family_of(root)
-        parameters = [value_of(parent, states.arrays) for parent in root.parents]
-        family.check(parameters)
-        found = support(family, parameters, len(states))
-        arrays = {node: array[found.owner] for node, array in states.arrays.items()}
-        values, weights = found.values, states.weights[found.owner] * found.probabilities
+    arrays, values, weights = crossed(
+        states, family_of(root), fixed, lambda: [value_of(parent, states.arrays) for parent in root.parents]
+    )
     arrays[root] = values.astype(root.dtype, copy=False)
     return States(arrays, weights)
 

@@ -1,7 +1,7 @@
 """All combinations of values that discrete roots of the model can take, a block at a time."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
 from privug.prior.choice import ChoiceFamily
-from privug.prior.family import Draw, family_of
+from privug.prior.family import Draw, Family, family_of
 from privug.prior.mixture import MixtureFamily
 
 LARGEST_BLOCK = 1 << 18
@@ -140,23 +140,33 @@ def _room(states: States, roots: Sequence[Node]) -> States:
 
 def _extended(states: States, root: Node, element: tuple[int, ...], fixed: Support | None) -> States:
     """Combine each state with every value of one element of a root."""
-    if fixed is not None:
-        count, rows = len(fixed.values), len(states)
-        arrays = {node: np.repeat(array, count, axis=0) for node, array in states.arrays.items()}
-        values = np.tile(fixed.values, rows)
-        weights = np.multiply.outer(states.weights, fixed.probabilities).reshape(-1)
-    else:
-        parameters = _of_element(root, element, _values(root.parents, states))
-        family = family_of(root)
-        family.check(parameters)
-        found = support(family, parameters, len(states))
-        arrays = {node: array[found.owner] for node, array in states.arrays.items()}
-        values, weights = found.values, states.weights[found.owner] * found.probabilities
+    arrays, values, weights = crossed(
+        states, family_of(root), fixed, lambda: _of_element(root, element, _values(root.parents, states))
+    )
     if root.shape:
         arrays[root].reshape(len(values), -1)[:, np.ravel_multi_index(element, root.shape)] = values
     else:
         arrays[root] = values.astype(root.dtype, copy=False)
     return States(arrays, weights)
+
+
+def crossed(
+    states: States, family: Family, fixed: Support | None, parameters: Callable[[], Sequence[Array]]
+) -> tuple[dict[Node, Array], Array, Array]:
+    """Combine each state with every value of a quantity: the arrays of the states, the values, and the weights.
+
+    The values are the `fixed` ones, or follow from parameters that differ from state to state.
+    """
+    if fixed is not None:
+        count, rows = len(fixed.values), len(states)
+        arrays = {node: np.repeat(array, count, axis=0) for node, array in states.arrays.items()}
+        weights = np.multiply.outer(states.weights, fixed.probabilities).reshape(-1)
+        return arrays, np.tile(fixed.values, rows), weights
+    known = parameters()
+    family.check(known)
+    found = support(family, known, len(states))
+    arrays = {node: array[found.owner] for node, array in states.arrays.items()}
+    return arrays, found.values, states.weights[found.owner] * found.probabilities
 
 
 def _values(nodes: Sequence[Node], states: States) -> list[Array]:

@@ -102,7 +102,6 @@ class _Search:
         if case.impossible is not None and not self._model.size_nodes:
             raise ImpossibleObservation(f"this observation is impossible: {case.impossible}")
         self._case: LatentCase = case
-        self._stated = budget
         self._budget = budget or (LARGEST_OPAQUE_BUDGET if case.plan.is_opaque else LARGEST_BUDGET)
         self._runs = 0
         self._remarks: list[str] = []
