@@ -1,10 +1,13 @@
 """How much of the machine Privug may use; nothing here changes what the numbers that Privug computes stand for."""
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from privug.errors import ArgumentError
 
@@ -23,12 +26,16 @@ class Settings:
     native: Native = "auto"
 
 
-_current = Settings()
+_default = Settings()
+_writing = threading.Lock()
+_limits: ContextVar[Mapping[str, Any]] = ContextVar("limits", default=MappingProxyType({}))
+"""What `limited` has set for the code at hand, and not for other threads."""
 
 
 def current() -> Settings:
     """Return the settings in force."""
-    return _current
+    limits = _limits.get()
+    return replace(_default, **limits) if limits else _default
 
 
 def configure(
@@ -49,15 +56,15 @@ def configure(
     >>> pv.configure(memory_budget=256 * 2**20).memory_budget
     268435456
     """
-    global _current
-    for name, number in (("memory_budget", memory_budget), ("workers", workers)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise ArgumentError(f"{name} must be a positive whole number, not {number!r}")
-    if native not in (None, True, False, "auto"):
-        raise ArgumentError(f"native must be 'auto', True or False, not {native!r}")
-    given = {"memory_budget": memory_budget, "workers": workers, "progress": progress, "native": native}
-    _current = replace(_current, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-    return _current
+    global _default
+    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native)
+    with _writing:
+        _default = replace(_default, **given)
+    # Inside a `with` block of limits the latest word counts, until the block ends.
+    limits = {name: value for name, value in _limits.get().items() if name not in given}
+    if len(limits) < len(_limits.get()):
+        _limits.set(MappingProxyType(limits))
+    return current()
 
 
 @contextmanager
@@ -68,10 +75,21 @@ def limited(
     progress: bool | None = None,
     native: Native | None = None,
 ) -> Iterator[Settings]:
-    """Set limits inside a `with` block only."""
-    global _current
-    before = _current
+    """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs."""
+    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native)
+    token = _limits.set(MappingProxyType({**_limits.get(), **given}))
     try:
-        yield configure(memory_budget=memory_budget, workers=workers, progress=progress, native=native)
+        yield current()
     finally:
-        _current = before
+        _limits.reset(token)
+
+
+def _checked(**given: Any) -> dict[str, Any]:
+    """Return the limits that were named, which must make sense."""
+    for name in ("memory_budget", "workers"):
+        number = given[name]
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise ArgumentError(f"{name} must be a positive whole number, not {number!r}")
+    if given["native"] not in (None, True, False, "auto"):
+        raise ArgumentError(f"native must be 'auto', True or False, not {given['native']!r}")
+    return {name: value for name, value in given.items() if value is not None}

@@ -11,6 +11,7 @@ import numpy as np
 
 from privug import settings
 from privug.errors import QuestionError
+from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Node, ancestors
 from privug.model.plan import Plan
@@ -77,9 +78,10 @@ class Question:
         return self._case(sizes, self._pays_for(samples) if native == "auto" else native)
 
     def _case(self, sizes: Sizes, native: bool) -> Case:
-        if (sizes, native) not in self._cases:
-            self._cases[sizes, native] = self._build(sizes, native)
-        return self._cases[sizes, native]
+        with critical_section():  # threads that ask the same question share its model
+            if (sizes, native) not in self._cases:
+                self._cases[sizes, native] = self._build(sizes, native)
+            return self._cases[sizes, native]
 
     def lifting(self, samples: int = 0) -> Lifting:
         """Say how the program is lifted for so many samples; with tables of random size, at typical sizes."""

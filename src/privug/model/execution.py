@@ -3,25 +3,24 @@
 Results come back in the order of the tasks, so they never depend on the number of workers.
 """
 
+import contextvars
 import multiprocessing
+import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
-from privug import settings
-from privug.errors import ArgumentError, ProgramError
+from privug import interruption, settings
+from privug.errors import ArgumentError
+from privug.model.workers import run_forked
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 # Forking two workers costs some 20 ms; below this much work it does not pay.
 SECONDS_WORTH_A_FORK = 0.5
-
-_inherited: tuple[Callable[[Any], Any], Sequence[Any]] | None = None
 
 
 def run_tasks(
@@ -33,17 +32,22 @@ def run_tasks(
         yield from map(work, tasks)
         return
     if not opaque:
-        with ThreadPoolExecutor(workers) as pool:
-            yield from _in_order(pool, work, tasks, workers)
+        yield from _in_threads(tasks, work, workers)
         return
     started = time.perf_counter()
     yield work(tasks[0])
     remaining = tasks[1:]
     expected = (time.perf_counter() - started) * len(remaining)
-    if expected < SECONDS_WORTH_A_FORK or "fork" not in multiprocessing.get_all_start_methods():
+    if expected < SECONDS_WORTH_A_FORK or not _may_fork():
         yield from map(work, remaining)
         return
-    yield from _in_processes(remaining, work, workers)
+    yield from run_forked(work, remaining, min(workers, len(remaining)))
+
+
+def _may_fork() -> bool:
+    """Say whether processes can be forked, and this one is not itself one of many workers."""
+    is_worker = multiprocessing.current_process().daemon
+    return not is_worker and "fork" in multiprocessing.get_all_start_methods()
 
 
 def _affordable_workers(bytes_per_task: int) -> int:
@@ -57,55 +61,35 @@ def _affordable_workers(bytes_per_task: int) -> int:
     return max(1, min(limits.workers, limits.memory_budget // max(1, bytes_per_task)))
 
 
-def _in_order(pool: Executor, work: Callable[[Task], Result], tasks: Sequence[Task], workers: int) -> Iterator[Result]:
-    """Keep a few tasks per worker under way; a consumer that stops early cancels what has not started."""
+def _in_threads(tasks: Sequence[Task], work: Callable[[Task], Result], workers: int) -> Iterator[Result]:
+    """Keep a few tasks per worker under way; a consumer that stops early stops them."""
     waiting: deque[Future[Result]] = deque()
-    upcoming = iter(tasks)
+    stopped = threading.Event()
+
+    def stoppable(task: Task) -> Result:
+        with interruption.stoppable(stopped):
+            return work(task)
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for task in tasks:
+                # What the run has set in its context, such as limits, holds for its threads too.
+                waiting.append(pool.submit(contextvars.copy_context().run, stoppable, task))
+                if len(waiting) >= 2 * workers:
+                    yield _awaited(waiting.popleft())
+            while waiting:
+                yield _awaited(waiting.popleft())
+        finally:
+            stopped.set()
+            for future in waiting:
+                future.cancel()
+
+
+def _awaited(future: "Future[Result]") -> Result:
+    """Wait for a result as long as the run may take."""
     try:
-        for task in upcoming:
-            waiting.append(pool.submit(work, task))
-            if len(waiting) >= 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for future in waiting:
-            future.cancel()
-
-
-class _ForkedWorkers(ProcessPoolExecutor):
-    """Processes that run plain Python code: threads that JAX may have started in this one do not concern them."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-            return super().submit(function, *arguments, **named)
-
-
-def _in_processes(tasks: Sequence[Task], work: Callable[[Task], Result], workers: int) -> Iterator[Result]:
-    """Run in forked workers, which inherit program and tasks: only results are sent, so lambdas are welcome."""
-    global _inherited
-    finished = attempts = 0
-    _inherited = work, tasks
-    try:
-        while finished < len(tasks):
-            attempts += 1
-            try:
-                with _ForkedWorkers(workers, mp_context=multiprocessing.get_context("fork")) as pool:
-                    for result in _in_order(pool, _run_inherited, range(finished, len(tasks)), workers):
-                        finished += 1
-                        yield result
-            except BrokenProcessPool:
-                if attempts > 1:
-                    raise ProgramError(
-                        "a worker process died twice while it ran the program: it may have run out of "
-                        "memory or crashed; pv.configure(workers=1) runs the program in this process"
-                    ) from None
-    finally:
-        _inherited = None
-
-
-def _run_inherited(position: int) -> Any:
-    assert _inherited is not None
-    work, tasks = _inherited
-    return work(tasks[position])
+        return future.result(interruption.seconds_left())
+    except TimeoutError:
+        if future.done():  # it is the work's own
+            raise
+        raise interruption.TimeIsUp from None

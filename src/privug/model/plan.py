@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug import interruption
 from privug.errors import PrivugError
 from privug.model.exclusion import evaluate_again, nothing, stand_ins
 from privug.model.node import Array, ConstantValue, Context, Node, Operation, ancestors
@@ -110,6 +111,7 @@ class Plan:
         `forgiving` puts zeros for all samples where an operation fails. With `failed`, an array of marks, samples are
         marked for which one fails; the values of those mean nothing.
         """
+        interruption.check()
         context, strict = Context(samples, rng, failed), Context(samples, rng)
         values: list[Any] = self._constants.copy()
         for node, array in (known or {}).items():

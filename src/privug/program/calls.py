@@ -11,6 +11,7 @@ import numpy as np
 
 from privug.errors import PrivugError, ProgramError
 from privug.model.batch import Column
+from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
@@ -122,19 +123,23 @@ class Call(Operation):
 
 @contextmanager
 def undisturbed_randomness() -> Iterator[Callable[[], bool]]:
-    """Leave Python's and NumPy's global generators as they were; yields a function that says whether they were used."""
-    before, numpy_before = random.getstate(), np.random.get_state(legacy=False)
+    """Leave Python's and NumPy's global generators as they were; yields a function that says whether they were used.
 
-    def have_been_used() -> bool:
-        now = np.random.get_state(legacy=False)
-        moved = any(not np.array_equal(now["state"][key], numpy_before["state"][key]) for key in now["state"])
-        return moved or now["gauss"] != numpy_before["gauss"] or random.getstate() != before
+    They belong to the whole process: other threads wait until this one is done with them.
+    """
+    with critical_section():
+        before, numpy_before = random.getstate(), np.random.get_state(legacy=False)
 
-    try:
-        yield have_been_used
-    finally:
-        random.setstate(before)
-        np.random.set_state(numpy_before)
+        def have_been_used() -> bool:
+            now = np.random.get_state(legacy=False)
+            moved = any(not np.array_equal(now["state"][key], numpy_before["state"][key]) for key in now["state"])
+            return moved or now["gauss"] != numpy_before["gauss"] or random.getstate() != before
+
+        try:
+            yield have_been_used
+        finally:
+            random.setstate(before)
+            np.random.set_state(numpy_before)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError, ProgramError
+from privug.model.critical import critical_section
 from privug.model.operations import SampleFailure
 from privug.model.table import Row
 
@@ -54,7 +55,14 @@ class External:
             raise failure.cause from None
 
     def call_many(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Answer many calls: all lines are sent at once, so that the process never waits for us."""
+        """Answer many calls: all lines are sent at once, so that the process never waits for us.
+
+        Threads share the process, and each has to wait until the answers of another one were read.
+        """
+        with critical_section():
+            return self._call_many(calls)
+
+    def _call_many(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
         lines = [json.dumps(_with_rows_as_objects(inputs), default=_as_json, allow_nan=False) for inputs in calls]
         outputs: list[Any] = []
         deaths = 0

@@ -1,6 +1,5 @@
 """One attack as a cell of a study: its measures as estimates, or why there are none."""
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,15 +73,14 @@ class Settings:
 
     def outcome(self, job: Job) -> Outcome:
         """Run one attack; what Privug refuses is told in place of numbers."""
-        with settings.limited(workers=1 if multiprocessing.parent_process() else None):
-            try:
-                result = job.make().run(observe=job.observe, **self.options)
-                wanted = standard_measures(result) if self.measures is None else self.measures
-                cells = {name: _measured(name, f, result) for name, f in {**wanted, **self.further}.items()}
-            except Misuse:
-                raise
-            except PrivugError as error:
-                return Outcome({}, refusal=Refusal(str(error)))
+        try:
+            result = job.make().run(observe=job.observe, **self.options)
+            wanted = standard_measures(result) if self.measures is None else self.measures
+            cells = {name: _measured(name, f, result) for name, f in {**wanted, **self.further}.items()}
+        except Misuse:
+            raise
+        except PrivugError as error:
+            return Outcome({}, refusal=Refusal(str(error)))
         return Outcome(cells, result.engine)
 
 

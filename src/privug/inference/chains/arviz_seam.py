@@ -1,6 +1,5 @@
 """The one place that speaks to ArviZ: convergence of chains, and results as InferenceData (ArviZ 0.x)."""
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -8,14 +7,14 @@ from typing import Any
 import arviz
 import numpy as np
 
+from privug.model.critical import quietly
 from privug.model.node import Array
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Chains that never moved make ArviZ divide by zero; what it returns then, not a number, says enough."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quietly(), np.errstate(all="ignore"):
         yield
 
 

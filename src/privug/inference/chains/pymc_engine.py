@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +29,7 @@ from privug.inference.chains.states import directly, summed_out
 from privug.inference.chains.trimming import trimmed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.model.critical import quietly
 from privug.model.node import Array, Node
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
@@ -75,8 +75,8 @@ def infer(
     if direct is not None:
         seconds = time.perf_counter() - started
         return finished(problem.evaluate, direct, engine="pymc", seconds=seconds, **options)
-    one_thread = importlib.import_module("threadpoolctl").threadpool_limits(1)  # more are a hundred times slower
-    with _quiet(), one_thread:
+    threadpools = importlib.import_module("threadpoolctl")
+    with _quiet(), threadpools.threadpool_limits(1):  # more threads are a hundred times slower
         chosen, drawn = _sampled(problem, sampler, samples, chains, seed)
     seconds = time.perf_counter() - started
     return finished(problem.evaluate, drawn, engine=f"pymc:{chosen}", seconds=seconds, **options)
@@ -311,15 +311,17 @@ def _seeds(seed: int, count: int) -> list[int]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep PyMC from writing its own log and warnings: what matters is in the diagnostics."""
+    """Keep PyMC from writing its own log and warnings: what matters is in the diagnostics.
+
+    Its settings, and the levels of logs, are those of the whole process: one thread at a time may have them changed.
+    """
     loggers = [logging.getLogger(name) for name in ("pymc", "pymc.sampling", "pymc.stats.convergence")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with quietly():
+        levels = [logger.level for logger in loggers]
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
             yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -1,12 +1,10 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any
 """Compiling a program with Numba, together with the loop over the samples of a block."""
 
-import threading
 import types
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -15,6 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types as numba_types
 from numba.core.extending import intrinsic
 
+from privug.model.critical import critical_section, quietly
 from privug.model.node import Array
 from privug.program.calls import Arguments
 from privug.program.native import storage
@@ -41,8 +40,6 @@ class NativeProgram:
     codes: dict[str, int]
     """The strings of program and arguments, and the codes that stand for them."""
     is_recursive: bool
-    lock: Any = field(default_factory=threading.Lock)
-    """Held while a program with recursion runs, which counts its depth."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -59,7 +56,7 @@ class NativeProgram:
         """Return the results, and for which samples there are none."""
         outputs = [np.zeros(samples, DTYPES[letter]) for letter in self.results]
         failed = np.zeros(samples, bool)
-        with self.lock if self.is_recursive else nullcontext():
+        with critical_section() if self.is_recursive else nullcontext():  # it counts its depth in one place
             self.kernel(samples, failed, *arrays, *outputs)
         return outputs, failed
 
@@ -88,8 +85,7 @@ def _compiled(program: Any, shape: Layout, mark: Fingerprint) -> NativeProgram |
     compiled = Compilation(mark.digest[:MARK_LENGTH])
     token = compilation.set(compiled)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quietly():
             return _compile(program, shape, compiled, mark)
     except Exception as error:
         return compiled.refusal or _first_line(error)

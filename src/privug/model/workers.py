@@ -1,0 +1,241 @@
+"""Forked worker processes: they inherit program and tasks, so that only results are sent and lambdas are welcome.
+
+Workers belong to one run. They ignore the keyboard and have no threads of this process: the run alone ends them, by
+force, whatever the program is at. Nothing is forked while another thread is in the critical section, because a
+worker would find its locks held for ever.
+"""
+
+import contextlib
+import functools
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from privug import interruption, settings
+from privug.errors import ProgramError
+from privug.model.critical import critical_section
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+AHEAD = 4  # tasks for each worker that may be done before the one whose turn it is
+POLL_SECONDS = 1.0  # between two looks whether a worker has died without a word
+MOST_DEATHS = 2  # of workers on one task: it is the task, not bad luck
+_DIED_TWICE = (
+    "a worker process died twice while it ran the program: it may have run out of "
+    "memory or crashed; pv.configure(workers=1) runs the program in this process"
+)
+
+
+def run_forked(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int) -> Iterator[Result]:
+    """Yield `work(task)` for each task in order, each computed in one of so many forked workers."""
+    pool = _Pool(work, tasks, workers)
+    try:
+        for position in range(len(tasks)):
+            yield pool.result(position)
+    finally:
+        pool.kill()
+
+
+class _Worker:
+    """A forked process and the way to talk to it."""
+
+    def __init__(self, work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
+        self.position: int | None = None
+        parent = os.getpid()
+        _flush()
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with critical_section(), _quiet_fork():
+                self.connection, theirs = Pipe()
+                self.process = os.fork()
+                if self.process:
+                    theirs.close()
+            if self.process == 0:
+                _serve(theirs, work, tasks, parent)
+            with contextlib.suppress(OSError):  # it may have done so itself, or be gone
+                os.setpgid(self.process, self.process)
+        finally:
+            if os.getpid() != parent:  # whatever happened there, it must not go on with what this process does
+                os._exit(1)
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+
+    def start(self, position: int) -> bool:
+        """Send a task; say whether that could be done."""
+        self.position = position
+        try:
+            self.connection.send(position)
+        except OSError:
+            return False
+        return True
+
+    def is_dead(self) -> bool:
+        """Say whether the process has ended."""
+        try:
+            return os.waitpid(self.process, os.WNOHANG)[0] != 0
+        except ChildProcessError:  # somebody else has waited for it
+            return True
+
+    def kill(self) -> None:
+        """End the process and what it has started."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.process, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.waitpid(self.process, 0)
+        self.connection.close()
+
+
+class _Pool:
+    """The workers of one run, the tasks that are under way and the results whose turn has not come."""
+
+    def __init__(self, work: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> None:
+        self._work, self._tasks, self._count = work, tasks, workers
+        self._workers: list[_Worker] = []
+        self._waiting = list(range(len(tasks)))[::-1]
+        self._replies: dict[int, Callable[[], Any]] = {}
+        self._deaths: dict[int, int] = {}
+        self._sendable = True
+
+    def result(self, position: int) -> Any:
+        """Return the result of a task or raise what it raised; the tasks before have been asked for."""
+        while position not in self._replies:
+            if not self._sendable:
+                return self._work(self._tasks[position])
+            self._dispatch(position)
+            self._collect()
+        return self._replies.pop(position)()
+
+    def _dispatch(self, turn: int) -> None:
+        while self._waiting and self._waiting[-1] < turn + AHEAD * self._count:
+            idle = next((worker for worker in self._workers if worker.position is None), None)
+            if idle is None:
+                if len(self._workers) >= self._count:
+                    return
+                idle = _Worker(self._work, self._tasks)
+                self._workers.append(idle)
+            if not idle.start(self._waiting.pop()):
+                self._bury(idle)
+
+    def _collect(self) -> None:
+        """Wait for some worker to answer, or to die."""
+        left = interruption.seconds_left()
+        busy = {worker.connection: worker for worker in self._workers if worker.position is not None}
+        if not busy:
+            return
+        ready = wait(list(busy), POLL_SECONDS if left is None else min(left, POLL_SECONDS))
+        interruption.check()
+        if not ready:
+            for worker in [worker for worker in busy.values() if worker.is_dead()]:
+                self._bury(worker)
+        for connection in ready:
+            assert isinstance(connection, Connection)
+            self._receive(busy[connection])
+
+    def _receive(self, worker: _Worker) -> None:
+        assert worker.position is not None
+        try:
+            content = worker.connection.recv_bytes()
+        except (EOFError, OSError):
+            self._bury(worker)
+            return
+        try:
+            result, error, cause = pickle.loads(content)
+        except Exception:  # what cannot be sent is computed here, as are all results that come after it
+            self._sendable = False
+            return
+        reply = functools.partial(_raise, error, cause) if error is not None else lambda: result
+        self._replies[worker.position] = reply
+        worker.position = None
+
+    def _bury(self, worker: _Worker) -> None:
+        """Have the task of a worker that died done by another one, unless it killed one before."""
+        position = worker.position
+        assert position is not None
+        self._workers.remove(worker)
+        worker.kill()
+        self._deaths[position] = self._deaths.get(position, 0) + 1
+        if self._deaths[position] >= MOST_DEATHS:
+            self._replies[position] = functools.partial(_raise, ProgramError(_DIED_TWICE), None)
+        else:
+            self._waiting.append(position)
+
+    def kill(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.kill()
+
+
+def _raise(error: BaseException, cause: BaseException | None) -> NoReturn:
+    raise error from cause
+
+
+@contextlib.contextmanager
+def _quiet_fork() -> Iterator[None]:
+    """Fork beside other threads without a warning: workers have no use for those, and for none of their locks."""
+    generator: Any = np.random.get_bit_generator()  # type: ignore[attr-defined]
+    with warnings.catch_warnings(), generator.lock:
+        for category in (RuntimeWarning, DeprecationWarning):
+            warnings.filterwarnings("ignore", ".*fork", category)
+        yield
+
+
+def _serve(connection: Connection, work: Callable[[Any], Any], tasks: Sequence[Any], parent: int) -> NoReturn:
+    """Be a worker: do tasks until there are no more, and never return to the code that was forked."""
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        _renew_locks()
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        with settings.limited(workers=1, progress=False):
+            while True:
+                connection.send_bytes(_reply(work, tasks[connection.recv()]))
+                _flush()
+    finally:
+        os._exit(0)
+
+
+def _reply(work: Callable[[Any], Any], task: Any) -> bytes:
+    """Return the result of a task, or what it raised, as bytes; no bytes if it cannot be sent."""
+    result: Any = None
+    error: BaseException | None = None
+    try:
+        result = work(task)
+    except BaseException as raised:
+        error = raised
+    try:
+        return pickle.dumps((result, error, None if error is None else error.__cause__))
+    except Exception:
+        return b""
+
+
+def _flush() -> None:
+    """Write out what was printed so far, so that no other process writes it again."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # there may be none, or a closed one
+            stream.flush()
+
+
+def _renew_locks() -> None:
+    """Replace locks that another thread may have held when this process was forked: those of cached properties."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("privug.")]:
+        for kind in [value for value in vars(module).values() if isinstance(value, type)]:
+            for attribute in vars(kind).values():
+                if isinstance(attribute, functools.cached_property) and hasattr(attribute, "lock"):
+                    attribute.lock = threading.RLock()
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when the process is gone that would have ended it."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
