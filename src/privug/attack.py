@@ -31,7 +31,7 @@ from privug.prior.family import describe
 from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
-from privug.report.facts import how_it_went
+from privug.report.facts import assumption, how_it_went
 from privug.report.pictures import plots
 from privug.report.plain import as_frame, finite_numbers
 from privug.report.summary import Comparison, Summary, change_sentence
@@ -47,7 +47,9 @@ class Attack:
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
     function of the inputs, the name of an input, or a list of names. `observe` is what the attacker sees,
     unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the
-    report. `on_error="exclude"` leaves out, and counts, inputs on which the program raises.
+    report. `assume` is a predicate on the inputs, or a list of them: facts that the attacker knows and that tie inputs
+    together, such as who earns most; they are part of the prior. `on_error="exclude"` leaves out, and counts, inputs on
+    which the program raises.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -65,6 +67,7 @@ class Attack:
         *,
         observe: Any = None,
         questions: Mapping[str, Callable[[Any], Any]] | None = None,
+        assume: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
         name: str = "",
         on_error: str = "raise",
     ) -> None:
@@ -74,7 +77,10 @@ class Attack:
             isinstance(questions, Mapping) and all(callable(predicate) for predicate in questions.values())
         ):
             raise QuestionError("questions must map claims in words to predicates on the secret")
-        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude")
+        facts = (assume,) if callable(assume) else assume
+        if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
+            raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {assume!r}")
+        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=tuple(facts))
         self.observe = None if observe is None else as_observation(observe)
         self.questions = dict(questions or {})
         self.name = name or str(getattr(program, "__name__", "program"))
@@ -115,6 +121,8 @@ class Attack:
                 raise ArgumentError(f"{label} must be a whole number, {least} or more, not {number!r}")
         observation = self.observe if observe is None else as_observation(observe)
         name, serve = engines.choose(engine)
+        if self.question.facts:
+            engines.check_facts(self.question)
         options = {"samples": int(samples), "seed": int(seed), "budget": budget}
         if precision is None:
             return Result(self, observation, name, serve, options)
@@ -307,9 +315,15 @@ class Result:
             if self.observation is not None
             else "nothing yet: these are the attacker's predictions"
         )
-        facts = [("attacker knows", self._known()), ("attacker sees", seen)]
+        facts = [("attacker knows", self._known()), *self._assumed(), ("attacker sees", seen)]
         facts.append(("program", f"{self.lifting.tier}; engine '{self.engine}'"))
         return facts + how_it_went(self._run, observed=self.observation is not None)
+
+    def _assumed(self) -> list[tuple[str, str]]:
+        question = self.attack.question
+        if not question.facts:
+            return []
+        return [("attacker assumes", assumption(question.facts, engines.check_facts(question)))]
 
     def _known(self) -> str:
         case = self.attack._typical_case()

@@ -56,6 +56,13 @@ class Estimate:
         high = self.value + factor * (self.high - self.value)
         return replace(self, low=low, high=high)
 
+    def divided_by(self, whole: "Estimate") -> "Estimate":
+        """Return a conditional probability: this one as a share of a whole that it is part of; a density stays one."""
+        ceiling = math.inf if self.unit else 1.0
+        value, low, high = self.value / whole.value, self.low / whole.high, self.high / max(whole.low, 5e-324)
+        value = min(value, ceiling)
+        return replace(self, value=value, low=min(low, value), high=max(value, min(high, ceiling)))
+
     def number(self) -> str:
         """Return the value and its interval without unit and method."""
         below, above = self.value - self.low, self.high - self.value

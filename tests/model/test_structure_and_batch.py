@@ -2,6 +2,7 @@
 
 import math
 import operator
+import pickle
 from collections import namedtuple
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -412,3 +413,12 @@ def test_nan_is_one_value_among_numbers():
     codes, support = Batch.of_values([math.nan, 1.0, math.nan]).factorized()
     assert codes[0] == codes[2] != codes[1]
     assert len(support) == 2
+
+
+def test_there_is_one_leaf_also_after_a_journey_between_processes():
+    structure, leaves = flatten({"a": [1, 2], "b": 3})
+    returned = pickle.loads(pickle.dumps(structure))
+    assert returned == structure
+    assert returned.build(leaves) == {"a": [1, 2], "b": 3}
+    batch = pickle.loads(pickle.dumps(Batch.of_values([1, 2, 3])))
+    assert batch.numbers().tolist() == [1, 2, 3]

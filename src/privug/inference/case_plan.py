@@ -1,7 +1,7 @@
 """One case of a question made ready for evaluation: what to compute, and how to read it off the arrays."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.variable import as_node
-from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation
 from privug.program.tracing import shortened
 
@@ -48,6 +47,8 @@ class Kept:
     log_weights: Array | None
     failed: Array
     """The positions of draws on which the program failed, where such are left out."""
+    contradicting: Array
+    """The positions of draws that contradict what the attacker assumes: the prior does not hold them."""
     density: int
     """How many exact values were seen of continuous outputs: beside one of lower order, such samples weigh nothing."""
 
@@ -74,7 +75,7 @@ class CasePlan:
         self._secret, self._output = Quantity.of(case.secret), Quantity.of(case.output)
         self._query = None if query is None else Quantity.of(query)
         self._carried = [] if self._query is None else needed_by(self._query, case)
-        likelihood = observation.likelihood(case.output) if observation is not None else Likelihood()
+        likelihood, facts = case.likelihood(observation), case.likelihood_of_facts().conditions
         self.impossible = likelihood.impossible
         targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
         before = len(likelihood.log_weights)
@@ -86,6 +87,9 @@ class CasePlan:
                 raise
             self.impossible = str(error)
         likelihood, targets = solved.likelihood, solved.targets
+        moved = len(likelihood.log_weights) > before
+        if not moved:  # facts come first: they say which draws there are
+            likelihood = replace(likelihood, conditions=likelihood.conditions[len(facts) :])
         self._density = solved.densities
         self.has_density = before + self._density > 0
         self._conditions, self._weights = len(likelihood.conditions), len(likelihood.log_weights)
@@ -93,12 +97,20 @@ class CasePlan:
         judged = len(self._secret.nodes) + len(self._output.nodes)
         primary = [*targets[:judged], *likelihood.conditions, *likelihood.log_weights]
         self._split = judged, len(primary)
+        self._admission = Admission(facts, known) if facts and not moved else None
+        given = known if self._admission is None else self._admission.known
         # What the query needs comes last and does not change the size of a block: the samples stay the same.
-        self.plan = Plan([*primary, *targets[judged:]], known, excused=targets[:judged])
-        self.block = self.plan.block if self._query is None else Plan(primary, known).block
-        self._unsolved = (
-            Plan([*self._secret.nodes, *self._output.nodes], known) if self._weights > before and exclude else None
-        )
+        self.plan = Plan([*primary, *targets[judged:]], given, excused=targets[:judged])
+        self.block = self.plan.block if self._query is None else Plan(primary, given).block
+        if self._admission is not None:
+            self.block = min(self.block, self._admission.block)
+        unmoved = [*self._secret.nodes, *self._output.nodes] if exclude else []
+        self._unmoved = Unmoved(facts, unmoved, known) if moved and (exclude or facts) else None
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether draws are moved onto the observation, rather than waited for."""
+        return self._unmoved is not None
 
     @property
     def is_weighted(self) -> bool:
@@ -109,6 +121,9 @@ class CasePlan:
         self, rng: np.random.Generator, positions: Array, known: Mapping[Node, Array], *, forgiving: bool = False
     ) -> Kept:
         """Evaluate one block and keep the samples that agree with the observation."""
+        drawn = positions
+        if self._admission is not None:
+            positions, known = self._admission.admitted(rng, positions, known)
         samples = len(positions)
         failed = np.zeros(samples, np.bool_)
         arrays = self.plan.run(samples, rng, known, forgiving=forgiving, failed=failed if self._exclude else None)
@@ -133,11 +148,51 @@ class CasePlan:
         if self._query is not None:
             carried = dict(zip(self._carried, [array[which] for array in arrays[primary:]], strict=True))
             quantities.append(answer(self._query, carried, count, rng))
-        if self._unsolved is not None and self._unsolved.can_fail:
-            # Draws moved onto the observation do not tell how often the program fails on draws from the prior.
-            failed = np.zeros(samples, np.bool_)
-            self._unsolved.run(samples, rng, known, failed=failed)
-        return Kept(positions[which], tuple(quantities), weights, positions[failed], self._density)
+        admitted, failing = positions, positions[failed]
+        if self._unmoved is not None:
+            admitted, failing = self._unmoved.counted(rng, drawn, known)
+        contradicting = drawn[:0] if admitted is drawn else np.setdiff1d(drawn, admitted, assume_unique=True)
+        return Kept(positions[which], tuple(quantities), weights, failing, contradicting, self._density)
+
+
+class Admission:
+    """Draws from the prior that agree with what the attacker assumes.
+
+    The program is run on those alone: it need not make sense on inputs that contradict a fact.
+    """
+
+    def __init__(self, facts: Sequence[Node], known: Sequence[Node]) -> None:
+        self._roots = Plan(facts, known).roots
+        self._facts = len(facts)
+        self._plan = Plan([*facts, *self._roots], known)
+        self.known = [*known, *self._roots]
+        self.block = self._plan.block
+
+    def admitted(
+        self, rng: np.random.Generator, positions: Array, known: Mapping[Node, Array]
+    ) -> tuple[Array, dict[Node, Array]]:
+        """Return the positions of such draws, and what is known of them: the roots behind the facts."""
+        arrays = self._plan.run(len(positions), rng, known)
+        holds: Array = np.logical_and.reduce(arrays[: self._facts])
+        values = {**known, **dict(zip(self._roots, arrays[self._facts :], strict=True))}
+        return positions[holds], {node: array[holds] for node, array in values.items()}
+
+
+class Unmoved:
+    """Draws that were not moved onto an observation: how many contradict a fact, and on how many the program fails."""
+
+    def __init__(self, facts: Sequence[Node], targets: Sequence[Node], known: Sequence[Node]) -> None:
+        self._admission = Admission(facts, known) if facts else None
+        self._plan = Plan(targets, known if self._admission is None else self._admission.known)
+
+    def counted(self, rng: np.random.Generator, positions: Array, known: Mapping[Node, Array]) -> tuple[Array, Array]:
+        """Return the positions of draws that contradict no fact, and of those on which the program fails."""
+        if self._admission is not None:
+            positions, known = self._admission.admitted(rng, positions, known)
+        failed = np.zeros(len(positions), np.bool_)
+        if self._plan.can_fail:
+            self._plan.run(len(positions), rng, known, failed=failed)
+        return positions, positions[failed]
 
 
 def answer(query: Quantity, known: Mapping[Node, Array], samples: int, rng: np.random.Generator) -> Batch:

@@ -12,20 +12,31 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from privug.errors import ArgumentError, InferenceError, NotConverged, PrivugError, TooFewSamples, UnsuitableEngine
+from privug.errors import (
+    ArgumentError,
+    ImpossibleObservation,
+    InferenceError,
+    NotConverged,
+    PrivugError,
+    QuestionError,
+    TooFewSamples,
+    UnsuitableEngine,
+)
+from privug.estimate import Estimate
 from privug.inference import sampling
 from privug.inference.case_plan import CasePlan
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Request
-from privug.inference.question import Question
+from privug.inference.question import Question, QuestionOfFacts
 from privug.inference.sampling import Run
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.structure import random_leaves
-from privug.observation.observations import Observation
+from privug.observation.observations import Equals, Observation
 
 PILOT_SAMPLES = 1024
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
+SAMPLES_OF_FACTS = 10_000
 MANY_DIMENSIONS = 20  # from which on following gradients pays for compiling the model
 
 
@@ -77,8 +88,7 @@ def choose(name: str) -> tuple[str, Engine]:
         return name, automatic
     if base in ENGINES:
         return name, ENGINES[base]
-    engine = loaded(base).infer
-    return name, partial(engine, sampler=sampler) if sampler else engine
+    return name, _searching_engine(base, **({"sampler": sampler} if sampler else {}))
 
 
 def loaded(name: str) -> Any:
@@ -100,6 +110,37 @@ def _silent() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _searching_engine(name: str, **options: Any) -> Engine:
+    return partial(_given_facts, partial(loaded(name).infer, **options))
+
+
+def _given_facts(engine: Engine, question: Question, observation: Observation | None, **options: Any) -> Run:
+    """Ask an engine that tells how likely observation and facts are together; make it that of the observation alone."""
+    run = engine(question, observation, **options)
+    together = run.diagnostics.evidence
+    if not question.facts or together is None:
+        return run
+    evidence: Estimate | None = Estimate.exactly(1.0)
+    if observation is not None:  # on inputs that contradict a fact the program may fail too: that is not known
+        evidence = None if question.exclude_errors else together.divided_by(check_facts(question))
+    return replace(run, diagnostics=replace(run.diagnostics, evidence=evidence))
+
+
+def check_facts(question: Question) -> Estimate:
+    """Return how likely the facts are before they are assumed; refuse those that cannot be."""
+    if question.probability_of_facts is None:
+        try:
+            run = automatic(QuestionOfFacts.of(question), Equals(True), samples=SAMPLES_OF_FACTS, seed=0)
+        except ImpossibleObservation:
+            raise QuestionError(
+                "assume: under the prior, what is assumed never holds, or too seldom to be found; a fact that two "
+                "continuous quantities are equal has probability zero: use one random variable in both places"
+            ) from None
+        question.probability_of_facts = run.diagnostics.evidence
+    assert question.probability_of_facts is not None
+    return question.probability_of_facts
 
 
 def before(name: str) -> Engine:
@@ -139,7 +180,7 @@ def automatic(
 
 
 def _sampled(question: Question, observation: Observation | None, **options: Any) -> Run:
-    if observation is None:
+    if observation is None and not question.facts:
         run = sampling.draw(question, None, **options)
         return _because(run, "nothing was observed: draws from the prior are the answer", "sample")
     try:
@@ -154,11 +195,11 @@ def _sampled(question: Question, observation: Observation | None, **options: Any
     return _because(run, kept, "sample")
 
 
-def _searched(question: Question, observation: Observation, obstacle: str, **options: Any) -> Run | None:
+def _searched(question: Question, observation: Observation | None, obstacle: str, **options: Any) -> Run | None:
     """Ask the engines that need no draw from the prior to fit, the likeliest to succeed first."""
     for name in _searching(question):
         try:
-            run = loaded(name).infer(question, observation, **options)
+            run = _searching_engine(name)(question, observation, **options)
         except InferenceError:
             continue
         return _because(run, obstacle, name)

@@ -1,6 +1,8 @@
 """The question an attack asks: program, prior and secret together, one model for each size of the tables."""
 
+import functools
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,13 +13,17 @@ import numpy as np
 
 from privug import settings
 from privug.errors import QuestionError
+from privug.estimate import Estimate
 from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Node, ancestors
+from privug.model.operations import constant
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
 from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
+from privug.observation.likelihood import Likelihood
+from privug.observation.observations import Observation, all_of, judged
 from privug.prior.table import Records
 from privug.program import lifting
 from privug.program.lifting import Lifting
@@ -26,6 +32,8 @@ from privug.program.staged import Staged
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS
 
 Sizes = tuple[int, ...]
+
+LABELS = {"secret": "the secret", "assume": "what is assumed"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,17 @@ class Case:
     secret: Any
     output: Any
     lifting: Lifting
+    facts: tuple[RandomVariable, ...] = ()
+    """Whether each of the facts holds that the attacker assumes, as far as that is uncertain."""
+
+    def likelihood(self, observation: Observation | None) -> Likelihood:
+        """Return what the facts and an observation say together about each sample."""
+        seen = Likelihood() if observation is None else observation.likelihood(self.output)
+        return self.likelihood_of_facts() & seen
+
+    def likelihood_of_facts(self) -> Likelihood:
+        """Return what the facts say about each sample: they hold or not."""
+        return all_of(judged(verdict, "assume: a fact", "") for verdict in self.facts)
 
 
 @dataclass
@@ -46,11 +65,17 @@ class Question:
     prior: Mapping[str, Any]
     secret: Any
     exclude_errors: bool = False
+    facts: tuple[Callable[..., Any], ...] = ()
+    """What the attacker knows that ties inputs together: predicates on them, part of the prior."""
     _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
+    probability_of_facts: Estimate | None = None
+    """How likely the facts are before they are assumed, once that has been found out."""
 
     def __post_init__(self) -> None:
         self._check_names()
         self._check_secret()
+        for fact in self.facts:
+            argument_names(fact, self.prior, "assume")
 
     @property
     def random_tables(self) -> list[str]:
@@ -118,8 +143,22 @@ class Question:
 
     def _case_of(self, inputs: Mapping[str, Any], native: bool) -> Case:
         options: Any = {"exclude_errors": self.exclude_errors, "checks": self._checks, "native": native}
-        lifted = lifting.apply(self.program, *self._arranged(inputs), **options)
-        return Case(inputs, self._function_of_inputs(self.secret, inputs, "secret"), lifted.output, lifted.lifting)
+        arguments = self._arranged(inputs)
+        # On inputs that contradict a fact the program may fail: that does not speak against tracing it.
+        traced = lifting.apply_traced(self.program, *arguments, **self._lenient) if self.facts else None
+        lifted = traced or lifting.apply(self.program, *arguments, **options)
+        secret = self._function_of_inputs(self.secret, inputs, "secret")
+        return Case(inputs, secret, lifted.output, lifted.lifting, self._verdicts(inputs))
+
+    def _verdicts(self, inputs: Mapping[str, Any]) -> tuple[RandomVariable, ...]:
+        """Return the facts that do not hold for sure; one that never holds leaves no sample over."""
+        verdicts = [self._function_of_inputs(fact, inputs, "assume") for fact in self.facts]
+        certain = [verdict for verdict in verdicts if isinstance(verdict, bool | np.bool_)]
+        uncertain = [verdict for verdict in verdicts if not isinstance(verdict, bool | np.bool_)]
+        for verdict in uncertain:
+            if not isinstance(verdict, RandomVariable) or verdict.node.dtype not in (np.dtype(bool), np.dtype(object)):
+                raise QuestionError(f"assume: a fact must return True or False, not {verdict!r}")
+        return (*uncertain, *(() if all(certain) else (RandomVariable(constant(False)),)))
 
     def _with_plates(self, sizes: Mapping[str, int]) -> Case | None:
         """Return the model in which rows that are alike are held as columns, if the program can be traced like that."""
@@ -127,21 +166,24 @@ class Question:
         plated = {name: value for name, value in inputs.items() if isinstance(value, PlatedTable)}
         if not plated or not isinstance(self.program, FunctionType | Staged):
             return None
-        options: Any = {"exclude_errors": self.exclude_errors, "checks": self._checks}
-        lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **options)
+        lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **self._lenient)
         if lifted is None:
             return None
-        secret = self._function_of_inputs(self.secret, inputs, "secret")
+        secret, facts = self._function_of_inputs(self.secret, inputs, "secret"), self._verdicts(inputs)
         # Rows whose cells appear elsewhere are not alike after all.
         others = [inputs[name] for name in inputs if name not in plated]
-        elsewhere = random_leaves((secret, lifted.output, others, [table.cells() for table in plated.values()]))
+        elsewhere = random_leaves((secret, facts, lifted.output, others, [table.cells() for table in plated.values()]))
         replaced = [self.prior[name].drawn_anew() for name in plated]
         together: set[int] = set().union(*replaced)
         if len(together) < sum(map(len, replaced)) or len({id(self.prior[name]) for name in plated}) < len(plated):
             return None
         if any(id(node) in together for node in ancestors([variable.node for variable in elsewhere])):
             return None
-        return Case(inputs, secret, lifted.output, lifted.lifting)
+        return Case(inputs, secret, lifted.output, lifted.lifting, facts)
+
+    @property
+    def _lenient(self) -> Any:
+        return {"exclude_errors": self.exclude_errors or bool(self.facts), "checks": self._checks}
 
     @property
     def _checks(self) -> int:
@@ -164,7 +206,7 @@ class Question:
         if not callable(function):
             return tuple(inputs[name] for name in function)
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
-        label = "the secret" if what == "secret" else "the query"
+        label = LABELS.get(what, "the query")
         # A query is asked about inputs on which the program did not fail: its own errors are errors.
         options: Any = {"exclude_errors": self.exclude_errors and what == "secret", "checks": self._checks}
         if any(isinstance(value, PlatedTable) for value in arguments):
@@ -232,6 +274,25 @@ class Question:
         for name in wanted:
             if name not in self.prior:
                 raise QuestionError(f"secret names {name!r}, but the prior has {_listed(self.prior)}")
+
+
+@dataclass
+class QuestionOfFacts(Question):
+    """Whether all facts of another question hold, as if that were the output of its program."""
+
+    whole: Question | None = None
+
+    @classmethod
+    def of(cls, question: Question) -> "QuestionOfFacts":
+        """Return the question about another one's facts."""
+        return cls(question.program, question.prior, question.secret, whole=question)
+
+    def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
+        """Return the model in which the output says whether all facts hold, and nothing is secret."""
+        assert self.whole is not None
+        case = self.whole.case(sizes, samples)
+        verdicts = map(RandomVariable, case.likelihood_of_facts().conditions)
+        return Case(case.inputs, 0, functools.reduce(operator.and_, verdicts, True), Lifting("traced"))
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

@@ -143,7 +143,8 @@ class Sampler:
         if self._draws == 0:
             return min(wanted, LARGEST_ROUND, self._budget or wanted)
         budget = self._stated_budget()
-        futile = self._draws >= MOST_FUTILE and sum(kept.excluded for kept in self._kept) == self._draws
+        impossible = sum(kept.excluded + len(kept.contradicting) for kept in self._kept)
+        futile = self._draws >= MOST_FUTILE and impossible == self._draws and impossible > 0
         if worth >= wanted or self._draws >= budget or futile:
             return 0
         missing = 1.1 * (wanted - worth) * self._draws / worth if worth else 8 * self._draws
@@ -215,7 +216,7 @@ class Sampler:
             self._kept.append(block)
             self._draws += len(task.positions)
             total += len(block.positions)
-            progress = total if self._observation is not None else self._draws
+            progress = total if self._observation is not None or self._question.facts else self._draws
             meter.update(progress, f"{total:,} of {self._draws:,} draws kept")
 
     def _tasks(self, number: int, samples: int) -> Iterator[_Task]:
@@ -265,15 +266,16 @@ class Sampler:
             order = order[: self._samples]
             draws = int(positions[order[-1]]) + 1
         weights = log_weights[order] if log_weights is not None else None
-        # Inputs on which the program failed are no possibility: the observation's probability is given the others.
+        # Inputs on which the program failed or that contradict a fact are no possibility: the observation's
+        # probability is given the others.
         excluded = sum(int(np.count_nonzero(kept.failed < draws)) for kept in self._kept)
-        valid = max(1, draws - excluded)
+        contradicting = sum(int(np.count_nonzero(kept.contradicting < draws)) for kept in self._kept)
         worth = effective_sample_size(weights, len(order))
         diagnostics = Diagnostics(
             draws,
             len(order),
             worth,
-            Estimate.exactly(1.0) if self._observation is None else self._evidence(weights, len(order), valid),
+            self._evidence(weights, len(order), draws, excluded, contradicting),
             self._stated_budget(),
             excluded,
             seconds,
@@ -286,9 +288,19 @@ class Sampler:
             lifting = replace(lifting, not_compiled=self._not_compiled)
         return Run(kept, weights, self._judged(diagnostics), lifting)
 
-    def _evidence(self, log_weights: Array | None, accepted: int, draws: int) -> Estimate:
-        has_density = any(plan.has_density for plan in self._plans.values())
-        return _evidence(log_weights, accepted, draws, "density" if has_density else "")
+    def _evidence(
+        self, log_weights: Array | None, accepted: int, draws: int, excluded: int, contradicting: int
+    ) -> Estimate:
+        """Return how likely the observation is among draws on which the program does not fail and all facts hold."""
+        if self._observation is None:
+            return Estimate.exactly(1.0)
+        unit = "density" if any(plan.has_density for plan in self._plans.values()) else ""
+        valid = max(1, draws - excluded - contradicting)
+        if contradicting and any(plan.is_moved for plan in self._plans.values()):
+            known = None if self._question.exclude_errors else self._question.probability_of_facts
+            whole = known or proportion_estimate(valid / draws, draws, "")
+            return _evidence(log_weights, accepted, draws, unit).divided_by(whole)
+        return _evidence(log_weights, accepted, valid, unit)
 
     def _judged(self, diagnostics: Diagnostics) -> Diagnostics:
         """Refuse too few samples; remark on fewer than were asked for."""

@@ -97,6 +97,11 @@ class Plan:
         largest = LARGEST_OPAQUE_BLOCK if self.is_opaque else LARGEST_BLOCK
         return max(1, min(largest, BLOCK_BYTES // self.bytes_per_sample))
 
+    @property
+    def roots(self) -> list[Node]:
+        """The nodes that are drawn, in order; programs that are called are none of them."""
+        return [step.node for step in self._steps if step.node.is_random and not step.node.operation.opaque]
+
     def run(
         self,
         samples: int,

@@ -25,6 +25,10 @@ class Structure:
     keys: tuple[Any, ...] = ()
     children: tuple["Structure", ...] = ()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # There is one leaf only, also among what comes back from another process.
+        return _restored, (self.container, self.keys, self.children)
+
     def build(self, leaves: Iterable[Any]) -> Any:
         """Put one value of this structure together from its leaves."""
         return next(self.build_each(([leaf] for leaf in leaves), 1))
@@ -100,6 +104,10 @@ def _object_array(parts: tuple[Any, ...]) -> np.ndarray[Any, Any]:
 
 
 LEAF = Structure()
+
+
+def _restored(container: type | None, keys: tuple[Any, ...], children: tuple[Structure, ...]) -> Structure:
+    return LEAF if container is None else Structure(container, keys, children)
 
 
 def flatten(value: Any) -> tuple[Structure, list[Any]]:

@@ -13,6 +13,7 @@ from privug.model.plan import Plan
 from privug.model.plates import Fold
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, ObjectEquals
+from privug.prior.choice import constant_value
 from privug.program.calls import FAILED
 from privug.program.traced.failures import Checked
 
@@ -107,8 +108,9 @@ def _distance(node: Node, negated: bool) -> Any:
         case Elementwise(name=name) if name in _ORDERED and _are_numbers(parents):
             sign = -_ORDERED[name] if negated else _ORDERED[name]
             return np.maximum((_float(parents[0]) - _float(parents[1])) * sign, 0.0)
-        case Elementwise(name="not_equal") if parents[0].dtype == bool and _is_zero(parents[1]):
-            return _distance(parents[0], negated)
+        case Elementwise(name="equal" | "not_equal" as name) if parents[0].dtype == bool and _is_certain(parents[1]):
+            same = (name == "equal") is bool(constant_value(parents[1]))
+            return _distance(parents[0], negated if same else not negated)
         case Elementwise(name="equal" | "not_equal" as name) if _are_numbers(parents):
             if (name == "equal") is not negated:
                 return np.abs(_float(parents[0]) - _float(parents[1]))
@@ -166,8 +168,11 @@ def _are_numbers(parents: Sequence[Node]) -> bool:
     return all(parent.levels is None and parent.dtype.kind in "bif" for parent in parents)
 
 
-def _is_zero(node: Node) -> bool:
-    return isinstance(node.operation, ConstantValue) and not node.operation.array.any()
+def _is_certain(node: Node) -> bool:
+    """Say whether a node is a truth value, or zero or one, and always the same."""
+    if not isinstance(node.operation, ConstantValue) or node.shape != () or node.levels is not None:
+        return False
+    return constant_value(node) in (0, 1)
 
 
 def _float(node: Node) -> RandomVariable:

@@ -96,14 +96,17 @@ class ObjectEquals(Operation):
         return np.fromiter((equal_values(value, self.value, scale) for value in arguments[0]), bool, len(arguments[0]))
 
 
+@dataclass(frozen=True, slots=True)
 class Verdict(Operation):
     """The answers of a predicate called sample by sample, as truth values; false where the program raised."""
+
+    what: str
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         for position, value in enumerate(arguments[0]):
             if not isinstance(value, bool | int | np.bool_) and value is not FAILED:
                 cause = ObservationError(f"it must return True or False, not {value!r}")
-                raise SampleFailure(position, cause, "the predicate of such_that")
+                raise SampleFailure(position, cause, self.what)
         return np.array([value is not FAILED and bool(value) for value in arguments[0]], bool)
 
 

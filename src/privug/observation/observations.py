@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -62,14 +62,14 @@ def _equals(output: Any, value: Any) -> Likelihood:
             return Likelihood(impossible=f"the output is a sequence of {len(output)} parts, not {value!r}")
         if len(output) != len(value):
             return Likelihood(impossible=f"the output has {len(output)} parts, but the observed value has {len(value)}")
-        return _all(_equals(part, wanted) for part, wanted in zip(output, value, strict=True))
+        return all_of(_equals(part, wanted) for part, wanted in zip(output, value, strict=True))
     if isinstance(output, Mapping):
         if not isinstance(value, Mapping) or output.keys() != value.keys():
             return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {value!r}")
-        return _all(_equals(output[key], value[key]) for key in output)
+        return all_of(_equals(output[key], value[key]) for key in output)
     if dataclasses.is_dataclass(output) and type(output) is type(value):
         names = [field.name for field in dataclasses.fields(output)]
-        return _all(_equals(getattr(output, name), getattr(value, name)) for name in names)
+        return all_of(_equals(getattr(output, name), getattr(value, name)) for name in names)
     if equal_values(output, value):
         return Likelihood()
     return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
@@ -97,7 +97,7 @@ def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
         array = np.asarray(value)
         if array.shape != node.shape:
             return Likelihood(impossible=f"the output has shape {node.shape}, the observed value {array.shape}")
-        return _all(_equals(part, wanted) for part, wanted in zip(output, array.tolist(), strict=True))
+        return all_of(_equals(part, wanted) for part, wanted in zip(output, array.tolist(), strict=True))
     if isinstance(value, np.generic):
         value = value.item()
     if node.levels is not None:
@@ -123,7 +123,8 @@ def _listed(levels: Sequence[Any]) -> str:
     return shown if len(levels) <= 8 else f"{shown}, ..."
 
 
-def _all(parts: Any) -> Likelihood:
+def all_of(parts: Iterable[Likelihood]) -> Likelihood:
+    """Return what several likelihoods say together."""
     total = Likelihood()
     for part in parts:
         total = total & part
@@ -176,19 +177,23 @@ class SuchThat(Observation):
 
     def _judged(self, output: Any) -> Likelihood:
         verdict = lifting.apply(self.predicate, [output], label="the predicate of such_that").output
-        if isinstance(verdict, bool | int | np.bool_):
-            return Likelihood() if verdict else Likelihood(impossible="the predicate is false for every output")
-        if is_opaque(verdict):
-            return Likelihood(conditions=(Node(Verdict(), (verdict.node,), (), np.dtype(bool)),))
-        if not isinstance(verdict, RandomVariable) or verdict.shape or verdict.node.dtype.kind not in "bi":
-            raise ObservationError("such_that: the predicate must return True or False")
-        if verdict.node.levels is not None:
-            raise ObservationError("such_that: the predicate must return True or False")
-        return Likelihood(conditions=((verdict != 0).node,))
+        return judged(verdict, "such_that: the predicate", "the predicate is false for every output")
 
     def __str__(self) -> str:
         name = getattr(self.predicate, "__name__", "a predicate")
         return "the output satisfies a given predicate" if name == "<lambda>" else f"the output satisfies {name}"
+
+
+def judged(verdict: Any, what: str, never: str) -> Likelihood:
+    """Return what the answer of a lifted predicate says: samples for which it is false are out."""
+    if isinstance(verdict, bool | int | np.bool_):
+        return Likelihood() if verdict else Likelihood(impossible=never)
+    if is_opaque(verdict):
+        return Likelihood(conditions=(Node(Verdict(what), (verdict.node,), (), np.dtype(bool)),))
+    single = isinstance(verdict, RandomVariable) and not verdict.shape and verdict.node.levels is None
+    if not single or verdict.node.dtype.kind not in "bi":
+        raise ObservationError(f"{what} must return True or False")
+    return Likelihood(conditions=((verdict != 0).node,))
 
 
 @dataclass(frozen=True)
@@ -227,7 +232,7 @@ class Structured(Observation):
             if size != self.length:
                 what = "is a single value" if size is None else f"has {size} parts"
                 return Likelihood(impossible=f"the output {what}, but {self.length} parts were observed")
-        return _all(part.likelihood(self._part(output, key)) for key, part in self.parts.items() if part is not None)
+        return all_of(part.likelihood(self._part(output, key)) for key, part in self.parts.items() if part is not None)
 
     def _part(self, output: Any, key: Any) -> Any:
         if is_opaque(output):

@@ -1,5 +1,9 @@
 """How a run went, as the lines that head a report."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from privug.estimate import Estimate
 from privug.inference.sampling import Run
 
 
@@ -15,6 +19,15 @@ def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
     if diagnostics.excluded:
         facts.append(("excluded", f"{diagnostics.excluded:,} inputs on which the program failed"))
     return facts + [("note", remark) for remark in diagnostics.remarks]
+
+
+def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:
+    """Say what is assumed, by the names of the facts, and how likely that was before."""
+    names = [str(getattr(fact, "__name__", "<lambda>")) for fact in facts]
+    named = [name.replace("_", " ") for name in names if name != "<lambda>"]
+    unnamed = len(names) - len(named)
+    shown = named + ([f"{unnamed} fact{'s' if unnamed > 1 else ''} about the inputs"] if unnamed else [])
+    return f"{'; '.join(shown)} (of probability {probability.number()} under the prior alone)"
 
 
 def _source(run: Run) -> str:

@@ -99,6 +99,7 @@ def compare(
     programs: Mapping[str, Callable[..., Any]],
     secret: Any,
     observe: Any = None,
+    assume: Any = (),
     measures: Mapping[str, Measure] | Sequence[str] | None = None,
     questions: Mapping[str, Callable[[Any], Any]] | None = None,
     engine: str = "auto",
@@ -108,8 +109,9 @@ def compare(
     """Run every attacker on every program, and measure each.
 
     `attackers` maps names to priors, as `pv.Attack` takes them; `programs` maps names to programs. `observe` is what
-    every attacker sees, or a dict from each program's name to what is seen of it. `measures` are as in `pv.sweep`. What
-    Privug refuses in one cell is told there, and the others are computed.
+    every attacker sees, or a dict from each program's name to what is seen of it; `assume` are facts that every
+    attacker knows, or a dict from each attacker's name to theirs. `measures` are as in `pv.sweep`. What Privug refuses
+    in one cell is told there, and the others are computed.
 
     >>> import privug as pv
     >>> matrix = compare(
@@ -121,25 +123,26 @@ def compare(
     for argument, value in (("attackers", attackers), ("programs", programs)):
         if not isinstance(value, Mapping) or not value:
             raise ArgumentError(f"compare: {argument} must be a dict from names, and not empty, not {value!r}")
-    seen = _observations(observe, programs)
+    seen = _for_each("observe", observe, programs, "program")
+    facts = _for_each("assume", assume, attackers, "attacker")
     pairs = [(attacker, program) for attacker in attackers for program in programs]
-    jobs = [
-        Job(partial(Attack, programs[p], attackers[a], secret, questions=questions, name=f"{a}, {p}"), seen[p])
-        for a, p in pairs
-    ]
+    jobs = []
+    for a, p in pairs:
+        options: Any = {"questions": questions, "assume": facts[a], "name": f"{a}, {p}"}
+        jobs.append(Job(partial(Attack, programs[p], attackers[a], secret, **options), seen[p]))
     study = Settings(checked_measures(measures), {}, {"engine": engine, "samples": samples, "seed": seed})
     found = gathered(jobs, study, "comparing")
     found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
     return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))
 
 
-def _observations(observe: Any, programs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is seen of each program; a dict whose keys are the programs' names has an entry for each."""
-    if isinstance(observe, Mapping) and not isinstance(observe, Observation) and set(observe) & set(programs):
-        unknown = set(observe) ^ set(programs)
+def _for_each(argument: str, value: Any, names: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return what holds for each of some names; a dict whose keys are these names has an entry for each."""
+    if isinstance(value, Mapping) and not isinstance(value, Observation) and set(value) & set(names):
+        unknown = set(value) ^ set(names)
         if unknown:
             raise ArgumentError(
-                f"compare: observe must have an entry for each program, and no other: {sorted(unknown)}"
+                f"compare: {argument} must have an entry for each {what}, and no other: {sorted(unknown)}"
             )
-        return dict(observe)
-    return dict.fromkeys(programs, observe)
+        return dict(value)
+    return dict.fromkeys(names, value)

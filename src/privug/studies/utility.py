@@ -27,7 +27,8 @@ def expected_error(result: Result, noiseless: Callable[..., Any], *, samples: in
     """
     question = result.attack.question
     difference = _difference(question.program, noiseless)
-    belief = Attack(difference, question.prior, question.secret).run(samples=samples, seed=seed).prediction
+    attack = Attack(difference, question.prior, question.secret, assume=question.facts)
+    belief = attack.run(samples=samples, seed=seed).prediction
     numbers = belief.batch.numbers()
     if numbers is None:
         raise ArgumentError("expected_error: the outputs must be single numbers; use output_divergence")
@@ -55,7 +56,7 @@ def output_divergence(
     0.062243 bit (exact)
     """
     question = result.attack.question
-    plain = Attack(noiseless, question.prior, question.secret).run(samples=samples, seed=seed)
+    plain = Attack(noiseless, question.prior, question.secret, assume=question.facts).run(samples=samples, seed=seed)
     return kl_divergence(plain.prediction, result.prediction)
 
 

@@ -19,7 +19,6 @@ from privug.model.operations import SampleFailure, constant, stack
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable, as_node
-from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation
 from privug.prior.conditional import BindDraw
 from privug.prior.family import Draw
@@ -246,7 +245,7 @@ def reached(nodes: Sequence[Node]) -> list[Node]:
 
 def stratum(case: Case, observation: Observation | None) -> tuple[Stratum, Smoothed]:
     """Return the model of one case given the observation."""
-    likelihood = observation.likelihood(case.output) if observation is not None else Likelihood()
+    likelihood = case.likelihood(observation)
     if likelihood.impossible is not None:
         raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")
     points = [node for node, _ in likelihood.points]

@@ -86,6 +86,8 @@ def _case(request: Request, sizes: tuple[int, ...], probability: float, cores: l
     output, core = core_of(case.output)
     cores.append(core)
     node = single("the output", output)
+    if case.facts:
+        raise NotAffine("what is assumed ties its inputs together")
     likelihood = None if request.observation is None else request.observation.likelihood(output)
     if likelihood is not None and likelihood.impossible is not None and not sizes:
         raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -52,10 +52,15 @@ class Setting:
     watchers: Sequence[Watched]
     exclude: bool
 
+    @property
+    def excludes(self) -> bool:
+        """Whether some states are no possibility: the program fails on them, or they contradict a fact."""
+        return self.exclude or bool(self.case.facts)
+
     @cached_property
     def targets(self) -> list[Node]:
-        """The nodes of secret, output and query, in this order."""
-        return nodes_of(self.case.secret, self.case.output, self.query)
+        """The nodes of secret, output, facts and query, in this order."""
+        return nodes_of(self.case.secret, self.case.output, self.case.facts, self.query)
 
     @cached_property
     def count(self) -> float:
@@ -130,14 +135,17 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
     case = request.case(sizes)
     query = request.query(case)
     answered = query is None or _is_answered(query, case)
-    if request.way == "elimination" and Roots(nodes_of(case.secret, case.output, query)).endless is not None:
+    if (
+        request.way == "elimination"
+        and Roots(nodes_of(case.secret, case.output, case.facts, query)).endless is not None
+    ):
         return Obstacle("some of its quantities have more values than can be listed", vague=True)
     if request.way != "finite":
         smaller = reduced(case, query)
         if isinstance(smaller, Obstacle) and request.way == "sums":
             return smaller
         case, query = (case, query) if isinstance(smaller, Obstacle) else smaller
-    targets = nodes_of(case.secret, case.output, query)
+    targets = nodes_of(case.secret, case.output, case.facts, query)
     order = ancestors(targets)
     if any(type(node.operation) is BindDraw for node in order):
         return Obstacle("pv.bind calls a function for each value of a quantity with many values")
@@ -152,7 +160,7 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
         return _eliminating(case, query, start, order)
     case, query, watchers = watched(case, query)
     if watchers:  # what is drawn with parameters that a watched program gave is another node now
-        roots = Roots(nodes_of(case.secret, case.output, query), list(start.arrays))
+        roots = Roots(nodes_of(case.secret, case.output, case.facts, query), list(start.arrays))
     return Setting(case, query, start, roots, watchers, request.question.exclude_errors)
 
 
@@ -160,13 +168,15 @@ def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -
     """Return the setting whose states are those of secret, output and query alone."""
     if any(node.operation.opaque for node in order):
         return Obstacle("the program is called sample by sample", vague=True)
+    if case.facts and Plan(nodes_of(case.secret, case.output)).can_fail:
+        return Obstacle("it may fail on inputs that contradict what is assumed", vague=True)
     try:
-        states = Elimination(nodes_of(case.secret, case.output, query), start)
+        states = Elimination(nodes_of(case.secret, case.output, case.facts, query), start)
     except TooManyElements:
         return Obstacle("it has too many numbers to be looked at one by one", vague=True)
     if states.schedule.peak > MOST_EXPECTED:
         return Obstacle("too many combinations of values matter to the output at once", vague=True)
-    known = Case({"output": case.output, "query": query}, case.secret, case.output, case.lifting)
+    known = replace(case, inputs={"output": case.output, "query": query})
     return Setting(known, query, start, states, (), False)
 
 

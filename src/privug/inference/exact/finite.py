@@ -175,7 +175,7 @@ def _found(request: Request, settings: Sequence[Setting]) -> Found:
         for setting in settings:
             evaluation = Evaluation(setting, request.observation, setting.query)
             if evaluation.impossible is None:
-                _add(sums, evaluation, Evaluation(setting, None) if setting.exclude else None, meter)
+                _add(sums, evaluation, Evaluation(setting, None) if setting.excludes else None, meter)
             else:
                 reasons.add(evaluation.impossible)
                 _skip(sums, setting)
@@ -199,7 +199,7 @@ def _add(sums: Sums, evaluation: Evaluation, accepting: Evaluation | None, meter
 
 def _skip(sums: Sums, setting: Setting) -> None:
     """Count the states of a case in which the observation cannot be made."""
-    if not setting.exclude:
+    if not setting.excludes:
         sums.skip(round(setting.count), float(setting.start.weights.sum()))
         return
     accepting = Evaluation(setting, None)
@@ -259,7 +259,7 @@ def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belie
     setting = settings[0]
     if request.observation is not None or request.extra is not None or request.way == "elimination":
         return None
-    if len(settings) > 1 or setting.count <= ALWAYS_LISTED or setting.exclude or setting.is_opaque:
+    if len(settings) > 1 or setting.count <= ALWAYS_LISTED or setting.excludes or setting.is_opaque:
         return None
     beliefs = []
     for value in (setting.case.secret, setting.case.output):

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privug.errors import ImpossibleObservation, UnsuitableEngine
@@ -21,7 +21,6 @@ from privug.inference.question import Case
 from privug.inference.sampling import Run
 from privug.model.structure import flatten
 from privug.model.variable import as_node
-from privug.observation.likelihood import Likelihood
 
 MOST_WEIGHTS = 50_000_000
 COST_OF_NODE = 1500.0  # of going back through one node, in elementary operations
@@ -82,7 +81,7 @@ class Forms:
 
 
 def _forms(request: Request, case: Case) -> Forms:
-    likelihood = Likelihood() if request.observation is None else request.observation.likelihood(case.output)
+    likelihood = case.likelihood(request.observation)
     if likelihood.impossible is not None:
         raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")
     secret = _form("the secret", case.secret)
@@ -136,8 +135,9 @@ def _run(
     beliefs = iter([Belief.of_curve(conditioned.curve(quantity)) for quantity in asked])
     present = [form is not None for form in (forms.secret, forms.output, forms.query)]
     answers = tuple(next(beliefs) if there else None for there in present)
+    assumed = _conditioned(_forms(replace(request, observation=None), case))[0] if case.facts else Conditioned()
     evidence = Estimate.exactly(
-        math.exp(conditioned.log_evidence), "density" if conditioned.is_density else "", "exact"
+        math.exp(conditioned.log_evidence - assumed.log_evidence), "density" if conditioned.is_density else "", "exact"
     )
     diagnostics = Diagnostics(0, 0, math.inf, evidence, 0, seconds=time.perf_counter() - started)
     source = f"closed form of {forms.size:,} normal variables"
@@ -145,6 +145,8 @@ def _run(
 
 
 def _joint(case: Case, forms: Forms) -> Joint:
+    if case.facts:
+        raise UnsuitableEngine("engine='exact' has no joint of normal quantities given a fact; engine='sample' has")
     try:
         output = forms.output or _form("the output", case.output)
     except NotAffine as problem:

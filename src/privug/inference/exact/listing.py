@@ -50,7 +50,7 @@ def listed_joint(pair: Sequence[Batch], weights: Array, error: float) -> Joint:
 
 def _channel(settings: Sequence[Setting], secret: Belief, output: Belief, states: float) -> Joint:
     secrets, outputs = len(secret.batch), output.batch.numbers()
-    if len(settings) > 1 or settings[0].exclude or outputs is None:
+    if len(settings) > 1 or settings[0].excludes or outputs is None:
         raise UnsuitableEngine(
             f"engine='exact' cannot list the pairs of secret and output: {secrets:,} secrets with "
             f"{len(output.batch):,} outputs are too many; engine='sample' can draw some"

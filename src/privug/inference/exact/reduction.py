@@ -5,7 +5,7 @@ becomes a root of the model whose distribution follows from what one row adds; w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class RowSum:
 
 def reduced(case: Case, query: Any) -> tuple[Case, Any] | Obstacle:
     """Return the case and the query with sums over rows as roots of their own, or what stands in the way."""
-    structure, leaves = flatten((case.secret, case.output, query))
+    structure, leaves = flatten((case.secret, case.output, case.facts, query))
     targets = [as_node(leaf) for leaf in leaves if isinstance(leaf, RandomVariable)]
     sums = _row_sums(targets)
     if isinstance(sums, Obstacle):
@@ -57,8 +57,8 @@ def reduced(case: Case, query: Any) -> tuple[Case, Any] | Obstacle:
     left = {id(node) for leaf in rest if isinstance(leaf, RandomVariable) for node in ancestors([leaf.node])}
     if any(id(column) in left for found in sums for column in found.columns):
         return Obstacle("the rows of its table are used in other ways than through sums")
-    secret, output, answer = structure.build(iter(rest))
-    return Case(case.inputs, secret, output, case.lifting), answer
+    secret, output, facts, answer = structure.build(iter(rest))
+    return replace(case, secret=secret, output=output, facts=facts), answer
 
 
 def _row_sums(targets: Sequence[Node]) -> list[RowSum] | Obstacle:

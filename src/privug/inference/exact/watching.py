@@ -106,7 +106,11 @@ def _generators() -> tuple[Any, ...]:
 
 def watched(case: Case, query: Any) -> tuple[Case, Any, list[Watched]]:
     """Return the same case and query with every program that is called state by state being watched."""
-    calls = [node for node in ancestors(_nodes((case.secret, case.output, query))) if isinstance(node.operation, Call)]
+    calls = [
+        node
+        for node in ancestors(_nodes((case.secret, case.output, case.facts, query)))
+        if isinstance(node.operation, Call)
+    ]
     if not calls:
         return case, query, []
     watchers: list[Watched] = []
@@ -120,8 +124,8 @@ def watched(case: Case, query: Any) -> tuple[Case, Any, list[Watched]]:
             operation = replace(node.operation, program=watchers[-1])
         parents = tuple(substitute(node.parents, images))
         images[node] = Node(operation, parents, node.shape, node.dtype, node.levels, node.kind)
-    secret, output, asked = _replaced((case.secret, case.output, query), images)
-    return replace(case, secret=secret, output=output), asked, watchers
+    secret, output, facts, asked = _replaced((case.secret, case.output, case.facts, query), images)
+    return replace(case, secret=secret, output=output, facts=facts), asked, watchers
 
 
 def _nodes(value: Any) -> list[Node]:

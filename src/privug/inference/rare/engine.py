@@ -69,7 +69,7 @@ def infer(
     `budget` is how many times the program may be run. The samples come in groups, one of each population, weighted by
     the population's evidence.
     """
-    if observation is None:
+    if observation is None and not question.facts:
         return sampling.draw(question, None, samples=samples, seed=seed, budget=budget, extra=extra)
     options: Any = {"samples": samples, "seed": seed, "budget": budget, "extra": extra}
     try:
@@ -86,7 +86,7 @@ class _Search:
     def __init__(
         self,
         question: Question,
-        observation: Observation,
+        observation: Observation | None,
         *,
         samples: int,
         seed: int,

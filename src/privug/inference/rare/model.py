@@ -32,7 +32,7 @@ class LatentCase:
         self._secret, self._output = Quantity.of(case.secret), Quantity.of(case.output)
         self._query = None if model.extra is None else Quantity.of(model.question.query(case, model.extra))
         self._carried = [] if self._query is None else needed_by(self._query, case)
-        likelihood = model.observation.likelihood(case.output)
+        likelihood = case.likelihood(model.observation)
         self.impossible = likelihood.impossible
         before = len(likelihood.log_weights)
         targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
@@ -106,6 +106,11 @@ class LatentCase:
             met, far = arrays[judged:][:conditions], arrays[judged + conditions :][:conditions]
             failed |= not_a_number(arrays[:judged], np.logical_and.reduce([~failed, *met]), self._exclude)
         except SampleFailure as failure:
+            if self.case.facts:
+                raise UnsuitableEngine(
+                    "the program may fail on inputs that contradict what is assumed, by which engine='rare' looks for "
+                    "those that do not; engine='sample' leaves them out"
+                ) from failure.cause
             roots = dict(zip([latent.root for latent in self.latents], self._root_values(known, samples), strict=True))
             raise explained(self.case, failure, rng, np.arange(samples), roots) from failure.cause
         distances = np.zeros((samples, conditions))
@@ -153,7 +158,7 @@ class LatentModel:
     """A question and an observation, with a case for each size of the tables, made when it is first needed."""
 
     def __init__(
-        self, question: Question, observation: Observation, extra: Callable[..., Any] | None, expected: int
+        self, question: Question, observation: Observation | None, extra: Callable[..., Any] | None, expected: int
     ) -> None:
         self.question, self.observation, self.extra = question, observation, extra
         self.size_nodes = question.size_nodes
