@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privug import settings
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference import engines
@@ -18,6 +19,7 @@ from privug.inference.adaptive import until_precise
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
+from privug.inference.merging import merged_query, with_values_merged
 from privug.inference.question import Case, Question
 from privug.inference.sampling import Run
 from privug.leakage.information import mutual_information
@@ -165,10 +167,17 @@ class Result:
         self._serve = serve
         self._options = dict(options)
         self._asked_for = engine
-        self._run = serve(attack.question, observation, **self._options)
+        self._rounding = settings.current().rounding
+        self._run = self._answered(serve, observation, **self._options)
         self.engine = engines.served(engine, self._run)
         self.lifting = self._run.lifting or attack.question.lifting()
         attack._latest = self.lifting
+
+    def _answered(self, serve: engines.Engine, observation: Observation | None, **options: Any) -> Run:
+        """Ask an engine; values that differ only by rounding are one, unless that was not wanted when this was run."""
+        with settings.limited(rounding=self._rounding):
+            run = serve(self.attack.question, observation, **options)
+            return with_values_merged(run, self.attack.question, options.get("extra"))
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -186,7 +195,8 @@ class Result:
         run = self._unconditioned
         if run.exact is not None:
             try:
-                return run.exact.joint()
+                with settings.limited(rounding=self._rounding):
+                    return run.exact.joint()
             except UnsuitableEngine:
                 if self._asked_for == "exact":
                     raise
@@ -204,7 +214,7 @@ class Result:
         samples = max(self._options["samples"], FEWEST_PRIOR_SAMPLES)
         # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
         options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
-        return serve(self.attack.question, None, **options)
+        return self._answered(serve, None, **options)
 
     @property
     def prior(self) -> Belief:
@@ -226,11 +236,13 @@ class Result:
             raise ArgumentError(f"belief: a function of the inputs is needed, not {query!r}")
         if self._run.further is not None:
             weights = _normalised(self._run.log_weights)
-            return Belief(self._run.further(query), weights, groups=self._run.groups)
+            with settings.limited(rounding=self._rounding):
+                found = merged_query(self._run.further(query), self.attack.question, query)
+            return Belief(found, weights, groups=self._run.groups)
         try:
-            run = self._serve(self.attack.question, self.observation, **self._options, extra=query)
+            run = self._answered(self._serve, self.observation, **self._options, extra=query)
         except UnsuitableEngine:
-            run = engines.ENGINES["sample"](self.attack.question, self.observation, **self._options, extra=query)
+            run = self._answered(engines.ENGINES["sample"], self.observation, **self._options, extra=query)
         belief = _belief(run, 2, None)
         is_exception = self._run.exact is not None and run.exact is None
         return replace(belief, label="sampled, though the posterior is exact, ") if is_exception else belief
@@ -317,7 +329,9 @@ class Result:
         )
         facts = [("attacker knows", self._known()), *self._assumed(), ("attacker sees", seen)]
         facts.append(("program", f"{self.lifting.tier}; engine '{self.engine}'"))
-        return facts + how_it_went(self._run, observed=self.observation is not None)
+        merged = dict.fromkeys([*self.diagnostics.merged, *self._unconditioned.diagnostics.merged])
+        notes = [("note", remark) for remark in merged]
+        return facts + how_it_went(self._run, observed=self.observation is not None) + notes
 
     def _assumed(self) -> list[tuple[str, str]]:
         question = self.attack.question

@@ -1,4 +1,4 @@
-"""How much of the machine Privug may use; nothing here changes what the numbers that Privug computes stand for."""
+"""How much of the machine Privug may use, and whether values that differ only by rounding are one value."""
 
 import os
 import threading
@@ -14,16 +14,18 @@ from privug.errors import ArgumentError
 MEBIBYTE = 1 << 20
 
 Native = bool | Literal["auto"]
+Rounding = Literal["merged", "bits"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The limits in force: bytes for intermediate arrays, workers, showing progress, compiling programs."""
+    """What is in force: bytes for intermediate arrays, workers, showing progress, compiling programs, rounding."""
 
     memory_budget: int = 256 * MEBIBYTE
     workers: int = os.cpu_count() or 1
     progress: bool = True
     native: Native = "auto"
+    rounding: Rounding = "merged"
 
 
 _default = Settings()
@@ -44,6 +46,7 @@ def configure(
     workers: int | None = None,
     progress: bool | None = None,
     native: Native | None = None,
+    rounding: Rounding | None = None,
 ) -> Settings:
     """Set limits for this process; what is not named stays as it is.
 
@@ -51,13 +54,16 @@ def configure(
     `native` says whether programs that cannot be traced are compiled with Numba, where that can be done: "auto" does so
     for runs that would take 20 s or longer, judged by counting the lines that the program runs; True always does, False
     never. Compiled programs get other samples than programs that are called, from the same seed.
+    `rounding` says what becomes of values that differ only by the rounding of floating-point arithmetic, such as 0.3
+    and 0.1 + 0.2: "merged" takes them for one value, as real numbers would; "bits" keeps apart whatever differs in a
+    bit, for those who study just that.
 
     >>> import privug as pv
     >>> pv.configure(memory_budget=256 * 2**20).memory_budget
     268435456
     """
     global _default
-    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native)
+    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native, rounding=rounding)
     with _writing:
         _default = replace(_default, **given)
     # Inside a `with` block of limits the latest word counts, until the block ends.
@@ -74,9 +80,10 @@ def limited(
     workers: int | None = None,
     progress: bool | None = None,
     native: Native | None = None,
+    rounding: Rounding | None = None,
 ) -> Iterator[Settings]:
     """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs."""
-    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native)
+    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native, rounding=rounding)
     token = _limits.set(MappingProxyType({**_limits.get(), **given}))
     try:
         yield current()
@@ -92,4 +99,6 @@ def _checked(**given: Any) -> dict[str, Any]:
             raise ArgumentError(f"{name} must be a positive whole number, not {number!r}")
     if given["native"] not in (None, True, False, "auto"):
         raise ArgumentError(f"native must be 'auto', True or False, not {given['native']!r}")
+    if given["rounding"] not in (None, "merged", "bits"):
+        raise ArgumentError(f"rounding must be 'merged' or 'bits', not {given['rounding']!r}")
     return {name: value for name, value in given.items() if value is not None}

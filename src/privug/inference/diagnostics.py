@@ -25,6 +25,8 @@ class Diagnostics:
     excluded: int = 0
     seconds: float = 0.0
     remarks: tuple[str, ...] = field(default=())
+    merged: tuple[str, ...] = ()
+    """Of which quantities values were merged that differ only by the rounding of arithmetic."""
     chains: int | None = None
     """How many chains or populations were run."""
     r_hat: float | None = None

@@ -52,6 +52,9 @@ class Operation(ABC):
     opaque: ClassVar[bool] = False
     """Whether `evaluate` calls plain Python code for each sample."""
 
+    selects: ClassVar[bool] = False
+    """Whether each result is a number of one of the arguments, as it was."""
+
     @abstractmethod
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         """Compute this operation on a batch."""
@@ -79,10 +82,11 @@ class Node:
     """A random quantity: an operation on parent nodes.
 
     `levels` names the values of a category, whose batches hold codes into it. `bound` says how large whole numbers
-    can get, if that follows from the definition: it spares looking for overflow in every batch.
+    can get, if that follows from the definition: it spares looking for overflow in every batch. `roundoff` holds how
+    far rounding may have moved its values, once that was asked for.
     """
 
-    __slots__ = ("bound", "dtype", "kind", "levels", "operation", "parents", "shape")
+    __slots__ = ("bound", "dtype", "kind", "levels", "operation", "parents", "roundoff", "shape")
 
     def __init__(
         self,
@@ -102,6 +106,7 @@ class Node:
             kind = Kind.DISCRETE if levels is not None or dtype.kind in "bi" else operation.kind(parents)
         self.kind = kind
         self.bound: int | None = 1 if dtype.kind == "b" else None
+        self.roundoff: tuple[Any] | None = None
         noted = fallible.get()
         if noted is not None:
             if operation.can_fail(parents):

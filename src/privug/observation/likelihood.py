@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ObservationError
+from privug.model.merging import WRITTEN
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
+from privug.model.roundoff import UNTRACED
 from privug.model.variable import RandomVariable
 from privug.program.calls import FAILED
 
-# Outputs that differ from an observed float by less than this are equal but for rounding, relative to the largest
-# output of the batch: terms that cancel leave errors of their own size, and timestamps must stay apart.
-ROUNDING = 1e-13
+# Outputs of arithmetic that cannot be followed equal an observed float but for rounding if they differ by less than
+# this, relative to the largest of the batch: terms that cancel leave errors of their own size.
+ROUNDING = 2 * UNTRACED + WRITTEN
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,15 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True)
 class CloseTo(Operation):
-    """Whether numbers equal a value but for rounding."""
+    """Whether numbers equal a value but for rounding: up to a tolerance, or if none is known by their sizes."""
 
     value: float
+    tolerance: float | None = None
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         numbers = arguments[0]
+        if self.tolerance is not None:
+            return np.abs(numbers - self.value) <= self.tolerance
         finite = np.abs(numbers[np.isfinite(numbers)])
         return np.abs(numbers - self.value) <= ROUNDING * max(abs(self.value), float(finite.max(initial=0.0)))
 
@@ -86,14 +91,17 @@ class Component(Operation):
 
 @dataclass(frozen=True, slots=True)
 class ObjectEquals(Operation):
-    """Whether the outputs of a program called sample by sample equal a value."""
+    """Whether the outputs of a program called sample by sample equal a value, floats but for rounding."""
 
     value: Any
+    rounding: float = ROUNDING
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         sizes = [abs(value) for value in arguments[0] if isinstance(value, float) and np.isfinite(value)]
         scale = max(sizes, default=0.0)
-        return np.fromiter((equal_values(value, self.value, scale) for value in arguments[0]), bool, len(arguments[0]))
+        return np.fromiter(
+            (equal_values(value, self.value, scale, self.rounding) for value in arguments[0]), bool, len(arguments[0])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +118,21 @@ class Verdict(Operation):
         return np.array([value is not FAILED and bool(value) for value in arguments[0]], bool)
 
 
-def equal_values(left: Any, right: Any, scale: float = 0.0) -> bool:
+def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = ROUNDING) -> bool:
     """Compare two plain values; floats up to rounding, lists, tuples and dataclasses part by part."""
     if dataclasses.is_dataclass(left) and type(left) is type(right):
-        return equal_values(vars(left), vars(right), scale)
+        return equal_values(vars(left), vars(right), scale, rounding)
     if isinstance(left, np.ndarray):
         left = left.tolist()
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(equal_values(a, b, scale) for a, b in zip(left, right, strict=True))
+        pairs = zip(left, right, strict=False)
+        return len(left) == len(right) and all(equal_values(a, b, scale, rounding) for a, b in pairs)
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal_values(left[key], right[key], scale) for key in left)
+        return left.keys() == right.keys() and all(equal_values(left[key], right[key], scale, rounding) for key in left)
     if isinstance(left, float) or isinstance(right, float):
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             return False
-        return left == right or abs(left - right) <= ROUNDING * max(abs(left), abs(right), scale)
+        return left == right or abs(left - right) <= rounding * max(abs(left), abs(right), scale)
     same = left == right
     return bool(np.all(same)) if hasattr(same, "__len__") else bool(same)
 

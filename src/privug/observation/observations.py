@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ObservationError
+from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
 from privug.model.node import Kind, Node
 from privug.model.operations import constant
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import (
+    ROUNDING,
     CloseTo,
     Likelihood,
     ObjectEquals,
@@ -46,6 +48,7 @@ class Equals(Observation):
     distance: Callable[[Any], Any] | None = None
 
     def likelihood(self, output: Any) -> Likelihood:
+        analyse(output)
         return _measured(_equals(output, self.value), output, self.distance, "equals")
 
     def __str__(self) -> str:
@@ -54,7 +57,8 @@ class Equals(Observation):
 
 def _equals(output: Any, value: Any) -> Likelihood:
     if is_opaque(output):
-        return Likelihood(conditions=(Node(ObjectEquals(value), (output.node,), (), np.dtype(bool)),))
+        rounding = 0.0 if keeps_bits() else ROUNDING
+        return Likelihood(conditions=(Node(ObjectEquals(value, rounding), (output.node,), (), np.dtype(bool)),))
     if isinstance(output, RandomVariable):
         return _leaf_equals(output, value)
     if isinstance(output, list | tuple | np.ndarray):
@@ -70,7 +74,7 @@ def _equals(output: Any, value: Any) -> Likelihood:
     if dataclasses.is_dataclass(output) and type(output) is type(value):
         names = [field.name for field in dataclasses.fields(output)]
         return all_of(_equals(getattr(output, name), getattr(value, name)) for name in names)
-    if equal_values(output, value):
+    if equal_values(output, value, rounding=0.0 if keeps_bits() else ROUNDING):
         return Likelihood()
     return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
 
@@ -115,7 +119,7 @@ def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
 
 def close(node: Node, value: float) -> Node:
     """Make the condition that a float equals a value up to rounding."""
-    return Node(CloseTo(value), (node,), (), np.dtype(bool))
+    return Node(CloseTo(value, tolerance(node, value)), (node,), (), np.dtype(bool))
 
 
 def _listed(levels: Sequence[Any]) -> str:
@@ -144,11 +148,19 @@ class Between(Observation):
                 return Likelihood()
             return Likelihood(impossible=f"the output is always {output!r}")
         value = numbers(output)
-        inside = (value >= self.low) & (value <= self.high)
+        inside = (value >= self.low - _slack(value, self.low)) & (value <= self.high + _slack(value, self.high))
         return Likelihood(conditions=((inside.all() if inside.ndim else inside).node,))
 
     def __str__(self) -> str:
         return f"the output is between {self.low:g} and {self.high:g}"
+
+
+def _slack(output: RandomVariable, bound: float) -> float:
+    """Return how far rounding may have moved an output beyond a bound; what has a density need not care."""
+    node = output.node
+    if node.dtype.kind != "f" or node.kind is Kind.CONTINUOUS or math.isinf(bound) or keeps_bits():
+        return 0.0
+    return within_rounding(node, bound)
 
 
 @dataclass(frozen=True)

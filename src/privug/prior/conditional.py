@@ -41,6 +41,8 @@ class Match(Operation):
 class Choose(Operation):
     """One of several quantities, by position."""
 
+    selects = True
+
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         position, *choices = aligned(arguments)
         shape = np.broadcast_shapes(position.shape, *(choice.shape for choice in choices))

@@ -151,8 +151,8 @@ def _selection(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
                 "equal", [backend.subscript(arguments[0], (Ellipsis, None)), backend.constant(keys)]
             )
             return backend.array_function("argmax", [found], {"axis": -1})
-        case CloseTo(value=value):
-            return _close(backend, arguments[0], value)
+        case CloseTo(value=value, tolerance=tolerance):
+            return _close(backend, arguments[0], value, tolerance)
     raise Untranslatable(_named(node))
 
 
@@ -162,8 +162,10 @@ def _named(node: Node) -> str:
     return f"{type(operation).__name__} of {label}" if label else type(operation).__name__
 
 
-def _close(backend: Backend, number: Any, value: float) -> Any:
+def _close(backend: Backend, number: Any, value: float, tolerance: float | None) -> Any:
     distance = backend.elementwise("absolute", [backend.elementwise("subtract", [number, backend.constant(value)])])
+    if tolerance is not None:
+        return backend.elementwise("less_equal", [distance, backend.constant(tolerance)])
     size = backend.elementwise("maximum", [backend.elementwise("absolute", [number]), backend.constant(abs(value))])
     slack = backend.elementwise("multiply", [size, backend.constant(ROUNDING)])
     return backend.elementwise("less_equal", [distance, slack])

@@ -25,6 +25,7 @@ class Checked(Operation):
     errors: tuple[Exception, ...]
 
     fresh = False
+    selects = True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         conditions = arguments[1 : 1 + len(self.errors)]
