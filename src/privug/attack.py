@@ -1,13 +1,12 @@
 """The five steps together: an Attack asks the question, a Result holds the answer."""
 
 import importlib
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,8 +33,9 @@ from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.facts import assumption, how_it_went
+from privug.report.files import written
 from privug.report.pictures import plots
-from privug.report.plain import as_frame, finite_numbers
+from privug.report.plain import as_frame, as_json
 from privug.report.summary import Comparison, Summary, change_sentence
 from privug.report.text import as_html_fragment, as_html_page, as_text
 from privug.report.text import side_by_side as beside
@@ -152,7 +152,17 @@ class Attack:
 
 
 class Result:
-    """What an attacker believes before and after the observation."""
+    """What an attacker believes before and after the observation.
+
+    `formats` are the endings of the files that a report can be saved to.
+    """
+
+    formats: ClassVar[Mapping[str, Callable[["Result"], str]]] = {
+        ".html": lambda result: as_html_page(result.summary()),
+        ".htm": lambda result: as_html_page(result.summary()),
+        ".txt": str,
+        ".json": lambda result: result.to_json(),
+    }
 
     def __init__(
         self,
@@ -270,7 +280,7 @@ class Result:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return what the report says as JSON; infinite numbers as the strings 'inf' and '-inf'."""
-        return json.dumps(finite_numbers(self.to_dict()), indent=indent, ensure_ascii=False)
+        return as_json(self.to_dict(), indent)
 
     def to_frame(self) -> Any:
         """Return the leakage table as a pandas DataFrame."""
@@ -356,14 +366,8 @@ class Result:
         return plots().beliefs(self.prior, None if self.observation is None else self.posterior, where)
 
     def save(self, path: str | Path) -> Path:
-        """Write the report to a file: HTML if the name ends in .html, else text."""
-        target = Path(path)
-        page = as_html_page(self.summary()) if target.suffix in (".html", ".htm") else f"{self}\n"
-        try:
-            target.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise ArgumentError(f"save: {target} cannot be written: {error.strerror}") from None
-        return target
+        """Write the report to a file, in the format that its name ends in: .html, .txt or .json."""
+        return written(path, self.formats, self)
 
     def __str__(self) -> str:
         return as_text(self.summary())

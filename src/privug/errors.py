@@ -16,9 +16,14 @@ PrivugError
 LiftingWarning (a warning): the traced program differed from plain calls and moved down a tier.
 """
 
+from privug.escaping import inert
+
 
 class PrivugError(Exception):
     """The root of all errors that Privug raises on purpose."""
+
+    def __str__(self) -> str:
+        return inert(super().__str__(), keep="\n")
 
 
 class ArgumentError(PrivugError, ValueError):
@@ -67,3 +72,6 @@ class UnsuitableEngine(InferenceError):
 
 class LiftingWarning(UserWarning):
     """The traced program differed from plain calls and was moved down a tier."""
+
+    def __str__(self) -> str:
+        return inert(super().__str__(), keep="\n")

@@ -52,10 +52,10 @@ class ProgressMeter:
 
     def _draw_bar(self, done: float, note: str) -> None:
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            notes = (TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+            label, remark = (TextColumn(f"{{task.{what}}}", markup=False) for what in ("description", "fields[note]"))
+            columns = (label, BarColumn(), TextColumn("{task.percentage:>3.0f}%"), remark, TimeRemainingColumn())
             # No refreshing thread: workers may be forked while the bar is shown.
-            self._bar = Progress(*columns, *notes, console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
             self._task = self._bar.add_task(self._label, total=self._total, note=note)
             self._bar.start()
         self._bar.update(self._task, completed=min(done, self._total), note=note, refresh=True)

@@ -1,5 +1,8 @@
 """The command line: what it prints, and how it refuses."""
 
+import os
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -103,3 +106,62 @@ def test_missing_file_and_wrong_engine(run, script, tmp_path):
 
 def test_version(run):
     assert "0.1.0" in run("--version").output
+
+
+ATTACK = """
+    import privug as pv
+    import numpy as np
+    prior = {"x": pv.DiscreteUniform(0, 5)}
+    attack = pv.Attack(lambda x: x + 1, prior, "x", observe=pv.near(3, within=1), name="Zoë 日")
+"""
+
+
+@pytest.mark.parametrize("name", ["numpy", "privug", "a b.c"])
+def test_a_file_may_be_called_as_a_library_is(tmp_path, name):
+    path = tmp_path / f"{name}.py"
+    path.write_text(textwrap.dedent(ATTACK), encoding="utf-8")
+    outcome = subprocess.run(
+        [sys.executable, "-m", "privug.cli.main", "analyze", str(path)], capture_output=True, text=True, check=False
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert "P(observation)  0.5" in outcome.stdout
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp437"])
+def test_output_in_any_encoding(script, encoding):
+    command = [sys.executable, "-m", "privug.cli.main", "analyze", str(script(ATTACK)), "--engine", "sample"]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    outcome = subprocess.run([*command, "--samples", "500"], capture_output=True, env=environment, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    text = outcome.stdout.decode(encoding)
+    assert "─────" in text if encoding == "cp437" else "-----" in text
+    assert "Zo" in text
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("raise ValueError('two\\nlines \\x1b[31m')", r"ValueError: two; lines \x1b[31m"),
+        ("import sys; sys.exit('enough')", "SystemExit: enough"),
+        ("import privug as pv\na = pv.Attack(lambda x: 1 / x, {'x': pv.Bernoulli(0.5)}, 'x')", "input x = 0; Give"),
+    ],
+)  # fmt: skip
+def test_an_error_is_one_harmless_line(run, script, source, message):
+    outcome = run("analyze", script(source))
+    assert outcome.exit_code == 2
+    assert message in outcome.output
+    assert outcome.output.count("\n") == 1
+
+
+def test_a_report_in_an_unknown_format_is_refused_before_anything_is_run(run, script, tmp_path):
+    outcome = run("analyze", script("import privug as pv\nraise KeyError('was run')"), "--save", tmp_path / "x.pdf")
+    assert outcome.exit_code == 2
+    assert ".html, .htm, .txt, .json" in outcome.output
+
+
+def test_names_in_files_are_harmless(run, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a\x1b[31mb,c\n" + "1,2\n2,3\n" * 50, encoding="utf-8")
+    outcome = run("estimate", path, "--secret", "a\x1b[31mb", "--output", "c")
+    assert outcome.exit_code == 0, outcome.output
+    assert "\x1b" not in outcome.output

@@ -51,14 +51,21 @@ def read(
             raise _unnamed(path)
         if not len(columns[secret]):
             raise pv.ArgumentError(f"{path} has no rows below its header")
-        told = f"{len(columns[secret]):,} rows ({columns.layout}), secret {secret}, output {', '.join(outputs)}"
-        return Observations(columns[secret], _together([columns[name] for name in outputs]), f"{path.name}: {told}")
+        seen = ", ".join(map(_shown, outputs))
+        told = f"{len(columns[secret]):,} rows ({columns.layout}), secret {_shown(secret)}, output {seen}"
+        together = _together([columns[name] for name in outputs])
+        return Observations(columns[secret], together, f"{_shown(path.name)}: {told}")
     if named:
         raise _no_names(path, columns.layout)
     first, *rest = columns.values()
     places = ("the first", "the second") if columns.layout == "leakiest" else ("the first column", "the rest")
     told = f"{len(first):,} pairs ({columns.layout}), secret {places[0]}, output {places[1]}"
-    return Observations(first, _together(rest), f"{path.name}: {told}")
+    return Observations(first, _together(rest), f"{_shown(path.name)}: {told}")
+
+
+def _shown(name: str) -> str:
+    """Return a name as it is, or written out if it holds characters that do something rather than show something."""
+    return name if name.isprintable() else repr(name)
 
 
 def _unnamed(path: Path) -> pv.ArgumentError:

@@ -4,6 +4,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from importlib import util
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -13,7 +14,8 @@ import click
 import privug as pv
 from privug.cli import running_example
 from privug.cli.estimate import estimate
-from privug.cli.refusal import Refusal, Reported
+from privug.cli.refusal import Reported
+from privug.cli.terminal import never_fail_to_show
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,6 +36,7 @@ def _options(command: Command) -> Command:
 @click.version_option(pv.__version__, prog_name="privug")
 def main() -> None:
     """Privug: what does an attacker learn from the output of your program?"""
+    never_fail_to_show()
 
 
 @main.command()
@@ -51,14 +54,18 @@ def demo(code: bool, **options: Any) -> None:
 
 @main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the last report: .html or .txt.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the last report: .html, .txt or .json."
+)
 @_options
 def analyze(file: Path, save: Path | None, **options: Any) -> None:
     """Run the Attack objects at the top level of a Python FILE and print what each attacker learns."""
     with Reported():
+        if save is not None and save.suffix.lower() not in pv.Result.formats:
+            raise pv.ArgumentError(f"--save {save}: a report ends in one of {', '.join(pv.Result.formats)}")
         attacks = {n: value for n, value in vars(_loaded(file)).items() if isinstance(value, pv.Attack)}
         if not attacks:
-            raise Refusal(f"{file} has no pv.Attack at its top level")
+            raise pv.QuestionError(f"{file} has no pv.Attack at its top level")
         for name, attack in attacks.items():
             result = attack.run(**options)
             click.echo(f"[{name}] {result}\n")
@@ -68,22 +75,25 @@ def analyze(file: Path, save: Path | None, **options: Any) -> None:
 
 def _loaded(file: Path) -> ModuleType:
     """Run the user's file as a module; its own errors are shown with its own lines only."""
-    spec = util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise Refusal(f"{file} is not a Python file")
-    module = util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    sys.path.insert(0, str(file.parent))
+    # A name of its own: the file may be called as a library is, numpy.py for one.
+    name = f"_privug_analyze_{file.stem}"
+    loader = SourceFileLoader(name, str(file))
+    module = util.module_from_spec(ModuleSpec(name, loader, origin=str(file)))
+    module.__file__ = str(file)
+    sys.modules[name] = module
+    folder = str(file.parent)
+    # Its neighbours come first, as for `python FILE`, unless it would itself be taken for a library.
+    sys.path.insert(len(sys.path) if PathFinder.find_spec(file.stem) else 0, folder)
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except pv.PrivugError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file]
         line = f", line {frames[-1].lineno}" if frames else ""
-        raise Refusal(f"{file}{line}: {type(error).__name__}: {error}") from None
+        raise pv.ProgramError(f"{file}{line}: {type(error).__name__}: {error}") from None
     finally:
-        sys.path.remove(str(file.parent))
+        sys.path.remove(folder)
     return module
 
 

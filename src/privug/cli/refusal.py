@@ -1,4 +1,4 @@
-"""How the command refuses: a message without a traceback, and exit code 2."""
+"""How the command refuses: a message of one line without a traceback, and exit code 2."""
 
 import click
 
@@ -12,11 +12,11 @@ class Refusal(click.ClickException):
 
 
 class Reported:
-    """Turns Privug's errors into a message and exit code 2, without a traceback."""
+    """Turns Privug's errors into a message of one line and exit code 2, without a traceback."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, pv.PrivugError):
-            raise Refusal(str(error)) from None
+            raise Refusal("; ".join(line.strip() for line in str(error).splitlines())) from None

@@ -20,6 +20,7 @@ from privug.inference.intervals import (
     std_estimate,
 )
 from privug.model.batch import Batch, Column
+from privug.model.keys import key_of, shown_key
 from privug.model.node import Array, Kind
 from privug.program.predicates import holds
 
@@ -267,7 +268,8 @@ class Belief:
         codes, support = self.batch.factorized()
         if len(support) > MOST_LISTED:
             raise ArgumentError(f"distribution: {len(support)} distinct values are too many to list; use histogram")
-        keys = [_hashable(value) for value in support]
+        first: dict[Any, Any] = {}  # of equal dicts with their keys in another order
+        keys = [first.setdefault(key_of(value), shown_key(value)) for value in support]
         # Values that Python holds equal, such as 1 and True, are one value of the distribution.
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         merged = np.array([places[key] for key in keys])[codes]
@@ -300,12 +302,6 @@ class Belief:
 
     def __repr__(self) -> str:
         return f"<Belief: {self.kind.value}, {self.method}>"
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, list | np.ndarray):
-        return tuple(_hashable(part) for part in value)
-    return tuple((key, _hashable(part)) for key, part in value.items()) if isinstance(value, dict) else value
 
 
 def _scores(column: Column, samples: int) -> list[Array]:

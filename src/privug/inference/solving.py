@@ -36,7 +36,7 @@ from privug.inference.solutions import (
     through_functions,
 )
 from privug.model.node import Array, ConstantValue, Kind, Node, substitute
-from privug.model.operations import Elementwise
+from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
@@ -218,7 +218,10 @@ def _has_atoms(node: Node) -> bool:
 def _pilot(*nodes: Node) -> Array:
     """Draw some values of the first node, leaving out samples for which there is none."""
     failed = np.zeros(PILOT_SAMPLES, np.bool_)
-    values = Plan(nodes).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)), failed=failed)
+    try:
+        values = Plan(nodes).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)), failed=failed)
+    except SampleFailure:  # what is wrong shows again, with its input, when the samples are drawn
+        return np.empty(0, nodes[0].dtype)
     for condition in values[1:]:
         failed |= ~condition
     return values[0][~failed]

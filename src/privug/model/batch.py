@@ -11,8 +11,9 @@ import numpy as np
 from privug.errors import ArgumentError
 from privug.model.categories import encode
 from privug.model.distinct import is_varied, ranked
+from privug.model.keys import key_of
 from privug.model.node import Array
-from privug.model.structure import LEAF, Structure, flatten
+from privug.model.structure import LEAF, Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Column:
             codes = _combined(ranked(part)[0] for part in parts) if len(parts) else np.zeros(len(self.array), np.intp)
         else:
             seen: dict[Any, int] = {}
-            keys = (seen.setdefault(_hashable(value), len(seen)) for value in self.array)
+            keys = (seen.setdefault(key_of(value), len(seen)) for value in self.array)
             codes = np.fromiter(keys, np.intp, len(self.array))
         return codes, self.take(_first(codes))
 
@@ -64,13 +65,6 @@ def _first(codes: Array) -> Array:
     first = np.empty(int(codes.max(initial=-1)) + 1, np.intp)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several positions the last one written stays
     return first
-
-
-def _hashable(value: Any) -> Any:
-    """Return a dictionary key that is equal for equal values, whatever containers they are made of."""
-    structure, leaves = flatten(value)
-    plain = tuple((leaf.shape, leaf.tobytes()) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)
-    return (structure, plain) if structure is not LEAF else plain[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from privug.model.plates import Fold
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, ObjectEquals
 from privug.prior.choice import constant_value
-from privug.program.calls import FAILED
+from privug.program.outputs import NoValue
 from privug.program.traced.failures import Checked
 
 _ORDERED = {"less": 1.0, "less_equal": 1.0, "greater": -1.0, "greater_equal": -1.0}
@@ -75,7 +75,7 @@ class ObjectDistance(Operation):
     value: Any
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        apart = (np.inf if value is FAILED else difference(value, self.value) for value in arguments[0])
+        apart = (np.inf if isinstance(value, NoValue) else difference(value, self.value) for value in arguments[0])
         return np.fromiter(apart, float, len(arguments[0]))
 
 

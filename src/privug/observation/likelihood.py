@@ -13,7 +13,7 @@ from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.roundoff import UNTRACED
 from privug.model.variable import RandomVariable
-from privug.program.calls import FAILED
+from privug.program.outputs import ABSENT, NoValue, settled
 
 # Outputs of arithmetic that cannot be followed equal an observed float but for rounding if they differ by less than
 # this, relative to the largest of the batch: terms that cancel leave errors of their own size.
@@ -61,32 +61,46 @@ class CloseTo(Operation):
         return np.abs(numbers - self.value) <= ROUNDING * max(abs(self.value), float(finite.max(initial=0.0)))
 
 
+@dataclass(frozen=True, slots=True)
 class AsNumbers(Operation):
-    """The outputs of a program called sample by sample, as numbers; NaN where it raised."""
+    """The outputs of a program called sample by sample, as numbers; `otherwise` where there is none."""
+
+    otherwise: float = np.nan
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        for position, value in enumerate(arguments[0]):
-            if not isinstance(value, int | float) and value is not FAILED:
-                cause = ObservationError(f"the observation needs a number, but the output is {value!r}")
-                raise SampleFailure(position, cause, "the observation")
-        return np.array([np.nan if value is FAILED else value for value in arguments[0]], float)
+        return np.array([value if isinstance(value, int | float) else self.otherwise for value in arguments[0]], float)
 
 
 @dataclass(frozen=True, slots=True)
 class Component(Operation):
-    """One part of a structured output of a program called sample by sample."""
+    """One part of a structured output of a program called sample by sample; some outputs may lack it."""
 
     key: Any
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         parts = np.empty(len(arguments[0]), object)
         for position, value in enumerate(arguments[0]):
-            try:
-                parts[position] = FAILED if value is FAILED else value[self.key]
-            except (KeyError, IndexError, TypeError) as error:
-                what = ObservationError(f"the observation asks for part {self.key!r}, which {value!r} does not have")
-                raise SampleFailure(position, what, "the observation") from error
+            parts[position] = part_of(value, self.key)
         return parts
+
+
+def part_of(value: Any, key: Any) -> Any:
+    """Return a part of a plain value, or the mark of one that is not there."""
+    try:
+        return settled(value[key])
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class HasParts(Operation):
+    """Whether the outputs of a program called sample by sample are sequences of a given length."""
+
+    length: int
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        fitting = (isinstance(v, list | tuple | np.ndarray) and len(v) == self.length for v in arguments[0])
+        return np.fromiter(fitting, bool, len(arguments[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +126,17 @@ class Verdict(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         for position, value in enumerate(arguments[0]):
-            if not isinstance(value, bool | int | np.bool_) and value is not FAILED:
+            if not isinstance(value, bool | int | np.bool_) and not isinstance(value, NoValue):
                 cause = ObservationError(f"it must return True or False, not {value!r}")
                 raise SampleFailure(position, cause, self.what)
-        return np.array([value is not FAILED and bool(value) for value in arguments[0]], bool)
+        return np.array([not isinstance(value, NoValue) and bool(value) for value in arguments[0]], bool)
 
 
 def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = ROUNDING) -> bool:
     """Compare two plain values; floats up to rounding, lists, tuples and dataclasses part by part."""
     if dataclasses.is_dataclass(left) and type(left) is type(right):
         return equal_values(vars(left), vars(right), scale, rounding)
-    if isinstance(left, np.ndarray):
-        left = left.tolist()
+    left, right = (side.tolist() if isinstance(side, np.ndarray) else side for side in (left, right))
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         pairs = zip(left, right, strict=False)
         return len(left) == len(right) and all(equal_values(a, b, scale, rounding) for a, b in pairs)
@@ -147,10 +160,10 @@ def component(value: RandomVariable, key: Any) -> RandomVariable:
     return RandomVariable(Node(Component(key), (value.node,), (), np.dtype(object)))
 
 
-def numbers(value: Any) -> RandomVariable:
-    """Return an output leaf as random numbers, or refuse."""
+def numbers(value: Any, otherwise: float = np.nan) -> RandomVariable:
+    """Return an output leaf as random numbers, or refuse; `otherwise` stands where single outputs are none."""
     if is_opaque(value):
-        return RandomVariable(Node(AsNumbers(), (value.node,), (), np.dtype(np.float64), kind=Kind.MIXED))
+        return RandomVariable(Node(AsNumbers(otherwise), (value.node,), (), np.dtype(np.float64), kind=Kind.MIXED))
     if isinstance(value, RandomVariable) and value.node.levels is None:
         return value
     what = "text or another category" if isinstance(value, RandomVariable) else repr(value)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ObservationError
+from privug.escaping import inert
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
 from privug.model.node import Kind, Node
 from privug.model.operations import constant
@@ -19,6 +20,7 @@ from privug.model.variable import RandomVariable
 from privug.observation.likelihood import (
     ROUNDING,
     CloseTo,
+    HasParts,
     Likelihood,
     ObjectEquals,
     Verdict,
@@ -30,6 +32,7 @@ from privug.observation.likelihood import (
 from privug.prior.continuous import NORMAL
 from privug.prior.family import LogDensity
 from privug.program import lifting
+from privug.program.outputs import settled
 
 
 class Observation(ABC):
@@ -193,7 +196,7 @@ class SuchThat(Observation):
 
     def __str__(self) -> str:
         name = getattr(self.predicate, "__name__", "a predicate")
-        return "the output satisfies a given predicate" if name == "<lambda>" else f"the output satisfies {name}"
+        return "the output satisfies a given predicate" if name == "<lambda>" else f"the output satisfies {inert(name)}"
 
 
 def judged(verdict: Any, what: str, never: str) -> Likelihood:
@@ -218,7 +221,7 @@ class Noisy(Observation):
     def likelihood(self, output: Any) -> Likelihood:
         if isinstance(output, int | float):
             return Likelihood(log_weights=(_normal_log_density(constant(float(output)), self),))
-        value = numbers(output)
+        value = numbers(output, otherwise=math.inf)
         weight = RandomVariable(_normal_log_density(value.node, self))
         return Likelihood(log_weights=((weight.sum() if weight.ndim else weight).node,))
 
@@ -239,12 +242,15 @@ class Structured(Observation):
     length: int | None = None
 
     def likelihood(self, output: Any) -> Likelihood:
-        if not is_opaque(output) and self.length is not None:
-            size = len(output) if hasattr(output, "__len__") else None
-            if size != self.length:
-                what = "is a single value" if size is None else f"has {size} parts"
-                return Likelihood(impossible=f"the output {what}, but {self.length} parts were observed")
-        return all_of(part.likelihood(self._part(output, key)) for key, part in self.parts.items() if part is not None)
+        seen = Likelihood()
+        if self.length is not None and is_opaque(output):
+            seen = Likelihood(conditions=(Node(HasParts(self.length), (output.node,), (), np.dtype(bool)),))
+        elif self.length is not None and (size := _parts_of(output)) != self.length:
+            what = "is a single value" if size is None else f"has {size} parts"
+            hint = "; write pv.equals(...) for a single value" if size is None else ""
+            return Likelihood(impossible=f"the output {what}, but a list of {self.length} was observed{hint}")
+        looked_at = ((key, part) for key, part in self.parts.items() if part is not None)
+        return seen & all_of(part.likelihood(self._part(output, key)) for key, part in looked_at)
 
     def _part(self, output: Any, key: Any) -> Any:
         if is_opaque(output):
@@ -258,6 +264,13 @@ class Structured(Observation):
     def __str__(self) -> str:
         seen = ((key, part) for key, part in self.parts.items() if part is not None)
         return "; ".join(f"part {key!r}: {str(part).replace('the output', 'it', 1)}" for key, part in seen)
+
+
+def _parts_of(output: Any) -> int | None:
+    try:
+        return len(output)
+    except TypeError:
+        return None
 
 
 def _finite(name: str, **numbers_given: Any) -> None:
@@ -283,7 +296,7 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
         raise ObservationError(f"equals: a plain value is needed, not {value!r}")
     if isinstance(value, float) and math.isnan(value):
         raise ObservationError("equals: the value must not be NaN")
-    return Equals(value, distance)
+    return Equals(settled(value), distance)
 
 
 def _check_distance(name: str, distance: Any) -> None:

@@ -57,6 +57,8 @@ def read_columns(
     parquet, leakiest and fbleau; the last two have no header, and their columns are called "secret" and "output", or
     "1", "2" and so on.
     """
+    if not isinstance(path, str | Path):
+        raise ArgumentError(f"read_columns: the path of a file is needed, not {path!r}")
     file = Path(path)
     found = detected_layout(file, named=columns is not None) if layout == "auto" else layout
     if found not in LAYOUTS[1:]:
@@ -76,8 +78,8 @@ def detected_layout(path: Path, named: bool) -> str:
         with path.open("rb") as file:
             if file.read(len(PARQUET_START)) == PARQUET_START:
                 return "parquet"
-    except OSError as error:
-        raise ArgumentError(f"{path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
+        raise _unreadable(path, error) from None
     first = next((line for _, line in _lines(path) if not line.startswith(COMMENT)), "")
     if first.startswith("(") and not named:
         return "leakiest"
@@ -85,6 +87,10 @@ def detected_layout(path: Path, named: bool) -> str:
     if not named and len(cells) > 1 and all(_number(cell) is not None for cell in cells):
         return "fbleau"
     return "csv"
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> ArgumentError:
+    return ArgumentError(f"{path}: {error.strerror if isinstance(error, OSError) else error}")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -97,7 +103,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError:
         raise ArgumentError(f"{path} is not a text file in UTF-8") from None
     except OSError as error:
-        raise ArgumentError(f"{path}: {error.strerror}") from None
+        raise _unreadable(path, error) from None
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -119,7 +125,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError:
         raise ArgumentError(f"{path} is not a text file in UTF-8") from None
     except OSError as error:
-        raise ArgumentError(f"{path}: {error.strerror}") from None
+        raise _unreadable(path, error) from None
     except csv.Error as error:
         raise ArgumentError(f"{path}, line {reader.line_num}: {error}") from None
 

@@ -19,16 +19,7 @@ from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
 from privug.program.drawing import ambient_rng
 from privug.program.external import External
-
-
-class Failed:
-    """Stands for the output of a program that raised, where such inputs are to be excluded."""
-
-    def __repr__(self) -> str:
-        return "<the program raised>"
-
-
-FAILED = Failed()
+from privug.program.outputs import FAILED, NoValue, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +81,8 @@ class Call(Operation):
 
     def _call_one_by_one(self, calls: Iterable[Any], results: Array) -> None:
         for position, (positional, named) in enumerate(calls):
-            if any(
-                argument is FAILED for argument in positional
-            ):  # a predicate or a query about an output that there is not
+            # A predicate or a query about an output that there is not.
+            if any(isinstance(argument, NoValue) for argument in positional):
                 results[position] = FAILED
                 continue
             try:
@@ -154,15 +144,6 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
             yield
     finally:
         ambient_rng.reset(token)
-
-
-def settled(value: Any) -> Any:
-    """Return the output of a program as a value that can be looked at more than once."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, set):
-        return frozenset(value)
-    return list(value) if isinstance(value, Iterator) else value
 
 
 def _plain_output(value: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from privug import settings
 from privug.errors import ArgumentError, LiftingWarning, PriorError
+from privug.escaping import inert
 from privug.model.node import ConstantValue
 from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
@@ -39,7 +40,7 @@ class Lifting:
         if self.reason is None:
             return self.tier
         same = self.not_compiled in (None, self.reason)
-        return f"{self.tier} ({self.reason}{'' if same else f'; not compiled: {self.not_compiled}'})"
+        return inert(f"{self.tier} ({self.reason}{'' if same else f'; not compiled: {self.not_compiled}'})")
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable
-from privug.program.calls import FAILED, settled
 from privug.program.drawing import recorded
+from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import call
 from privug.program.traced.masks import without_masks
 

@@ -18,8 +18,9 @@ from privug.model.plates import current_plate
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
 from privug.prior.choice import value_weights
-from privug.program.calls import FAILED, Arguments, settled
+from privug.program.calls import Arguments
 from privug.program.drawing import recorded, replayed
+from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.masks import without_masks
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
@@ -40,13 +41,13 @@ class Risks:
         }
 
     def __str__(self) -> str:
-        known = " + ".join(self.columns)
+        known, secret = inert(" + ".join(self.columns)), inert(self.secret)
         lines = [
             ("singling out", self.singling_out, "no other row matches"),
             ("linkability", self.linkability, "a matching row taken at random is the person's"),
-            ("inference", self.inference, f"a matching row taken at random has the person's {self.secret}"),
-            ("  by base rate", self.inference_before, f"any row taken at random has the person's {self.secret}"),
-            ("  with certainty", self.disclosure, f"all matching rows have the person's {self.secret}"),
+            ("inference", self.inference, f"a matching row taken at random has the person's {secret}"),
+            ("  by base rate", self.inference_before, f"any row taken at random has the person's {secret}"),
+            ("  with certainty", self.disclosure, f"all matching rows have the person's {secret}"),
         ]
         width = max(len(estimate.number()) for _, estimate, _ in lines)
         shown = [(f"{name:<16}  {estimate.number():>{width}}", f"  {meaning}") for name, estimate, meaning in lines]

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from privug.errors import ArgumentError
+from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.mechanisms.tables import checked_size
 from privug.reidentification.people import People
@@ -35,7 +36,7 @@ class QuasiIdentifier:
     disclosed: Estimate | None = None
 
     def __str__(self) -> str:
-        return " + ".join(self.columns)
+        return inert(" + ".join(self.columns))
 
 
 class QuasiIdentifiers(Sequence[QuasiIdentifier]):

@@ -9,11 +9,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from privug.escaping import inert
+
 WIDTH = 110
 
 
 def grid_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
     """Return a table as text: a title, columns of which the first is set left, and numbered notes."""
+    title, header, rows, notes = _harmless(title, header, rows, notes)
     buffer = io.StringIO()
     # Wide enough for every cell: numbers are never cut.
     console = Console(file=buffer, width=400, color_system=None, highlight=False, markup=False, emoji=False)
@@ -31,7 +34,14 @@ def grid_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], 
 
 def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
     """Return a table as HTML to stand inside a page or a notebook."""
+    title, header, rows, notes = _harmless(title, header, rows, notes)
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     foot = "".join(f"<p>({number}) {escape(note)}</p>" for number, note in enumerate(notes, 1))
     return f"<h3>{escape(title)}</h3><table><tr>{head}</tr>{body}</table>{foot}"
+
+
+def _harmless(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]
+) -> tuple[str, list[str], list[list[str]], list[str]]:
+    return inert(title), [*map(inert, header)], [[*map(inert, row)] for row in rows], [*map(inert, notes)]

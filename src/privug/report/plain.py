@@ -1,10 +1,18 @@
 """Reports as plain values: JSON and data frames."""
 
 import importlib
+import json
 import math
 from typing import Any
 
 from privug.errors import ArgumentError
+from privug.escaping import inert
+
+
+def as_json(value: Any, indent: int | None = 2) -> str:
+    """Return nested plain values as JSON; characters that do something, rather than show something, are escaped."""
+    text = json.dumps(finite_numbers(value), indent=indent, ensure_ascii=False, default=str)
+    return "".join(c if c == "\n" or inert(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def finite_numbers(value: Any) -> Any:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from privug.errors import ArgumentError
+from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.model.node import Kind
@@ -23,6 +24,11 @@ CURVE_POINTS = 400
 WIDE_RANGE = 20.0
 INVISIBLE = 1e-4
 MOST_BARS = 40
+
+
+def _label(text: str) -> str:
+    """Return a text as matplotlib is to show it: as it stands, not as formulas between dollars."""
+    return inert(text).replace("$", r"\$")
 
 
 def _canvas(where: Any, panels: int = 1, size: tuple[float, float] = (5.0, 3.6)) -> list[Any]:
@@ -63,7 +69,7 @@ def sweep_lines(
         for colour, (label, cells) in zip(itertools.cycle(COLOURS), lines.items(), strict=False):
             _line(axes, points, cells, label, colour)
         units = {cell.unit for cells in lines.values() for cell in cells if isinstance(cell, Estimate) and cell.unit}
-        axes.set(xlabel=name, ylabel=f"{measure} [{units.pop()}]" if units else measure)
+        axes.set(xlabel=_label(name), ylabel=_label(f"{measure} [{units.pop()}]" if units else measure))
         _spaced_by_ratios(axes, points)
         if len(lines) > 1:
             axes.legend(frameon=False, fontsize="small")
@@ -74,7 +80,7 @@ def sweep_lines(
 def _line(axes: Any, points: Sequence[float], cells: Sequence[Any], label: str, colour: str) -> None:
     usable = [(x, c) for x, c in zip(points, cells, strict=True) if isinstance(c, Estimate) and math.isfinite(c.value)]
     xs, found = [x for x, _ in usable], [cell for _, cell in usable]
-    axes.plot(xs, [cell.value for cell in found], "o-", color=colour, label=label or None, markersize=4)
+    axes.plot(xs, [cell.value for cell in found], "o-", color=colour, label=_label(label) or None, markersize=4)
     # What exact numbers may be off by is mostly far below what can be seen.
     if any(cell.high - cell.low > INVISIBLE * max(abs(cell.value), 1e-300) for cell in found):
         axes.fill_between(xs, [c.low for c in found], [c.high for c in found], color=colour, alpha=0.2, linewidth=0)
@@ -109,10 +115,10 @@ def heat_map(
             axes.add_patch(
                 Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor="#eeeeee", edgecolor=GREY, hatch="//", zorder=0)
             )
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(len(rows)), rows)
+    axes.set_xticks(range(len(columns)), [*map(_label, columns)])
+    axes.set_yticks(range(len(rows)), [*map(_label, rows)])
     units = {c.unit for row in cells for c in row if isinstance(c, Estimate) and c.unit}
-    axes.set_title(f"{title} [{units.pop()}]" if units else title, fontsize="medium")
+    axes.set_title(_label(f"{title} [{units.pop()}]" if units else title), fontsize="medium")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return _finished([axes], where)
@@ -141,7 +147,7 @@ def beliefs(before: Belief, after: Belief | None, where: Any = None, label: str 
         for name, belief, colour in drawn:
             _density(axes, belief, low, high, name, colour)
         axes.set_ylabel("density")
-    axes.set_xlabel(label)
+    axes.set_xlabel(_label(label))
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize="small")
     _plain(axes)
@@ -164,7 +170,7 @@ def _bars(axes: Any, drawn: Sequence[tuple[str, Belief, str]]) -> None:
         at = np.arange(len(values)) + (place - (len(drawn) - 1) / 2) * width
         bars = errors if errors.any() else None
         axes.bar(at, [e.value for e in found], width, color=colour, label=name, yerr=bars, ecolor="black", capsize=2)
-    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    shown = [f"{value:g}" if isinstance(value, float) else _label(str(value)) for value in values]
     axes.set_xticks(range(len(values)), shown, rotation=45 if max(map(len, shown)) > 6 else 0)
     axes.set_ylabel(f"probability of the {MOST_BARS} likeliest of {known}" if known > MOST_BARS else "probability")
 

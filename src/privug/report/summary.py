@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.table import LeakageTable
 
@@ -25,6 +26,16 @@ class Summary:
     comparisons: Sequence[Comparison]
     sentences: Sequence[str] = field(default=())
     leakage: LeakageTable | None = None
+
+    def harmless(self) -> "Summary":
+        """Return the same summary with all text such that it only shows, whatever names and values it came from."""
+        return Summary(
+            inert(self.title),
+            [(inert(label), inert(text)) for label, text in self.facts],
+            [Comparison(inert(line.label), inert(line.before), inert(line.after)) for line in self.comparisons],
+            [inert(sentence) for sentence in self.sentences],
+            self.leakage,
+        )
 
 
 def percent(probability: float) -> str:

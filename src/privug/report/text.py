@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from privug.escaping import inert
 from privug.leakage.table import LeakageRow, LeakageTable
 from privug.report.summary import Summary
 
@@ -16,6 +17,7 @@ WIDTH = 110
 
 def as_text(summary: Summary, width: int = WIDTH) -> str:
     """Return a summary as text for a terminal or a file."""
+    summary = summary.harmless()
     buffer = io.StringIO()
     console = _console(buffer, width)
     console.print(summary.title)
@@ -87,6 +89,7 @@ _STYLE = (
 
 def as_html_fragment(summary: Summary) -> str:
     """Return a summary as HTML to stand inside a page or a notebook."""
+    summary = summary.harmless()
     facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in summary.facts)
     lines = "".join(
         f'<tr><td>{escape(line.label)}</td><td class="number">{escape(line.before)}</td>'
@@ -114,16 +117,17 @@ def as_html_page(summary: Summary) -> str:
     """Return a summary as a page of its own."""
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width, initial-scale=1"><title>{escape(summary.title)}</title>'
-        f"<style>{_STYLE}</style></head><body>{as_html_fragment(summary)}</body></html>\n"
+        f'content="width=device-width, initial-scale=1"><title>{escape(inert(summary.title))}</title>'
+        f"<style>{_STYLE}</style></head><body>{as_html_fragment(summary)}</body></html>"
     )
 
 
 def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -> str:
     """Return several summaries of the same quantities next to each other."""
+    summaries = [summary.harmless() for summary in summaries]
     buffer = io.StringIO()
     console = _console(buffer, width)
-    console.print(title)
+    console.print(inert(title))
     table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
     table.add_column("")
     for summary in summaries:

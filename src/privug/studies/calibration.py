@@ -11,6 +11,7 @@ import numpy as np
 
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError
+from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.report.grid import grid_text
 from privug.studies.cells import Cell, Job, Measure, Refusal, Settings, checked_measures, outcomes, plain_cell, shown
@@ -133,7 +134,7 @@ class Calibration:
             details = f"with 95 % confidence; surely no longer at {other:.4g}"
         else:
             details = "with 95 % confidence; at no value tried is it surely broken"
-        return " ".join([f"{sentence} ({details}).", *(f"{remark}." for remark in self.remarks)])
+        return inert(" ".join([f"{sentence} ({details}).", *(f"{remark}." for remark in self.remarks)]))
 
     def table(self) -> str:
         """Return all that was tried as a table."""

@@ -7,6 +7,7 @@ from typing import Any
 from privug import settings
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, PrivugError
+from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.divergence import kl_divergence
 from privug.leakage.information import conditional_entropy, mutual_information
@@ -36,7 +37,7 @@ class Refusal:
     reason: str
 
     def __str__(self) -> str:
-        return f"none: {self.reason}"
+        return inert(f"none: {self.reason}")
 
 
 Cell = Estimate | Refusal

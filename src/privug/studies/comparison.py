@@ -1,6 +1,5 @@
 """Attackers against programs: every attacker runs on every program, by every measure."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ from privug.errors import ArgumentError
 from privug.observation.observations import Observation
 from privug.report.grid import grid_html, grid_text
 from privug.report.pictures import plots
-from privug.report.plain import as_frame, finite_numbers
+from privug.report.plain import as_frame, as_json
 from privug.studies.cells import (
     Cell,
     Job,
@@ -58,7 +57,7 @@ class ComparisonMatrix:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
-        return json.dumps(finite_numbers(self.to_dict()), indent=indent, ensure_ascii=False)
+        return as_json(self.to_dict(), indent)
 
     def to_frame(self) -> Any:
         """Return the rows as a pandas DataFrame."""

@@ -2,7 +2,6 @@
 
 import inspect
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation
 from privug.report.grid import grid_html, grid_text
 from privug.report.pictures import plots
-from privug.report.plain import as_frame, finite_numbers
+from privug.report.plain import as_frame, as_json
 from privug.studies.cells import (
     Cell,
     Job,
@@ -63,7 +62,7 @@ class Sweep:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
-        return json.dumps(finite_numbers(self.to_dict()), indent=indent, ensure_ascii=False, default=str)
+        return as_json(self.to_dict(), indent)
 
     def to_frame(self) -> Any:
         """Return the rows as a pandas DataFrame."""

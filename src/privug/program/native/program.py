@@ -16,9 +16,10 @@ from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments, settled, undisturbed_randomness
+from privug.program.calls import Arguments, undisturbed_randomness
 from privug.program.native.arguments import Layout, OutputMisfit, encodings, layout, prepared
 from privug.program.native.kernel import NativeProgram, compile_program
+from privug.program.outputs import settled
 from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls, shortened
 
 
