@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from privug.errors import ArgumentError
 
@@ -34,6 +35,9 @@ class Estimate:
     confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
+        ends: tuple[Any, ...] = (self.low, self.value, self.high)
+        if not all(hasattr(end, "__float__") for end in ends):
+            raise ArgumentError(f"an estimate needs numbers, not {ends!r:.80}")
         if not self.low <= self.value <= self.high:
             raise ArgumentError(f"an estimate needs low <= value <= high, not {self.low}, {self.value}, {self.high}")
 

@@ -62,6 +62,35 @@ class TestMaking:
         with pytest.raises(pv.ArgumentError, match="channel needs"):
             Channel(matrix)
 
+    @pytest.mark.parametrize("error", [-1, -1e-300, 1.5, math.nan, math.inf, "small", None, True, [0.1]])
+    def test_refuses_errors_that_bound_no_probability(self, error):
+        with pytest.raises(pv.ArgumentError, match="error"):
+            Channel([[0.8, 0.2], [0.3, 0.7]], error=error)
+
+    @pytest.mark.parametrize("name", ["secrets", "outputs", "discrete"])
+    @pytest.mark.parametrize("value", [3, 1.5, "ab", object(), {"a": 1, "b": 2}])
+    def test_refuses_names_that_are_no_list(self, name, value):
+        with pytest.raises(pv.ArgumentError, match=r"channel's outputs|of a channel"):
+            Channel([[0.8, 0.2], [0.3, 0.7]], **{name: value})
+
+    @pytest.mark.parametrize("value", [None, -1, 1.5, math.nan, "x", {}, object(), [["a"]], 10**400, [[math.inf]]])
+    def test_what_holds_probabilities_refuses_anything_else(self, value):
+        matrix = [[0.8, 0.2], [0.3, 0.7]]
+        for make in (
+            lambda: Channel(value),
+            lambda: Channel(matrix).joint(value),
+            lambda: pv.Joint.from_channel(value, matrix),
+            lambda: pv.Joint.from_channel([0.5, 0.5], value),
+            lambda: pv.Joint.from_channel([0.5, 0.5], matrix, secrets=value if value is not None else 1),
+            lambda: pv.Joint.from_samples(value, [1, 2, 3]),
+            lambda: pv.Joint.from_samples([1, 2, 3], value),
+            lambda: pv.Joint(value, value),
+            lambda: pv.Belief.of([1, 2], probabilities=value if value is not None else 1),
+            lambda: pv.Estimate(value, 2.0, 1.0),
+        ):
+            with pytest.raises(pv.ArgumentError):
+                make()
+
     def test_refuses_the_wrong_number_of_names(self):
         with pytest.raises(pv.ArgumentError, match="2 secrets"):
             Channel(np.eye(2), secrets=["a"])

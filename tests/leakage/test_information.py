@@ -159,9 +159,14 @@ class TestInfinite:
         assert estimate.high < 0.2
 
     def test_too_few_samples_to_tell_noise_from_none(self):
-        estimate = mutual_information(Joint.from_samples(self.AGE[:20], self.AGE[:20] / 2))
+        secret, output = (side[:20] for side in self.CASES["a curve"])
+        assert math.isfinite(mutual_information(Joint.from_samples(secret, np.sort(output))).low)
+        estimate = mutual_information(Joint.from_samples(np.sort(secret), np.sort(output)))
         assert math.isfinite(estimate.low)
         assert estimate.high == math.inf
+
+    def test_few_samples_tell_that_the_output_is_a_multiple(self):
+        assert mutual_information(Joint.from_samples(self.AGE[:20], self.AGE[:20] / 2)).low == math.inf
 
     def test_a_discrete_secret_stays_finite(self):
         coins = self.COIN.astype(int)

@@ -10,6 +10,7 @@ import numpy as np
 
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference.arguments import as_list, as_numbers
 from privug.inference.curve import Curve
 from privug.inference.intervals import (
     Groups,
@@ -101,12 +102,12 @@ class Belief:
     @classmethod
     def of(cls, values: Sequence[Any], *, probabilities: Sequence[float] | None = None) -> "Belief":
         """Make a belief of samples, or an exact one of values and their probabilities."""
-        batch = Batch.of_values(values)
+        batch = Batch.of_values(as_list("the values of a belief", values))
         if not len(batch):
             raise ArgumentError("a belief needs at least one value")
         if probabilities is None:
             return cls(batch)
-        weights = np.asarray(probabilities, float)
+        weights = as_numbers("probabilities", probabilities)
         if weights.shape != (len(batch),) or not np.all(weights >= 0) or not math.isclose(weights.sum(), 1.0):
             raise ArgumentError("probabilities must be one for each value, not negative, and sum to one")
         return cls(batch, weights, exact=True, spread=Kind.DISCRETE)

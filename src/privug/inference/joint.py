@@ -8,6 +8,7 @@ import numpy as np
 
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
+from privug.inference.arguments import as_list, as_numbers
 from privug.inference.belief import Belief
 from privug.inference.channel import Channel
 from privug.model.batch import Batch
@@ -34,6 +35,9 @@ class Joint:
     channel: Channel | None = None
 
     def __post_init__(self) -> None:
+        for side in (self.secret, self.output):
+            if not isinstance(side, Belief):
+                raise ArgumentError(f"a joint is made of two beliefs, not of {side!r:.80}; see Joint.from_samples")
         if self.channel is None and len(self.secret.batch) != len(self.output.batch):
             counts = f"{len(self.secret.batch)} and {len(self.output.batch)}"
             raise ArgumentError(f"secrets and outputs must come in pairs, but there are {counts}")
@@ -61,6 +65,7 @@ class Joint:
     @classmethod
     def from_samples(cls, secrets: Sequence[Any], outputs: Sequence[Any]) -> "Joint":
         """Make a joint of observed pairs."""
+        secrets, outputs = as_list("from_samples: secrets", secrets), as_list("from_samples: outputs", outputs)
         if not len(secrets) or len(secrets) != len(outputs):
             counts = f"{len(secrets)} and {len(outputs)}"
             raise ArgumentError(f"from_samples: secrets and outputs must be equally many and not empty, not {counts}")
@@ -76,7 +81,7 @@ class Joint:
         outputs: Sequence[Any] | None = None,
     ) -> "Joint":
         """Make an exact joint of a prior and a channel: row s of the matrix holds P(output | secret s)."""
-        pi, channel = np.asarray(prior, float), np.asarray(matrix, float)
+        pi, channel = as_numbers("from_channel: the prior", prior), as_numbers("from_channel: the matrix", matrix)
         if pi.ndim != 1 or channel.ndim != 2 or len(pi) != len(channel) or not channel.size:
             raise ArgumentError(
                 f"from_channel: a prior of n numbers needs n rows, not shapes {pi.shape} and {channel.shape}"
@@ -86,8 +91,8 @@ class Joint:
             raise ArgumentError(
                 "from_channel: the prior and every row of the matrix must be probabilities that sum to one"
             )
-        names = list(range(channel.shape[0])) if secrets is None else list(secrets)
-        labels = list(range(channel.shape[1])) if outputs is None else list(outputs)
+        names = list(as_list("from_channel: secrets", range(channel.shape[0]) if secrets is None else secrets))
+        labels = list(as_list("from_channel: outputs", range(channel.shape[1]) if outputs is None else outputs))
         if (len(names), len(labels)) != channel.shape:
             raise ArgumentError(f"from_channel: {channel.shape} values of secret and output must be named")
         weights = (pi[:, np.newaxis] * channel).reshape(-1)

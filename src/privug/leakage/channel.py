@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
+from privug.inference.arguments import as_list, as_numbers
 from privug.inference.joint import Joint
 from privug.leakage.finite import pairs_of
 from privug.model.node import Array, Kind
@@ -37,10 +38,7 @@ class Channel:
     error: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        try:
-            matrix = np.array(self.matrix, float)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"a channel needs a matrix of probabilities, not {self.matrix!r}") from None
+        matrix = as_numbers("a channel needs a matrix of probabilities, which", self.matrix)
         if matrix.ndim != 2 or not matrix.size:
             raise ArgumentError(
                 f"a channel needs a row for each secret and a column for each output, not {self.matrix!r}"
@@ -48,9 +46,12 @@ class Channel:
         if not np.all(matrix >= 0) or not np.all(np.abs(matrix.sum(axis=1) - 1) < ROUNDING):
             raise ArgumentError("a channel needs rows of probabilities that sum to one")
         object.__setattr__(self, "matrix", matrix / matrix.sum(axis=1, keepdims=True))
+        if isinstance(self.error, bool) or not isinstance(self.error, int | float) or not 0 <= self.error <= 1:
+            raise ArgumentError(f"a channel's error bounds that of its probabilities: 0 to 1, not {self.error!r}")
+        if not isinstance(self.discrete, bool | np.bool_):
+            raise ArgumentError(f"a channel's outputs are discrete or not: True or False, not {self.discrete!r}")
         for name, size in zip(("secrets", "outputs"), matrix.shape, strict=True):
-            given = getattr(self, name)
-            labels = tuple(given) if len(given) else tuple(range(size))
+            labels = tuple(as_list(f"the {name} of a channel", getattr(self, name))) or tuple(range(size))
             if len(labels) != size:
                 raise ArgumentError(f"a channel with {size} {name} needs as many names for them, not {len(labels)}")
             object.__setattr__(self, name, labels)

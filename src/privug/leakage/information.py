@@ -27,6 +27,7 @@ from privug.leakage.neighbours import labelled_information, point_information
 from privug.leakage.sides import Side, is_discrete, side_of, thinned
 from privug.leakage.singular import is_singular
 from privug.leakage.smooth import continuous_side, is_smooth
+from privug.leakage.ties import is_tied
 from privug.model.node import Array, Kind
 
 FEWEST = 10  # samples below which nothing is said
@@ -34,19 +35,20 @@ FEWEST_SMOOTH = 64  # samples from which a table of numbers may be seen as smoot
 MOST_SINGLE = 0.5  # of the samples may hold a value that no other has
 BLIND = 0.7  # bits below the most that neighbours can show, from where there may be any more
 DETERMINED = "the output determines the secret without noise, or the other way round"
+SOMETIMES = "with some probability the output gives the secret away to the last digit"
 
 
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 
     I = sum p(s, o) log2(p(s, o) / (p(s) p(o))), from 0 to the smaller entropy; infinite if continuous quantities
-    determine each other. Exact joints are summed. On samples the estimator follows from the two sides: a corrected
-    plug-in for discrete ones (Chatzikokolakis, Chothia and Guha, 2010), Kraskov, Stögbauer and Grassberger (2004) for
-    continuous ones, Ross (2014) for one of each, Gao et al. (2017) for atoms and densities at once. Discrete numbers of
-    too many values for a table are made continuous by noise within their steps, which changes nothing. Estimates
-    from neighbours err towards zero (safer than the truth) where the relation is finer than the distances between
-    samples, those from sparse tables away from zero; the interval allows for both. `k` is the least number of
-    neighbours.
+    determine each other, be it only now and then, as a median is sometimes the secret itself. Exact joints are
+    summed. On samples the estimator follows from the two sides: a corrected plug-in for discrete ones
+    (Chatzikokolakis, Chothia and Guha, 2010), Kraskov, Stögbauer and Grassberger (2004) for continuous ones, Ross
+    (2014) for one of each, Gao et al. (2017) for atoms and densities at once. Discrete numbers of too many values for
+    a table are made continuous by noise within their steps, which changes nothing. Estimates from neighbours err
+    towards zero (safer than the truth) where the relation is finer than the distances between samples, those from
+    sparse tables away from zero; the interval allows for both. `k` is the least number of neighbours.
 
     >>> print(mutual_information(Joint.from_channel([0.5, 0.5], [[1, 0], [0, 1]])))
     1 bit (exact)
@@ -67,6 +69,8 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
         return _of_table(sampled, k)
     if is_singular(sampled.secret, sampled.output):
         return Estimate(math.inf, math.inf, math.inf, "bit", f"{DETERMINED}; {sampled.method}")
+    if is_tied(sampled.secret, sampled.output):
+        return Estimate(math.inf, math.inf, math.inf, "bit", f"{SOMETIMES}; {sampled.method}")
     return _capped(_by_neighbours(sampled, k), sampled)
 
 
@@ -201,8 +205,11 @@ def _smoothed(sampled: _Sampled, k: int) -> Estimate | None:
     few = sampled.samples < max(FEWEST_SMOOTH, _needed(k))
     if few or sides[0] is None or sides[1] is None or sides[0].kind is sides[1].kind is Kind.DISCRETE:
         return None
-    estimate, terms = _by_distances(sides[0], sides[1], k, sampled)
-    return estimate if is_smooth(sampled.secret, sampled.output, terms) else None
+    kept = _with_neighbours(sides[0], sides[1])
+    estimate, terms = _by_distances(sides[0].take(kept), sides[1].take(kept), k, sampled)
+    if not is_smooth(sampled.secret.take(kept), sampled.output.take(kept), terms):
+        return None
+    return _without_some(estimate, len(kept), sampled)
 
 
 def _by_neighbours(sampled: _Sampled, k: int) -> Estimate:
@@ -215,23 +222,27 @@ def _by_neighbours(sampled: _Sampled, k: int) -> Estimate:
             f"mutual_information: a tenth of the samples or more hold a value of the "
             f"{'output' if sides[0] else 'secret'} that at most {k} have; group its values, or draw more samples"
         )
-    secret, output = _without_single(sides[0], sides[1])
-    estimate, _ = _by_distances(secret, output, k, sampled)
-    lost = 1 - len(secret.codes) / sampled.samples
-    return replace(estimate, low=estimate.low * (1 - lost), high=estimate.high + lost * math.log2(sampled.samples))
+    kept = _with_neighbours(sides[0], sides[1])
+    estimate, _ = _by_distances(sides[0].take(kept), sides[1].take(kept), k, sampled)
+    return _without_some(estimate, len(kept), sampled)
 
 
 def _needed(k: int) -> int:
     return max(FEWEST, 4 * k + 4)
 
 
-def _without_single(secret: Side, output: Side) -> tuple[Side, Side]:
-    """Leave out samples with a label that no other sample has: it has no neighbours."""
+def _with_neighbours(secret: Side, output: Side) -> Array:
+    """Return the samples without those of a label that no other sample has: it has no neighbours."""
     for side in (secret, output):
         if side.kind is Kind.DISCRETE:
-            kept = np.flatnonzero(np.bincount(side.codes)[side.codes] > 1)
-            return secret.take(kept), output.take(kept)
-    return secret, output
+            return np.flatnonzero(np.bincount(side.codes)[side.codes] > 1)
+    return np.arange(len(secret.codes))
+
+
+def _without_some(estimate: Estimate, kept: int, sampled: _Sampled) -> Estimate:
+    """Allow for samples that were left out: they may hold nothing, or all that samples can show."""
+    lost = 1 - kept / sampled.samples
+    return replace(estimate, low=estimate.low * (1 - lost), high=estimate.high + lost * math.log2(sampled.samples))
 
 
 def _by_distances(secret: Side, output: Side, k: int, sampled: _Sampled) -> tuple[Estimate, Array]:
@@ -251,7 +262,8 @@ def _by_distances(secret: Side, output: Side, k: int, sampled: _Sampled) -> tupl
             found = replace(found, high=math.inf)
     if secret.dithered or output.dithered:
         name = f"dithered {name}"
-    low, value, high = (max(0.0, number) for number in (found.low, found.value, found.high))
+    # A value below zero is off by that much at least.
+    low, value, high = max(0.0, found.low), max(0.0, found.value), max(found.high, abs(min(0.0, found.value)))
     return Estimate(value, low, high, "bit", f"{name} k={found.k}, {sampled.method}"), found.terms
 
 
@@ -272,7 +284,8 @@ def _refuse_single(pairs: Pairs) -> None:
 def _capped(estimate: Estimate, sampled: _Sampled) -> Estimate:
     """Information is at most the entropy of either side."""
     sides = zip((sampled.joint.secret, sampled.joint.output), sampled.beliefs, strict=True)
-    return _below(estimate, [entropy(whole) for whole, belief in sides if is_discrete(belief)])
+    discrete = [replace(whole, spread=Kind.DISCRETE) for whole, belief in sides if is_discrete(belief)]
+    return _below(estimate, [entropy(side) for side in discrete])
 
 
 def _below(estimate: Estimate, limits: list[Estimate]) -> Estimate:

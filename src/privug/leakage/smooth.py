@@ -50,15 +50,20 @@ def is_smooth(secret: Side, output: Side, terms: Array) -> bool:
 
 def _lattice(side: Side) -> Array:
     """Return each value as a multiple of the smallest difference between two; zeros if it is none."""
-    if side.steps is None:
-        return np.zeros(len(side.codes), np.int64)
-    values = side.steps.astype(float)
+    steps, nothing = side.steps, np.zeros(len(side.codes), np.int64)
+    if steps is None:
+        return nothing
     with np.errstate(all="ignore"):
-        gaps = np.diff(np.unique(values))
-        multiples = (values - values.min()) / gaps.min()
+        # Differences of whole numbers are right modulo 2^64, and so as they are; as floats they might all be zero.
+        numbers = steps.astype(np.uint64 if steps.dtype.kind in "iu" else float)
+        offsets = (numbers - numbers[steps.argmin()]).astype(float)
+        gaps = np.diff(np.unique(offsets))
+        if not len(gaps):
+            return nothing
+        multiples = offsets / gaps.min()
         whole = np.round(multiples)
         fits = np.all(np.isfinite(multiples)) and np.all(np.abs(multiples - whole) < 1e-3) and whole.max() < 2**53
-    return whole.astype(np.int64) if fits else np.zeros(len(values), np.int64)
+    return whole.astype(np.int64) if fits else nothing
 
 
 def _independent(left: Array, right: Array, base: int) -> bool:
