@@ -26,6 +26,7 @@ from privug.leakage.learning import (
     check_method,
     guesses,
     neighbours,
+    pair_counts,
     wrong_guesses,
 )
 from privug.model.node import Array, Kind
@@ -125,12 +126,11 @@ class _Lower(NamedTuple):
 
 def _resubstituted(split: Split) -> float:
     """Return how often the frequentist guess is wrong on the very examples that taught it: too seldom on average."""
-    labels, outputs = (
-        np.concatenate((getattr(split.train, name), getattr(split.judge, name))) for name in ("labels", "outputs")
-    )
-    cells, counts = np.unique(outputs * split.train.secrets + labels, return_counts=True)
+    parts = [pair_counts(part) for part in split]
+    cells, places = np.unique(np.concatenate([cells for cells, _ in parts]), return_inverse=True)
+    counts = np.bincount(places.reshape(-1), np.concatenate([counts for _, counts in parts]))
     starts = np.flatnonzero(np.diff(cells // split.train.secrets, prepend=-1))
-    return 1 - float(np.maximum.reduceat(counts, starts).sum()) / len(labels)
+    return 1 - float(np.maximum.reduceat(counts, starts).sum()) / (len(split.train) + len(split.judge))
 
 
 def _each_end(lower: _Lower, upper: float, judged: int) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from privug.model.distinct import ranked
 from privug.model.node import Array
 
 BLOCK = 1 << 22  # entries of a temporary array of tables or of shuffled samples
@@ -48,7 +49,8 @@ def ordered(values: Array, most: int, coarsest: int) -> Side:
     Groups hold about as many samples each; a value that occurs often may leave fewer. The coarser levels end with
     `coarsest` groups, the finest level are the groups themselves.
     """
-    distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    codes, distinct = ranked(values)
+    counts = np.bincount(codes)
     middle = (np.cumsum(counts) - counts / 2) / len(values)
     finest = np.arange(len(distinct))
     if len(distinct) > most:
@@ -60,7 +62,7 @@ def ordered(values: Array, most: int, coarsest: int) -> Side:
         merged = (middle[starts] * coarse).astype(np.int64)
         levels.append(np.flatnonzero(np.diff(merged, prepend=-1)))
         coarse *= 2
-    groups = finest[codes.reshape(-1)]
+    groups = finest[codes]
     sizes = np.bincount(groups)
     ranks = (np.cumsum(sizes) - sizes / 2) / len(values)
     return Side(groups, (*levels, np.arange(len(starts))), ranks)

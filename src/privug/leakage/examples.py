@@ -90,6 +90,8 @@ def coordinates(batch: Batch) -> Array | None:
     arrays = [column.array for column in batch.columns]
     if any(column.levels is not None or column.array.dtype.kind not in "bif" for column in batch.columns):
         return None
+    if len(arrays) == 1 and arrays[0].ndim == 1 and arrays[0].dtype.kind != "f":
+        return arrays[0].astype(float)
     table = np.column_stack([array.reshape(len(batch), -1).astype(float) for array in arrays])
     if np.isnan(table).any():
         raise ArgumentError("some values are not a number (NaN); leave those samples out")

@@ -64,7 +64,10 @@ class _Values(NamedTuple):
     @classmethod
     def of(cls, belief: Belief) -> "_Values":
         codes = belief.batch.factorized()[0]
-        return cls(codes, coordinates(belief.batch), int(codes.max()) + 1, belief.kind is not Kind.DISCRETE)
+        continuous = belief.kind is not Kind.DISCRETE
+        numbers = None if continuous else belief.batch.numbers()
+        points = coordinates(belief.batch) if numbers is None else numbers
+        return cls(codes, points, int(codes.max()) + 1, continuous)
 
     @property
     def several(self) -> bool:
@@ -81,7 +84,8 @@ class _Values(NamedTuple):
     def side(self, most: int) -> Side:
         if self.points is None or self.several:
             return unordered(self.codes)
-        return ordered(self.points, most, MOST_GROUPS)
+        # The codes of numbers stand in their order, and are quicker to count.
+        return ordered(self.points if self.continuous else self.codes, most, MOST_GROUPS)
 
     def values(self, side: Side) -> Array:
         return side.groups if self.continuous else self.codes

@@ -8,11 +8,13 @@ import numpy as np
 from privug.errors import ArgumentError
 from privug.leakage.examples import Examples
 from privug.leakage.nearest import Votes, nearest_support, nearest_votes
+from privug.model.distinct import ranked
 from privug.model.node import Array, Kind
 
 NEAREST = ("nearest", "knn-log10", "knn-ln", "knn-sqrt")  # from few neighbours to many
 METHODS = ("auto", "frequentist", *NEAREST)
 MOST_FOUND = 1 << 22  # neighbours to search for in several dimensions
+MOST_TO_CHOOSE = 1 << 19  # examples by which a method is chosen: what differs by less matters little
 MOST_BLUR = 4.0  # no more times the loss of agreement: near chance the factor only multiplies noise
 
 
@@ -86,7 +88,7 @@ def best_guesser(split: Split, seed: int) -> Guesser:
     """
     train = split.train
     methods = [*(NEAREST if train.points is not None else ()), *_counting(train)]
-    order = np.random.default_rng((seed, 1)).permutation(len(train))
+    order = np.random.default_rng((seed, 1)).permutation(len(train))[:MOST_TO_CHOOSE]
     inner = Split.of(train.take(order[: len(order) // 2]), train.take(order[len(order) // 2 :]))
     wrong = {method: wrong_guesses(method, inner) for method in ("prior", *methods)}
     best = min(methods, key=lambda method: wrong[method].mean())
@@ -124,16 +126,21 @@ def _not_worse(wrong: Array, best: Array) -> bool:
     return bool(difference.mean() <= difference.std() / math.sqrt(len(difference)))
 
 
+def pair_counts(examples: Examples) -> tuple[Array, Array]:
+    """Return the pairs of output and secret that occur, each as one number in ascending order, and how often."""
+    codes, cells = ranked(examples.outputs * examples.secrets + examples.labels)
+    return cells, np.bincount(codes)
+
+
 def _looked_up(train: Examples, test: Examples) -> Votes:
     """Guess the secret seen most often with the output; with an output never seen, the likeliest secret."""
-    cells, counts = np.unique(train.outputs * train.secrets + train.labels, return_counts=True)
+    cells, counts = pair_counts(train)
     output = cells // train.secrets
     order = np.lexsort((cells, -counts, output))
     first = order[np.flatnonzero(np.diff(output[order], prepend=-1))]
-    total = np.bincount(output, counts)
-    label, share = guesses("prior", train, test)
-    known = np.isin(test.outputs, output)
-    place = np.searchsorted(output[first], test.outputs[known])
-    label[known] = (cells % train.secrets)[first][place]
-    share[known] = counts[first][place] / total[test.outputs[known]]
-    return Votes(label, share)
+    prior = np.bincount(train.labels) / len(train)
+    outputs = int(max(output.max(), test.outputs.max(initial=0))) + 1
+    label, share = np.full(outputs, prior.argmax()), np.full(outputs, prior.max())
+    label[output[first]] = (cells % train.secrets)[first]
+    share[output[first]] = counts[first] / np.bincount(output, counts)[output[first]]
+    return Votes(label[test.outputs], share[test.outputs])

@@ -43,15 +43,15 @@ class Column:
             return codes, Column(numbers, self.levels)
         if self.array.ndim > 1:
             parts = self.array.reshape(len(self.array), math.prod(self.array.shape[1:])).T
-            codes = _combined(ranked(part)[0] for part in parts) if len(parts) else np.zeros(len(self.array), np.intp)
+            codes = combined(ranked(part)[0] for part in parts) if len(parts) else np.zeros(len(self.array), np.intp)
         else:
             seen: dict[Any, int] = {}
             keys = (seen.setdefault(key_of(value), len(seen)) for value in self.array)
             codes = np.fromiter(keys, np.intp, len(self.array))
-        return codes, self.take(_first(codes))
+        return codes, self.take(first_places(codes))
 
 
-def _combined(several: Iterable[Array]) -> Array:
+def combined(several: Iterable[Array]) -> Array:
     """Return one code for each combination of codes, in the order of the first code, then of the second, and so on."""
 
     def both(codes: Array, inner: Array) -> Array:
@@ -60,7 +60,7 @@ def _combined(several: Iterable[Array]) -> Array:
     return reduce(both, several)
 
 
-def _first(codes: Array) -> Array:
+def first_places(codes: Array) -> Array:
     """Return where each code stands first."""
     first = np.empty(int(codes.max(initial=-1)) + 1, np.intp)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several positions the last one written stays
@@ -120,8 +120,8 @@ class Batch:
             codes, column = self.columns[0].distinct()
             return codes, Batch(self.structure, (column,), len(column.array)).values()
         several = (column.distinct()[0] for column in self.columns)
-        codes = _combined(several) if self.columns else np.zeros(self.samples, np.intp)
-        return codes, self.take(_first(codes)).values()
+        codes = combined(several) if self.columns else np.zeros(self.samples, np.intp)
+        return codes, self.take(first_places(codes)).values()
 
     def counts(self) -> Array:
         """Return how often each distinct value occurs, in the order of `factorized`."""

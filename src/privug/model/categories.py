@@ -20,6 +20,9 @@ def encode(values: Sequence[Any]) -> tuple[Array, tuple[Any, ...] | None]:
     numbers = _as_numbers(values)
     if numbers is not None:
         return numbers, None
+    if set(map(type, values)) == {str}:
+        known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        return np.fromiter(map(known.__getitem__, values), CODE_DTYPE, len(values)), tuple(known)
     codes: dict[Any, int] = {}
     try:
         array = np.fromiter((codes.setdefault(_key(value), len(codes)) for value in values), CODE_DTYPE, len(values))

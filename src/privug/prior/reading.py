@@ -4,7 +4,8 @@ import csv
 import importlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privug.errors import ArgumentError, PrivugError
+from privug.model.distinct import ranked
+from privug.prior.blocks import CodedColumn, NotPlain, read_blocks
 
 Values = list[Any] | npt.NDArray[Any]
 
@@ -31,12 +34,25 @@ class Columns(dict[str, Values]):
 
 @dataclass(frozen=True)
 class _Cells:
-    """One column as text, with the line that each cell stands in."""
+    """One column: its different texts, the line in which each stands first, and for each row which of them it has."""
 
     name: str
     texts: list[str]
     lines: list[int]
+    codes: npt.NDArray[Any]
     path: Path
+
+    @classmethod
+    def of(cls, name: str, texts: Sequence[str], lines: Sequence[int], path: Path) -> "_Cells":
+        """Make a column of the text of each row and the line it stands in."""
+        column = CodedColumn()
+        codes = np.fromiter(map(column.code, texts, lines), np.int32, len(texts))
+        return cls(name, column.texts, column.lines, codes, path)
+
+    def labels(self) -> list[str]:
+        """Return the text of each row."""
+        texts: list[str] = np.array([*self.texts, None], object)[self.codes].tolist()
+        return texts
 
     def failure(self, place: int, problem: str) -> ArgumentError:
         return ArgumentError(f"{self.path}, line {self.lines[place]}: {self.name} {problem}")
@@ -111,9 +127,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     width = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            delimiter = _delimiter(next((line for line in file if line.strip()), ""))
-            file.seek(0)
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            reader = csv.reader(file, delimiter=_delimiter(_first_line(path)), skipinitialspace=True, strict=True)
             for row in reader:
                 if not any(cell.strip() for cell in row):
                     continue
@@ -130,27 +144,53 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise ArgumentError(f"{path}, line {reader.line_num}: {error}") from None
 
 
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return next((line for line in file if line.strip()), "")
+
+
 def _delimiter(line: str) -> str:
     return max(DELIMITERS, key=line.count)
 
 
 def _csv(path: Path, wanted: list[str] | None, labels: Sequence[str], drop: bool) -> dict[str, Values]:
     rows = _rows(path)
-    _, header = next(rows, (1, []))
+    line, header = next(rows, (1, []))
     names = [name.strip() for name in header]
     chosen = names if wanted is None else wanted
     _check_columns(path, chosen, names)
-    places = [names.index(name) for name in chosen]
-    lines, kept = [], []
+    places = {names.index(name): name in labels for name in chosen}
+    try:
+        columns = read_blocks(path, _delimiter(_first_line(path)), line, len(names), places) if names else []
+    except NotPlain:
+        columns = _read_rows(rows, places)
+    parts = [column.values() for column in columns]
+    if drop and columns:
+        kept = np.logical_and.reduce([_is_there(column, part) for column, part in zip(columns, parts, strict=True)])
+        parts = [part[kept] for part in parts]
+    read = {}
+    for name, column, part in zip(chosen, columns, parts, strict=True):
+        codes, present = (part, ()) if column.numbers else ranked(part)
+        texts, lines = ([listed[place] for place in present] for listed in (column.texts, column.lines))
+        cells = _Cells(f"column {name}", texts, lines, codes, path)
+        read[name] = part if column.numbers else _values(cells, name in labels)
+    return read
+
+
+def _read_rows(rows: Iterator[tuple[int, list[str]]], places: Iterable[int]) -> list[CodedColumn]:
+    """Read columns row by row, whatever is in their cells."""
+    columns, codes = {place: CodedColumn() for place in places}, {place: array("q") for place in places}
     for line, row in rows:
-        cells_of_row = [row[place].strip() for place in places]
-        if drop and any(not cell or cell.lower() == "nan" for cell in cells_of_row):
-            continue
-        lines.append(line)
-        kept.append(cells_of_row)
-    texts = list(zip(*kept, strict=True)) if kept else [()] * len(chosen)
-    cells = (_Cells(f"column {name}", list(t), lines, path) for name, t in zip(chosen, texts, strict=True))
-    return {name: _values(column, name in labels) for name, column in zip(chosen, cells, strict=True)}
+        for place, column in columns.items():
+            codes[place].append(column.code(row[place].strip(), line))
+    for place, column in columns.items():
+        column.parts.append(np.array(codes[place]))
+    return list(columns.values())
+
+
+def _is_there(column: CodedColumn, codes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    missing = [code for code, text in enumerate(column.texts) if not text or text.lower() == "nan"]
+    return np.full(len(codes), True) if column.numbers else ~np.isin(codes, missing)
 
 
 def _check_columns(path: Path, wanted: list[str], names: list[str]) -> None:
@@ -165,7 +205,7 @@ def _values(cells: _Cells, as_labels: bool = False) -> Values:
     if "" in cells.texts:
         raise cells.failure(cells.texts.index(""), "is empty; leave such rows out, or fill them")
     if as_labels:
-        return cells.texts
+        return cells.labels()
     for kind in (int, float):
         try:
             numbers = np.array([kind(text) for text in cells.texts], np.int64 if kind is int else float)
@@ -173,10 +213,10 @@ def _values(cells: _Cells, as_labels: bool = False) -> Values:
             continue
         if kind is float and np.isnan(numbers).any():
             raise cells.failure(int(np.isnan(numbers).argmax()), "is not a number (nan); leave such rows out")
-        return numbers
+        return np.take(numbers, cells.codes)
     wrong = [place for place, text in enumerate(cells.texts) if _number(text) is None]
-    if len(wrong) > len(cells.texts) / 2:
-        return cells.texts
+    if np.isin(cells.codes, wrong).mean() > 0.5:
+        return cells.labels()
     found = f"holds {cells.texts[wrong[0]]!r} among numbers"
     raise cells.failure(wrong[0], f"{found}; correct it, or take the column as labels (--labels, or labels=)")
 
@@ -239,7 +279,7 @@ def _leakiest(path: Path) -> dict[str, Values]:
     if not pairs:
         raise ArgumentError(f"{path} has no observations such as (secret, output)")
     sides = {name: [pair[side] for pair in pairs] for side, name in enumerate(("secret", "output"))}
-    return {name: _values(_Cells(f"the {name}", texts, lines, path)) for name, texts in sides.items()}
+    return {name: _values(_Cells.of(f"the {name}", texts, lines, path)) for name, texts in sides.items()}
 
 
 def _fbleau(path: Path) -> dict[str, Values]:
@@ -248,7 +288,7 @@ def _fbleau(path: Path) -> dict[str, Values]:
         raise ArgumentError(f"{path} needs a secret and at least one number of output in every line")
     lines = [line for line, _ in rows]
     columns = [[cell.strip() for cell in column] for column in zip(*(row for _, row in rows), strict=True)]
-    cells = [_Cells(f"column {place}", texts, lines, path) for place, texts in enumerate(columns, 1)]
+    cells = [_Cells.of(f"column {place}", texts, lines, path) for place, texts in enumerate(columns, 1)]
     values = [_values(column) for column in cells]
     for column, part in zip(cells[1:], values[1:], strict=True):
         if not isinstance(part, np.ndarray):
