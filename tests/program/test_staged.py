@@ -7,7 +7,8 @@ import privug as pv
 from privug.model.plan import Plan
 from privug.program.drawing import ambient_rng
 from privug.program.lifting import apply
-from privug.program.staged import Opaque, Staged
+from privug.program.repetition import Opaque
+from privug.program.staged import Staged
 
 
 def with_noise(value):

@@ -174,8 +174,9 @@ def automatic(
         if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
             try:
                 return _because(prepared.run(), "the answer can be computed without sampling", "exact")
-            except UnsuitableEngine:
-                pass
+            except UnsuitableEngine as error:
+                run = _sampled(question, observation, samples=samples, extra=extra, **options)
+                return _because(run, f"{run.diagnostics.chosen_because}; {error}", run.engine)
     return _sampled(question, observation, samples=samples, extra=extra, **options)
 
 

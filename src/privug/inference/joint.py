@@ -12,6 +12,7 @@ from privug.inference.arguments import as_list, as_numbers
 from privug.inference.belief import Belief
 from privug.inference.channel import Channel
 from privug.model.batch import Batch
+from privug.model.comparable import described, incomparable
 from privug.model.node import Array, Kind
 
 
@@ -69,6 +70,10 @@ class Joint:
         if not len(secrets) or len(secrets) != len(outputs):
             counts = f"{len(secrets)} and {len(outputs)}"
             raise ArgumentError(f"from_samples: secrets and outputs must be equally many and not empty, not {counts}")
+        for name, values in dict[str, Any](secrets=secrets, outputs=outputs).items():
+            part = incomparable(values if isinstance(values, np.ndarray) else list(values))
+            if part is not None:
+                raise ArgumentError(f"from_samples: {name} hold {described(part)}")
         return cls(Belief(Batch.of_values(secrets)), Belief(Batch.of_values(outputs)))
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any
 from privug.errors import ArgumentError
 from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee
 from privug.mechanisms.mechanism import Mechanism, unchanged
-from privug.program.staged import Opaque
+from privug.program.repetition import Opaque
 
 
 class Made(Opaque):

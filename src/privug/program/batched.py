@@ -14,7 +14,10 @@ from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments
+from privug.program.calls import Arguments, undisturbed_randomness
+from privug.program.generators import entropy_source
+from privug.program.memory import undisturbed_memory
+from privug.program.repetition import must_be_function, not_a_function, repeated
 
 CHECKED_SAMPLES = 8
 MOST_TRIED = 1000
@@ -77,11 +80,31 @@ class BatchedCall(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         try:
-            return call_on_batch(self.program, self.arguments, arguments, context.samples)[1][self.part]
+            if must_be_function():
+                return self._repeated(arguments, context.samples)
+            return self._outputs(arguments, context.samples)
         except PrivugError:
             raise
         except Exception as error:
             raise self._located(arguments, context, error) from error
+
+    def _outputs(self, arguments: Sequence[Array], samples: int) -> Array:
+        return call_on_batch(self.program, self.arguments, arguments, samples)[1][self.part]
+
+    def _repeated(self, arguments: Sequence[Array], samples: int) -> Array:
+        """Return the outputs of a program that is a function of its inputs, or raise."""
+
+        def shown(position: int) -> str:
+            return ", ".join(repr(array[position if len(array) > 1 else 0]) for array in arguments)
+
+        def outputs(arrays: Sequence[Array], rng: np.random.Generator) -> Array:
+            return self._outputs(arrays, samples)
+
+        with undisturbed_randomness(self.program) as has_been_used, undisturbed_memory(self.program):
+            results = repeated(outputs, arguments, samples, label="the program", shown=shown, same=_equal)
+            if has_been_used():
+                raise not_a_function("the program draws random numbers of its own")
+        return results
 
     def _located(self, arguments: Sequence[Array], context: Context, error: Exception) -> SampleFailure | ProgramError:
         """Find the samples that fail by calling the program on halves of the batch, and halves of those."""
@@ -162,10 +185,29 @@ def _column(cells: Sequence[Any]) -> Array:
 
 def apply_batched(program: Callable[..., Any], arguments: Arguments, exclude_errors: bool = False) -> Any:
     """Make the random variables of a batched program's output, after checking that samples do not mix."""
-    arrays = _checked_inputs(program, arguments, exclude_errors)
-    checked = len(arrays[0]) if arrays else CHECKED_SAMPLES
-    structure, together = call_on_batch(program, arguments, arrays, checked)
-    for sample in range(checked):
+    with undisturbed_randomness(program) as has_been_used, undisturbed_memory(program, *arguments.shared):
+        arrays = _checked_inputs(program, arguments, exclude_errors)
+        checked = len(arrays[0]) if arrays else CHECKED_SAMPLES
+        structure, together = call_on_batch(program, arguments, arrays, checked)
+        source = entropy_source(program)
+        if source is not None or has_been_used():
+            raise ProgramError(
+                f"this batched program draws random numbers of its own{f' ({source})' if source else ''}, which do not "
+                "follow the seed; make the draws an input of the program, or write it without pv.batched"
+            )
+        _refuse_mixing(program, arguments, arrays, together)
+    variables = [
+        RandomVariable(Node(BatchedCall(program, arguments, k), arguments.nodes, part.shape[1:], part.dtype))
+        for k, part in enumerate(together)
+    ]
+    return variables[0] if structure == LEAF else structure.build(variables)
+
+
+def _refuse_mixing(
+    program: Callable[..., Any], arguments: Arguments, arrays: Sequence[Array], together: Sequence[Array]
+) -> None:
+    """Call a batched program on samples one by one, which must give what it gives for all of them together."""
+    for sample in range(len(arrays[0]) if arrays else CHECKED_SAMPLES):
         alone = call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)[1]
         for whole, single in zip(together, alone, strict=True):
             if not _equal(whole[sample], single[0]):
@@ -173,11 +215,6 @@ def apply_batched(program: Callable[..., Any], arguments: Arguments, exclude_err
                     "this batched program mixes samples: one sample alone gives "
                     f"{single[0]!r}, in a batch {whole[sample]!r}; check its axes"
                 )
-    variables = [
-        RandomVariable(Node(BatchedCall(program, arguments, k), arguments.nodes, part.shape[1:], part.dtype))
-        for k, part in enumerate(together)
-    ]
-    return variables[0] if structure == LEAF else structure.build(variables)
 
 
 def _checked_inputs(program: Callable[..., Any], arguments: Arguments, exclude_errors: bool) -> list[Array]:

@@ -1,6 +1,6 @@
 """The python tier: the program called sample by sample, as it is."""
 
-import random
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import PrivugError, ProgramError
+from privug.errors import LiftingWarning, PrivugError, ProgramError
 from privug.model.batch import Column
+from privug.model.comparable import described, incomparable
 from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, Context, Kind, Node, Operation
@@ -19,7 +20,12 @@ from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
 from privug.program.drawing import ambient_rng
 from privug.program.external import External
+from privug.program.generators import Generators, entropy_source, is_same_state
+from privug.program.memory import Memory, undisturbed_memory
 from privug.program.outputs import FAILED, NoValue, settled
+from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
+
+PLAIN = (int, float, complex, str, bytes, type(None), np.generic, np.ndarray, RandomVariable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,11 @@ class Arguments:
     def nodes(self) -> tuple[Node, ...]:
         """The nodes of the random leaves."""
         return tuple(leaf.node for leaf in self.leaves if isinstance(leaf, RandomVariable))
+
+    @property
+    def shared(self) -> list[Any]:
+        """The objects that all calls are given, which a program may change."""
+        return [leaf for leaf in self.leaves if not isinstance(leaf, PLAIN)]
 
     def plain(self, arrays: Sequence[Array], samples: int) -> Iterator[Any]:
         """Yield the plain arguments of each call, given the values of the random leaves."""
@@ -65,21 +76,76 @@ class Call(Operation):
     opaque = True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        results = np.empty(context.samples, object)
-        calls = self.arguments.plain(arguments, context.samples)
-        with seeded(context.rng), without_garbage_collection():
+        holders = () if isinstance(self.program, External) else (self.program, *self.arguments.shared)
+        with undisturbed_memory(*holders) as memory:
+            if must_be_function():
+                results = self._repeated(arguments, context.samples)
+            else:
+                results = self._each_by_itself(arguments, context, memory)
+        if self.exclude_errors and context.failed is not None:
+            context.failed[[value is FAILED for value in results]] = True
+        return results
+
+    def _repeated(self, arguments: Sequence[Array], samples: int) -> Array:
+        """Return the outputs of a program that is a function of its inputs, or raise."""
+        if isinstance(self.program, Opaque):
+            raise not_a_function(f"{self.label} is hidden in a library and may draw random numbers of its own")
+        source = None if isinstance(self.program, External) else entropy_source(self.program)
+        if source is not None:
+            raise not_a_function(f"{self.label} draws random numbers of its own ({source})")
+
+        def shown(position: int) -> str:
+            chosen = [array if len(array) == 1 else array[position : position + 1] for array in arguments]
+            positional, named = next(self.arguments.plain(chosen, 1))
+            return ", ".join([*map(repr, positional), *(f"{name} = {value!r}" for name, value in named.items())])[:200]
+
+        def outputs(arrays: Sequence[Array], rng: np.random.Generator) -> Array:
+            return self._outputs(arrays, samples, rng)
+
+        return repeated(outputs, arguments, samples, label=self.label, shown=shown, same=is_same)
+
+    def _each_by_itself(self, arguments: Sequence[Array], context: Context, memory: Memory) -> Array:
+        """Return the outputs of calls of which none sees what the others left behind."""
+        start = context.rng.bit_generator.state
+        results = self._outputs(arguments, context.samples, context.rng)
+        if not memory.has_changed() or self._answers_again(arguments, results, start):
+            return results
+        name = getattr(self.program, "__name__", self.label)
+        warnings.warn(
+            f"{name} gives outputs that depend on earlier calls; each sample sees its memory as it was before the run",
+            LiftingWarning,
+            stacklevel=2,
+        )
+        memory.restore()
+        return self._outputs(arguments, context.samples, _generator_at(start), memory)
+
+    def _answers_again(self, arguments: Sequence[Array], results: Array, start: Any) -> bool:
+        """Say whether the same calls with the same draws give the same outputs after all calls were made."""
+        try:
+            again = self._outputs(arguments, len(results), _generator_at(start))
+        except SampleFailure:
+            return False
+        return all(map(is_same, results, again))
+
+    def _outputs(
+        self, arguments: Sequence[Array], samples: int, rng: np.random.Generator, forgotten: Memory | None = None
+    ) -> Array:
+        """Call the program for each sample; what it remembers is forgotten after each call where that is asked for."""
+        results = np.empty(samples, object)
+        calls = self.arguments.plain(arguments, samples)
+        with seeded(rng, self.program) as has_been_used, without_garbage_collection():
             if isinstance(self.program, External):
                 self._call_external([named for _, named in calls], results)
             else:
-                self._call_one_by_one(calls, results)
-        if self.exclude_errors and context.failed is not None:
-            context.failed[[value is FAILED for value in results]] = True
+                self._call_one_by_one(calls, results, forgotten)
+            if must_be_function() and has_been_used():
+                raise not_a_function(f"{self.label} draws random numbers of its own")
         return results
 
     def can_fail(self, parents: Sequence[Node]) -> bool:
         return True
 
-    def _call_one_by_one(self, calls: Iterable[Any], results: Array) -> None:
+    def _call_one_by_one(self, calls: Iterable[Any], results: Array, forgotten: Memory | None) -> None:
         for position, (positional, named) in enumerate(calls):
             # A predicate or a query about an output that there is not.
             if any(isinstance(argument, NoValue) for argument in positional):
@@ -91,6 +157,8 @@ class Call(Operation):
                 if not self.exclude_errors or isinstance(error, PrivugError):
                     raise SampleFailure(position, error, self.label) from error
                 results[position] = FAILED
+            if forgotten is not None:
+                forgotten.restore()
 
     def _call_external(self, calls: list[Any], results: Array) -> None:
         assert isinstance(self.program, External)
@@ -111,37 +179,38 @@ class Call(Operation):
         return Kind.MIXED
 
 
+def _generator_at(state: Any) -> np.random.Generator:
+    rng = np.random.Generator(np.random.SFC64(0))
+    rng.bit_generator.state = state
+    return rng
+
+
 @contextmanager
-def undisturbed_randomness() -> Iterator[Callable[[], bool]]:
-    """Leave Python's and NumPy's global generators as they were; yields a function that says whether they were used.
+def undisturbed_randomness(*holders: Any) -> Iterator[Callable[[], bool]]:
+    """Leave the global generators and those that programs hold as they were; yields whether they were used, to ask.
 
     They belong to the whole process: other threads wait until this one is done with them.
     """
     with critical_section():
-        before, numpy_before = random.getstate(), np.random.get_state(legacy=False)
-
-        def have_been_used() -> bool:
-            now = np.random.get_state(legacy=False)
-            moved = any(not np.array_equal(now["state"][key], numpy_before["state"][key]) for key in now["state"])
-            return moved or now["gauss"] != numpy_before["gauss"] or random.getstate() != before
-
+        generators = Generators(*holders)
+        before = generators.states()
         try:
-            yield have_been_used
+            yield lambda: generators.have_moved(before)
         finally:
-            random.setstate(before)
-            np.random.set_state(numpy_before)
+            generators.restore(before)
 
 
 @contextmanager
-def seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Let the program's own randomness follow from the engine's seed."""
+def seeded(rng: np.random.Generator, *holders: Any) -> Iterator[Callable[[], bool]]:
+    """Let the randomness of a program follow from the engine's seed; yields a function that says whether it has any."""
     seed = int(rng.integers(2**32))
     token = ambient_rng.set(rng)
     try:
-        with undisturbed_randomness(), np.errstate(all="ignore"):
-            random.seed(seed)
-            np.random.seed(seed)
-            yield
+        with undisturbed_randomness(*holders), np.errstate(all="ignore"):
+            generators = Generators(*holders)
+            generators.seed(seed)
+            started, drawn_from = generators.states(), rng.bit_generator.state
+            yield lambda: generators.have_moved(started) or not is_same_state(rng.bit_generator.state, drawn_from)
     finally:
         ambient_rng.reset(token)
 
@@ -149,6 +218,9 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
 def _plain_output(value: Any) -> Any:
     if isinstance(value, RandomVariable):
         raise ProgramError("the output is a random variable: inside a program write pv.sample(...) to draw from one")
+    part = incomparable(value)
+    if part is not None:
+        raise ProgramError(f"its result holds {described(part)}")
     return value
 
 

@@ -21,9 +21,12 @@ from privug.prior.table import Records
 from privug.program.batched import BatchedProgram, apply_batched
 from privug.program.calls import Arguments, call, undisturbed_randomness
 from privug.program.external import External
+from privug.program.generators import entropy_source
+from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
 from privug.program.native.work import calls_worth_compiling
-from privug.program.staged import Opaque, Staged, taken_apart
+from privug.program.repetition import Opaque
+from privug.program.staged import Staged, taken_apart
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
 
 
@@ -80,8 +83,8 @@ def apply(
         lifting = Lifting("python", *2 * ["its workings are hidden in a library"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     attempt = _attempt(program, arguments, checks, exclude_errors)
-    if attempt.own_randomness:
-        lifting = Lifting("python", *2 * ["it draws random numbers of its own"])
+    if attempt.own_randomness is not None:
+        lifting = Lifting("python", *2 * [f"it draws random numbers of its own{attempt.own_randomness}"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     if attempt.obstacle is None:
         return Lifted(attempt.output, Lifting("traced"))
@@ -119,7 +122,7 @@ def apply_traced(
         return None
     arguments = Arguments(*_flattened((list(positional), dict(named or {})), columns_too=False))
     attempt = _attempt(program, arguments, checks, exclude_errors)
-    if attempt.obstacle is not None or attempt.own_randomness:
+    if attempt.obstacle is not None or attempt.own_randomness is not None:
         return None
     return Lifted(attempt.output, Lifting("traced"))
 
@@ -132,20 +135,26 @@ class _Attempt:
     obstacle: str | None = None
     was_made: bool = True
     wrong: bool = False
-    own_randomness: bool = False
+    own_randomness: str | None = None
+    """Where it draws random numbers from besides the generators that follow the seed, if it draws any."""
 
 
 def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exclude_errors: bool) -> _Attempt:
     if any(node.dtype == np.dtype(object) for node in arguments.nodes):
         obstacle: str | None = "its input comes from a program that is itself called sample by sample"
         return _Attempt(obstacle=obstacle, was_made=False)
-    with undisturbed_randomness() as has_been_used:
-        traced = trace(program, *_rebuilt(arguments))
+    source = entropy_source(program)
+    if source is not None:
+        return _Attempt(was_made=False, own_randomness=f" ({source})")
+    holders = (program, *arguments.shared)
+    with undisturbed_randomness(*holders) as has_been_used, undisturbed_memory(*holders):
+        positional, named = _rebuilt(arguments)
+        traced = trace(program, positional, named, arguments.shared)
         obstacle = traced.obstacle
         if obstacle is None:
             obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors)
         wrong = obstacle is not None and traced.obstacle is None and not obstacle.startswith("it fails")
-        return _Attempt(traced.output, obstacle, True, wrong, has_been_used())
+        return _Attempt(traced.output, obstacle, True, wrong, "" if has_been_used() else None)
 
 
 def worth_compiling(

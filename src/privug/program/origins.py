@@ -2,12 +2,12 @@
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from privug.model.node import Node, ancestors, origins
-from privug.model.plates import Fold
+from privug.model.isomorphism import everything_behind
+from privug.model.node import Node, origins
 from privug.model.structure import random_leaves
 from privug.program.tracing import trace
 
@@ -35,16 +35,6 @@ def lines_of(
     if not all(type(old.operation) is type(new.operation) for old, new in pairs):
         return {}
     return {old: found[new] for old, new in zip(before, after, strict=True) if new in found and old is not new}
-
-
-def everything_behind(nodes: Iterable[Node]) -> list[Node]:
-    """Return nodes and all they are made of, what is computed for each row of a table included, in order."""
-    order: dict[Node, None] = {}
-    for node in ancestors(nodes):
-        if isinstance(node.operation, Fold):
-            order.update(dict.fromkeys(ancestors([node.operation.term])))
-        order[node] = None
-    return list(order)
 
 
 def _nodes(value: Any) -> list[Node]:

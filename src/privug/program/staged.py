@@ -25,13 +25,6 @@ from privug.program.traced.masks import without_masks
 PILOT_CALLS = 8
 
 
-class Opaque:
-    """A program that nothing is known of but what it returns, its randomness included: it is never traced."""
-
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        raise NotImplementedError
-
-
 class Transparent:
     """A program of Privug's own that calls a program of the user's by way of `called`."""
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from privug.errors import PriorError, PrivugError, ProgramError, Untraceable
 from privug.model.batch import Column
+from privug.model.comparable import described, incomparable
+from privug.model.isomorphism import is_made_alike
 from privug.model.node import Array, Node, ancestors, fallible
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
@@ -20,6 +22,7 @@ from privug.model.variable import RandomVariable, as_node, path_condition, refus
 from privug.prior.choice import value_weights
 from privug.program.calls import Arguments
 from privug.program.drawing import recorded, replayed
+from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.masks import without_masks
@@ -40,8 +43,21 @@ class Trace:
     obstacle: str | None = None
 
 
-def trace(program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> Trace:
-    """Call the program on random variables."""
+def trace(
+    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], shared: Sequence[Any] = ()
+) -> Trace:
+    """Call the program on random variables, and leave what it remembers as it was, `shared` arguments included."""
+    with undisturbed_memory(program, *shared) as memory:
+        traced = _traced(program, positional, named)
+        # Once more, with what the first call left behind: the output must not depend on it.
+        if traced.obstacle is None and memory.has_changed():
+            again = _traced(program, positional, named)
+            if again.obstacle is not None or not is_made_alike(traced.output, again.output):
+                return Trace(obstacle="its output depends on earlier calls")
+        return traced
+
+
+def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> Trace:
     noted: list[str] = []
     draws: list[tuple[RandomVariable, RandomVariable | None]] = []
     can_fail: list[Node] = []
@@ -62,6 +78,9 @@ def trace(program: Callable[..., Any], positional: Sequence[Any], named: Mapping
         fallible.reset(around)
     if noted:
         return Trace(obstacle=noted[0])
+    part = next((part for part in map(incomparable, flatten(output)[1]) if part is not None), None)
+    if part is not None:
+        return Trace(obstacle=f"its result holds {described(part)}")
     fallible_around = fallible.get()
     if fallible_around is not None:  # another program calls this one, and may have no use for its output
         fallible_around.extend(can_fail)

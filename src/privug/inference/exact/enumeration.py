@@ -15,7 +15,6 @@ from privug.inference.exact.elimination import Elimination
 from privug.inference.exact.reduction import reduced
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.exact.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
-from privug.inference.exact.watching import OWN_RANDOMNESS, Watched, is_untouched, watched
 from privug.inference.question import Case, Sizes
 from privug.model.execution import run_tasks
 from privug.model.node import ConstantValue, Node, ancestors
@@ -25,6 +24,9 @@ from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 from privug.prior.conditional import BindDraw
 from privug.prior.family import Draw, describe
+from privug.program.batched import BatchedCall
+from privug.program.generators import is_same_state
+from privug.program.repetition import functions_only, not_a_function
 
 MOST_STATES = 200_000_000
 MOST_CALLS = 2_000_000
@@ -49,7 +51,6 @@ class Setting:
     query: Any
     start: States
     roots: Roots | Elimination
-    watchers: Sequence[Watched]
     exclude: bool
 
     @property
@@ -158,15 +159,12 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
         return Obstacle("the query draws random numbers of its own")
     if request.way == "elimination":
         return _eliminating(case, query, start, order)
-    case, query, watchers = watched(case, query)
-    if watchers:  # what is drawn with parameters that a watched program gave is another node now
-        roots = Roots(nodes_of(case.secret, case.output, case.facts, query), list(start.arrays))
-    return Setting(case, query, start, roots, watchers, request.question.exclude_errors)
+    return Setting(case, query, start, roots, request.question.exclude_errors)
 
 
 def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -> Setting | Obstacle:
     """Return the setting whose states are those of secret, output and query alone."""
-    if any(node.operation.opaque for node in order):
+    if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
         return Obstacle("the program is called sample by sample", vague=True)
     if case.facts and Plan(nodes_of(case.secret, case.output)).can_fail:
         return Obstacle("it may fail on inputs that contradict what is assumed", vague=True)
@@ -177,7 +175,7 @@ def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -
     if states.schedule.peak > MOST_EXPECTED:
         return Obstacle("too many combinations of values matter to the output at once", vague=True)
     known = replace(case, inputs={"output": case.output, "query": query})
-    return Setting(known, query, start, states, (), False)
+    return Setting(known, query, start, states, False)
 
 
 def _is_answered(query: Any, case: Case) -> bool:
@@ -230,16 +228,13 @@ class Evaluation:
     def kept(self, states: States) -> Kept:
         """Run the program on some states."""
         rng = np.random.Generator(np.random.SFC64(0))
-        for watcher in self._setting.watchers:
-            watcher.begin()
         positions = np.arange(len(states))
         try:
-            kept = self._plan.run(rng, positions, states.arrays)
+            with functions_only():
+                kept = self._plan.run(rng, positions, states.arrays)
         except SampleFailure as failure:
-            if isinstance(failure.cause, UnsuitableEngine):
-                raise failure.cause from None
             known = {node: states.arrays[node] for node in self._known}
             raise explained(self._setting.case, failure, rng, positions, known) from failure.cause
-        if not is_untouched(rng):
-            raise UnsuitableEngine(OWN_RANDOMNESS.format("the program"))
+        if not is_same_state(rng.bit_generator.state, np.random.SFC64(0).state):
+            raise not_a_function("the program draws random numbers of its own")
         return kept

@@ -16,6 +16,7 @@ from privug.model.plan import Plan
 from privug.prior.choice import ChoiceFamily
 from privug.prior.family import Draw, Family, family_of
 from privug.prior.mixture import MixtureFamily
+from privug.program.repetition import functions_only
 
 LARGEST_BLOCK = 1 << 18
 BLOCK_BYTES = 64 << 20
@@ -172,7 +173,8 @@ def crossed(
 def _values(nodes: Sequence[Node], states: States) -> list[Array]:
     known = dict(states.arrays)
     try:
-        return Plan(nodes, list(known)).run(len(states), np.random.Generator(np.random.SFC64(0)), known)
+        with functions_only():
+            return Plan(nodes, list(known)).run(len(states), np.random.Generator(np.random.SFC64(0)), known)
     except SampleFailure as failure:
         if isinstance(failure.cause, PrivugError):  # such as that a program draws random numbers of its own
             raise failure.cause from None

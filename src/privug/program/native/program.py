@@ -17,6 +17,7 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, undisturbed_randomness
+from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import Layout, OutputMisfit, encodings, layout, prepared
 from privug.program.native.kernel import NativeProgram, compile_program
 from privug.program.outputs import settled
@@ -103,7 +104,7 @@ def apply_native(
         arrays = Plan(arguments.nodes).run(checks, np.random.Generator(np.random.SFC64(1)))
     except (SampleFailure, ProgramError):
         return "its inputs fail"
-    with undisturbed_randomness():
+    with undisturbed_randomness(program), undisturbed_memory(program, *arguments.shared):
         compiled = compile_program(program, arguments)
         if isinstance(compiled, str):
             return compiled

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ProgramError
+from privug.model.comparable import incomparable
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, seeded
+from privug.program.memory import undisturbed_memory
 
 # A step is a line begun or a function entered. With Python 3.11, nine programs (loops over rows, arithmetic,
 # dictionaries, recursion) took 20 to 85 ns a step, the median 37. Four programs that take numbers out of NumPy arrays
@@ -37,7 +39,7 @@ def calls_worth_compiling(program: Callable[..., Any], arguments: Arguments) -> 
     except (SampleFailure, ProgramError):
         return "its inputs fail"
     steps = calls = 0
-    with seeded(rng):
+    with seeded(rng, program), undisturbed_memory(program, *arguments.shared):
         for positional, named in arguments.plain(arrays, MOST_CALLS):
             steps += steps_of(program, positional, named)
             calls += 1
@@ -67,10 +69,12 @@ def steps_of(program: Callable[..., Any], positional: Any, named: Any, most: int
         return count
 
     before = sys.gettrace()
+    output = None
     with contextlib.suppress(Exception):
         sys.settrace(count)
         try:
-            program(*positional, **named)
+            output = program(*positional, **named)
         finally:
             sys.settrace(before)
+    incomparable(output)  # closes coroutines, which would complain
     return steps
