@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError
+from privug.model.arguments import as_floats, shown
 from privug.model.node import Array
 
 
 def as_numbers(what: str, given: Any) -> Array:
     """Return numbers as an array, a copy of what was given; `what` begins the sentence that refuses anything else."""
     try:
-        return np.array(given, float)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{what} must be numbers, not {given!r:.80}") from None
+        return as_floats(given)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what} must be numbers, not {shown(given)}") from None
 
 
 def as_list(what: str, given: Any) -> Sequence[Any]:

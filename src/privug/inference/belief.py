@@ -18,6 +18,7 @@ from privug.inference.intervals import (
     mean_estimate,
     quantile_estimate,
     share_estimate,
+    shifted,
     std_estimate,
 )
 from privug.model.batch import Batch, Column
@@ -190,7 +191,7 @@ class Belief:
         """Return the expected value."""
         values = self._numbers("mean")
         if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
-            mean = float(self._normalised @ values if self.curve is None else self.curve.mean())
+            mean = self._mean(values) if self.curve is None else float(self.curve.mean())
             return self._exactly(mean, mean - self._off(values), mean + self._off(values))
         return mean_estimate(values, self.weights, self.method, confidence, groups=self._grouping)
 
@@ -204,7 +205,12 @@ class Belief:
             return self._exactly(std, max(0.0, std - self._off(values)), std + self._off(values))
         return std_estimate(values, self.weights, self.method, confidence, self._grouping)
 
+    def _mean(self, values: Array) -> float:
+        values, shift = shifted(values)
+        return float(self._normalised @ values) + shift
+
     def _standard_deviation(self, values: Array) -> float:
+        values, _ = shifted(values)
         mean = float(self._normalised @ values)
         return math.sqrt(float(self._normalised @ (values - mean) ** 2))
 

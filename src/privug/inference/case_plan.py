@@ -34,7 +34,7 @@ class Quantity:
 
     def batch(self, arrays: Sequence[Array], samples: int) -> Batch:
         """Return the values of this quantity from the arrays of its nodes."""
-        columns = tuple(Column(array, node.levels) for array, node in zip(arrays, self.nodes, strict=True))
+        columns = tuple(Column.of(node, array) for array, node in zip(arrays, self.nodes, strict=True))
         return Batch(self.structure, columns, samples)
 
 

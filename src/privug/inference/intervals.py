@@ -6,7 +6,7 @@ with weights the linearised ratio, as for the clusters of a survey), with Studen
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -14,6 +14,8 @@ import scipy
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.model.node import Array
+from privug.model.overflow import largest
+from privug.model.whole_numbers import FLOAT_LIMIT, apart
 
 
 def proportion_estimate(share: float, samples: float, method: str, confidence: float = CONFIDENCE) -> Estimate:
@@ -114,16 +116,25 @@ def mean_estimate(
 
     With `binary`, a mean of zeros and ones is taken as the proportion that it is.
     """
-    values = values.astype(float)
+    values, shift = shifted(values)
     if not np.all(np.isfinite(values)):
         return _infinite(values, method, confidence)
-    if binary and _is_binary(values):
+    if binary and not shift and _is_binary(values):
         return share_estimate(values == 1, weights, method, confidence, groups)
     mean, variance, samples = _mean_and_error(values, weights, groups)
+    mean += shift
     if samples <= 1:
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
     half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance)
     return Estimate(mean, mean - half, mean + half, method=method, confidence=confidence)
+
+
+def shifted(values: Array) -> tuple[Array, int]:
+    """Return numbers as floats, and what was taken off them: whole numbers beyond 2**53 lose their last digits else."""
+    if values.dtype.kind != "i" or not len(values) or largest(values) <= FLOAT_LIMIT:
+        return values.astype(float), 0
+    least = values.min()
+    return apart(values, least), int(least)
 
 
 def std_estimate(
@@ -134,7 +145,7 @@ def std_estimate(
     groups: Groups | None = None,
 ) -> Estimate:
     """Return a standard deviation with an interval by the delta method on its logarithm."""
-    values = values.astype(float)
+    values = shifted(values)[0]
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
     mean, _, samples = _mean_and_error(values, weights, groups)
@@ -168,17 +179,23 @@ def quantile_estimate(
     def at(share: float) -> float:
         # A share that equals a cumulative sum but for rounding belongs to that sum's value.
         position = int(np.searchsorted(cumulative, share - 1e-12))
-        return float(ordered[min(position, len(ordered) - 1)])
+        return _number(ordered[min(position, len(ordered) - 1)])
 
     value = at(level)
     _, samples = _known_share(values <= value, weights, confidence, groups)
     band = proportion_estimate(level, samples, "", confidence)
     if band.low * samples < 1:
-        low = -math.inf if level * samples < _fewest_for_bound(confidence) else float(ordered[0])
+        low = -math.inf if level * samples < _fewest_for_bound(confidence) else _number(ordered[0])
     else:
         low = at(band.low)
     high = math.inf if (1 - level) * samples < _fewest_for_bound(confidence) else at(band.high)
     return Estimate(value, min(low, value), max(high, value), method=method, confidence=confidence)
+
+
+def _number(value: Any) -> float:
+    """Return a number of an array as a float, or as the whole number that it is where floats do not reach."""
+    plain = value.item()
+    return plain if isinstance(plain, int) and abs(plain) > FLOAT_LIMIT else float(plain)
 
 
 def _fewest_for_bound(confidence: float) -> float:

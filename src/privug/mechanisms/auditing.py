@@ -210,4 +210,4 @@ def _drawn(output: Any, samples: int, rng: np.random.Generator) -> list[Column]:
     nodes = [as_node(leaf) for leaf in flatten(output)[1]]
     arrays = Plan(nodes).run(samples, rng)
     full = [array if len(array) == samples else np.repeat(array, samples, axis=0) for array in arrays]
-    return [Column(array, node.levels) for array, node in zip(full, nodes, strict=True)]
+    return [Column.of(node, array) for array, node in zip(full, nodes, strict=True)]

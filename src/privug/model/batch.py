@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -12,7 +12,7 @@ from privug.errors import ArgumentError
 from privug.model.categories import encode
 from privug.model.distinct import is_varied, ranked
 from privug.model.keys import key_of
-from privug.model.node import Array
+from privug.model.node import Array, Node, Whole
 from privug.model.structure import LEAF, Structure
 
 
@@ -22,9 +22,18 @@ class Column:
 
     array: Array
     levels: tuple[Any, ...] | None = None
+    whole: Whole = False
+    """Which of floats are whole numbers to a program."""
+
+    @staticmethod
+    def of(node: Node, array: Array) -> "Column":
+        """Make the column of the values of a node."""
+        return Column(array, node.levels, node.whole)
 
     def decoded(self) -> list[Any]:
         """Return plain Python values, one for each sample."""
+        if self.whole and self.array.ndim == 1:
+            return _retyped(self.array.tolist(), self.whole)
         if self.levels is not None:
             labels = np.empty(len(self.levels), object)
             labels[:] = self.levels
@@ -34,13 +43,13 @@ class Column:
 
     def take(self, which: Array) -> "Column":
         """Return the chosen values."""
-        return Column(self.array[which], self.levels)
+        return replace(self, array=self.array[which])
 
     def distinct(self) -> tuple[Array, "Column"]:
         """Return a code for each sample and the distinct values the codes stand for, in ascending order if ordered."""
         if self.array.ndim == 1 and self.array.dtype != object:
             codes, numbers = ranked(self.array)
-            return codes, Column(numbers, self.levels)
+            return codes, replace(self, array=numbers)
         if self.array.ndim > 1:
             parts = self.array.reshape(len(self.array), math.prod(self.array.shape[1:])).T
             codes = combined(ranked(part)[0] for part in parts) if len(parts) else np.zeros(len(self.array), np.intp)
@@ -49,6 +58,13 @@ class Column:
             keys = (seen.setdefault(key_of(value), len(seen)) for value in self.array)
             codes = np.fromiter(keys, np.intp, len(self.array))
         return codes, self.take(first_places(codes))
+
+
+def _retyped(numbers: list[float], whole: Whole) -> list[Any]:
+    """Return floats with those that are whole numbers to a program as such."""
+    if isinstance(whole, bool):
+        return [int(number) if number.is_integer() else number for number in numbers]
+    return [int(number) if number in whole else number for number in numbers]
 
 
 def combined(several: Iterable[Array]) -> Array:
@@ -86,11 +102,11 @@ class Batch:
             return Batch(LEAF, (Column(values),), len(values))
         listed = list(values)
         try:
-            array, levels = encode(listed)
+            column = Column(*encode(listed))
         except ArgumentError:
-            array, levels = np.empty(len(listed), object), None
-            array[:] = listed
-        return Batch(LEAF, (Column(array, levels),), len(listed))
+            column = Column(np.empty(len(listed), object))
+            column.array[:] = listed
+        return Batch(LEAF, (column,), len(listed))
 
     def take(self, which: Array) -> "Batch":
         """Return the chosen samples, by positions or by a mask."""
@@ -151,7 +167,7 @@ class Batch:
         if any(not _same_layout(first, other) for other in batches):
             return Batch.of_values([value for batch in batches for value in batch.values()])
         columns = tuple(
-            Column(np.concatenate([batch.columns[position].array for batch in batches]), column.levels)
+            replace(column, array=np.concatenate([batch.columns[position].array for batch in batches]))
             for position, column in enumerate(first.columns)
         )
         return Batch(first.structure, columns, sum(len(batch) for batch in batches))
@@ -159,6 +175,6 @@ class Batch:
 
 def _same_layout(left: Batch, right: Batch) -> bool:
     return left.structure == right.structure and all(
-        a.levels == b.levels and a.array.shape[1:] == b.array.shape[1:] and (a.array.dtype == b.array.dtype)
+        (a.levels, a.whole, a.array.shape[1:], a.array.dtype) == (b.levels, b.whole, b.array.shape[1:], b.array.dtype)
         for a, b in zip(left.columns, right.columns, strict=True)
     )

@@ -4,31 +4,50 @@ A batch of a category holds codes into its levels; functions of it are tables ov
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privug.errors import ArgumentError, PrivugError
-from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, fallible, path_condition
+from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition
 from privug.model.operations import Elementwise, constant, elementwise, lookup
 
 PAIR_TABLE_LIMIT = 1_000_000
 
 
-def encode(values: Sequence[Any]) -> tuple[Array, tuple[Any, ...] | None]:
-    """Turn plain values into an array of numbers, or into codes and the levels they stand for."""
+class Encoded(NamedTuple):
+    """Plain values as an array of numbers, or as codes and the levels they stand for."""
+
+    array: Array
+    levels: tuple[Any, ...] | None = None
+    whole: Whole = frozenset()
+    """Which of floats are whole numbers to a program."""
+
+
+def encode(values: Sequence[Any], *, keep_types: bool = False) -> Encoded:
+    """Turn plain values into an array of numbers, or into codes and the levels they stand for.
+
+    Whole numbers among floats are floats in the array, and named as `whole`. Those that no float equals make a
+    category of all, and so do values that are there both as a whole number and as a float, where types are kept.
+    """
     numbers = _as_numbers(values)
     if numbers is not None:
-        return numbers, None
+        whole = _whole_among_floats(values) if numbers.dtype.kind == "f" else frozenset()
+        if not keep_types or whole.isdisjoint(value for value in values if isinstance(value, float)):
+            return Encoded(numbers, None, whole)
     if set(map(type, values)) == {str}:
         known = {value: code for code, value in enumerate(dict.fromkeys(values))}
-        return np.fromiter(map(known.__getitem__, values), CODE_DTYPE, len(values)), tuple(known)
+        return Encoded(np.fromiter(map(known.__getitem__, values), CODE_DTYPE, len(values)), tuple(known))
     codes: dict[Any, int] = {}
     try:
         array = np.fromiter((codes.setdefault(_key(value), len(codes)) for value in values), CODE_DTYPE, len(values))
     except TypeError as error:
         raise ArgumentError(f"values must be numbers, strings, enums or tuples: {error}") from None
-    return array, tuple(value for _, value in codes)
+    return Encoded(array, tuple(value for _, value in codes))
+
+
+def _whole_among_floats(values: Sequence[Any]) -> frozenset[float]:
+    return frozenset(float(value) for value in values if isinstance(value, int | np.integer))
 
 
 def _key(value: Any) -> tuple[type, Any]:
@@ -43,8 +62,8 @@ def _as_numbers(values: Sequence[Any]) -> Array | None:
     if any(are_bools) and not all(are_bools):
         return None
     array = np.asarray(values)
-    if array.dtype.kind == "f" and all(isinstance(value, int | np.integer) for value in values):
-        return None  # whole numbers beyond 64 bits, which NumPy would round
+    if array.dtype.kind == "f" and any(isinstance(v, int | np.integer) and float(v) != v for v in values):
+        return None  # whole numbers beyond 2**53, which NumPy would round
     if array.dtype.kind == "b":
         return array
     if array.dtype.kind in "iu" and array.dtype.itemsize <= 8 and array.dtype != np.uint64:
@@ -61,13 +80,13 @@ def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
     """Apply a plain function to a category by applying it to each level."""
     assert node.levels is not None
     results, errors = _outcomes(function, node.levels)
-    table, levels = encode(results)
+    table, levels, whole = encode(results)
     if all(error is None for error in errors):
-        return lookup(node, table, levels)
+        return lookup(node, table, levels, whole=whole)
     path, fine = path_condition.get(), constant(errors.index(None))
     if path is not None:  # where this code does not run, a level will do on which nothing goes wrong
         node = elementwise(Elementwise("where", np.where), [path.node, node, fine])
-    return lookup(node, table, levels, errors)
+    return lookup(node, table, levels, errors, whole)
 
 
 def _outcomes(function: Callable[[Any], Any], levels: Sequence[Any]) -> tuple[list[Any], tuple[Exception | None, ...]]:
@@ -132,6 +151,6 @@ def map_pairs(left: Node, right: Node, function: Callable[[Any, Any], Any]) -> N
     assert right.levels is not None
     if len(left.levels) * len(right.levels) > PAIR_TABLE_LIMIT:
         raise ArgumentError("these two categories have too many pairs of values to tabulate")
-    table, levels = encode([function(a, b) for a in left.levels for b in right.levels])
+    table, levels, whole = encode([function(a, b) for a in left.levels for b in right.levels])
     width = elementwise(Elementwise("multiply", np.multiply), [left, constant(len(right.levels))])
-    return lookup(elementwise(Elementwise("add", np.add), [width, right]), table, levels)
+    return lookup(elementwise(Elementwise("add", np.add), [width, right]), table, levels, whole=whole)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+Whole = frozenset[float] | bool
+"""Which values of a float quantity are whole numbers to a program: those listed, none, or all that are whole."""
 
 CODE_DTYPE = np.dtype(np.int32)
 
@@ -67,6 +69,10 @@ class Operation(ABC):
         """Say how probability is spread over the results: discrete if nothing continuous went in."""
         return Kind.DISCRETE if all(p.kind is Kind.DISCRETE for p in parents) else Kind.MIXED
 
+    def whole(self, parents: Sequence["Node"]) -> Whole:
+        """Say which of the results, if they are floats, a program gets as whole numbers."""
+        return False
+
 
 fallible: ContextVar[list["Node"] | None] = ContextVar("fallible", default=None)
 """While a program is traced: the quantities that it computed and that cannot be had for some inputs."""
@@ -114,6 +120,11 @@ class Node:
             note = origins.get()
             if note is not None:
                 note(self)
+
+    @property
+    def whole(self) -> Whole:
+        """Which of the values, if they are floats, a program gets as whole numbers."""
+        return self.operation.whole(self.parents) if self.dtype.kind == "f" and self.levels is None else False
 
     @property
     def is_random(self) -> bool:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError, ProgramError
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape
+from privug.model.arguments import shown
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
+from privug.model.whole_numbers import COMPARISONS, Comparison, exact_comparison
 
 # What each operation does to a continuous argument; whatever is not listed gives MIXED, "not known".
 _DISCRETISING = {"floor", "ceil", "rint", "trunc", "sign", "round", "floor_divide", "argmin", "argmax"}
@@ -28,12 +30,14 @@ def constant(value: Any) -> Node:
     array = np.asarray(value)
     if array.dtype == np.uint64 and array.size and array.max() > INTEGER_LIMIT:
         raise ArgumentError(f"whole numbers must fit into 64 bits, which {array.max()} does not; write a float")
+    if isinstance(value, int) and array.dtype == object:
+        raise ArgumentError(f"whole numbers must fit into 64 bits, which {shown(value)} does not; write a float")
     if array.dtype.kind == "u" or (array.dtype.kind == "i" and array.dtype.itemsize < 8):
         array = array.astype(np.int64)
     elif array.dtype.kind == "f" and array.dtype != np.float64:
         array = array.astype(np.float64)
     if array.dtype.kind not in "bif":
-        raise ArgumentError(f"a number or an array of numbers is needed here, not {value!r}")
+        raise ArgumentError(f"a number or an array of numbers is needed here, not {shown(value)}")
     node = Node(ConstantValue(array[np.newaxis]), (), array.shape, array.dtype, kind=Kind.DISCRETE)
     if array.dtype.kind == "i":
         node.bound = largest(array)
@@ -109,7 +113,7 @@ class Elementwise(Operation):
     def can_fail(self, parents: Sequence[Node]) -> bool:
         if self.python and self.name in _DIVIDING:
             return not (isinstance(parents[1].operation, ConstantValue) and almost_never_zero(parents[1]))
-        checked = not isinstance(self.function, np.ufunc) and self.function is not np.where
+        checked = not isinstance(self.function, np.ufunc | Comparison) and self.function is not np.where
         return checked or (self.python and self.name == "power")
 
     def is_bare(self, parents: Sequence[Node]) -> bool:
@@ -205,6 +209,9 @@ def _elementwise_dtype(operation: Elementwise, dtypes: tuple[str, ...]) -> np.dt
 
 def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
     """Make the node of an element-by-element operation."""
+    if operation.name in COMPARISONS and {parent.dtype.kind for parent in parents} == {"i", "f"}:
+        exact, parents = exact_comparison(operation.name, parents)
+        operation = operation if exact is None else replace(operation, function=exact)
     dtype = _elementwise_dtype(operation, tuple(parent.dtype.str for parent in parents))
     shape = parents[0].shape
     if any(parent.shape != shape for parent in parents):
@@ -277,6 +284,9 @@ class Index(Operation):
     def kind(self, parents: Sequence[Node]) -> Kind:
         return parents[0].kind
 
+    def whole(self, parents: Sequence[Node]) -> Whole:
+        return parents[0].whole
+
 
 def index(parent: Node, key: Any) -> Node:
     """Make the node of `parent[key]` for a constant key."""
@@ -307,6 +317,9 @@ class Gather(Operation):
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return parents[0].kind
+
+    def whole(self, parents: Sequence[Node]) -> Whole:
+        return parents[0].whole
 
 
 def gather(parent: Node, position: Node) -> Node:
@@ -343,6 +356,10 @@ class Lookup(Operation):
 
     table: Array = field(compare=False)
     errors: tuple[Exception | None, ...] = field(default=(), compare=False)
+    listed_whole: Whole = field(default=False, compare=False)
+
+    def whole(self, parents: Sequence[Node]) -> Whole:
+        return self.listed_whole
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         if self.errors:
@@ -359,8 +376,15 @@ class Lookup(Operation):
 
 
 def lookup(
-    codes: Node, table: Array, levels: tuple[Any, ...] | None = None, errors: tuple[Exception | None, ...] = ()
+    codes: Node,
+    table: Array,
+    levels: tuple[Any, ...] | None = None,
+    errors: tuple[Exception | None, ...] = (),
+    whole: Whole = False,
 ) -> Node:
     """Make the node of `table[codes]`; with `errors`, of which some are None, the codes of the others fail."""
     shape: Shape = codes.shape + table.shape[1:]
-    return Node(Lookup(table, errors), (codes,), shape, table.dtype, levels, Kind.DISCRETE)
+    node = Node(Lookup(table, errors, whole), (codes,), shape, table.dtype, levels, Kind.DISCRETE)
+    if levels is None and table.dtype.kind == "i":
+        node.bound = largest(table)
+    return node

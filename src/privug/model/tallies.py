@@ -14,7 +14,7 @@ import numpy as np
 from privug.model.node import Array, ConstantValue, Context, Node, Operation
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Stack
-from privug.model.overflow import refuse_overflow
+from privug.model.overflow import INTEGER_LIMIT, refuse_overflow
 
 LARGEST_COUNT = 255
 FEWEST_LINKS = 2
@@ -160,10 +160,16 @@ class _Chain:
                 found[id(link)] = _inner_link(before[0], link, terms[0], places, private)
                 continue
             start = [self.base] if position == last and self.base is not None else []
-            weights, unbounded = tuple(term.weight for term in terms), any(base.bound is None for base in start)
-            tally = Tally(weights, position == 0, position == last, unbounded)
+            tally = Tally(tuple(term.weight for term in terms), position == 0, position == last, self._may_overflow())
             found[id(link)] = Computation(tally, (*before, *(term.condition for term in terms), *start))
         return found
+
+    def _may_overflow(self) -> bool:
+        """Say whether the counts and what the chain started from may leave 64 bits together."""
+        if self.base is None:
+            return False
+        counted = sum(abs(term.weight) for terms in self.terms for term in terms)
+        return self.base.bound is None or self.base.bound + counted > INTEGER_LIMIT
 
 
 def _inner_link(before: Node, link: Node, term: Term, places: Mapping[int, int], private: set[int]) -> Computation:

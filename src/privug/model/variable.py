@@ -43,7 +43,7 @@ def as_node(value: Any) -> Node:
         case list() | tuple() | np.ndarray() if any(isinstance(part, RandomVariable) for part in value):
             return stack_values(list(value))
         case np.ndarray() | list() if len(value):
-            array, levels = encode(list(value))
+            array, levels, _ = encode(list(value))
             return constant(array) if levels is None else lookup(constant(array), np.arange(len(levels)), levels)
         case _:
             return constant_category(value)

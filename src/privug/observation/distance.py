@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
-from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
+from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, aligned, constant
 from privug.model.plan import Plan
 from privug.model.plates import Fold
 from privug.model.variable import RandomVariable
-from privug.observation.likelihood import CloseTo, ObjectEquals
+from privug.model.whole_numbers import apart
+from privug.observation.likelihood import CloseTo, ObjectBetween, ObjectEquals
 from privug.prior.choice import constant_value
 from privug.program.outputs import NoValue
 from privug.program.traced.failures import Checked
@@ -79,6 +80,21 @@ class ObjectDistance(Operation):
         return np.fromiter(apart, float, len(arguments[0]))
 
 
+@dataclass(frozen=True, slots=True)
+class _Outside(Operation):
+    """How far the outputs of a program called sample by sample lie outside of a range; infinitely if no number."""
+
+    low: float
+    high: float
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        outside = (
+            float(max(self.low - value, value - self.high, 0)) if isinstance(value, int | float) else np.inf
+            for value in arguments[0]
+        )
+        return np.fromiter(outside, float, len(arguments[0]))
+
+
 def distance_of(condition: Node) -> Node:
     """Return how far a sample is from meeting a condition, read off the comparisons that it is made of.
 
@@ -107,17 +123,19 @@ def _distance(node: Node, negated: bool) -> Any:
             return np.minimum(met + _distance(parents[1], negated), missed + _distance(parents[2], negated))
         case Elementwise(name=name) if name in _ORDERED and _are_numbers(parents):
             sign = -_ORDERED[name] if negated else _ORDERED[name]
-            return np.maximum((_float(parents[0]) - _float(parents[1])) * sign, 0.0)
+            return np.maximum(_apart(parents[0], parents[1]) * sign, 0.0)
         case Elementwise(name="equal" | "not_equal" as name) if parents[0].dtype == bool and _is_certain(parents[1]):
             same = (name == "equal") is bool(constant_value(parents[1]))
             return _distance(parents[0], negated if same else not negated)
         case Elementwise(name="equal" | "not_equal" as name) if _are_numbers(parents):
             if (name == "equal") is not negated:
-                return np.abs(_float(parents[0]) - _float(parents[1]))
+                return np.abs(_apart(parents[0], parents[1]))
         case CloseTo(value=value) if not negated:
-            return np.abs(_float(parents[0]) - value)
+            return np.abs(_apart(parents[0], constant(value)))
         case ObjectEquals(value=value) if not negated:
             return RandomVariable(Node(ObjectDistance(value), parents, (), _FLOAT, kind=Kind.MIXED))
+        case ObjectBetween(low=low, high=high) if not negated:
+            return RandomVariable(Node(_Outside(low, high), parents, (), _FLOAT, kind=Kind.MIXED))
         case _:
             return _of_parts(node, negated)
     return _missed(node, negated)
@@ -175,5 +193,14 @@ def _is_certain(node: Node) -> bool:
     return constant_value(node) in (0, 1)
 
 
-def _float(node: Node) -> RandomVariable:
-    return RandomVariable(node).astype(float)
+@dataclass(frozen=True, slots=True)
+class _Apart(Operation):
+    """How far numbers lie above others."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return apart(*aligned(arguments))
+
+
+def _apart(left: Node, right: Node) -> RandomVariable:
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    return RandomVariable(Node(_Apart(), (left, right), shape, _FLOAT, kind=Kind.MIXED))

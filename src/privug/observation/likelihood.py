@@ -62,6 +62,26 @@ class CloseTo(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectBetween(Operation):
+    """Whether the outputs of a program called sample by sample are numbers between two others.
+
+    Floats may lie a little outside, by `slack` below and above; whole numbers are compared as such.
+    """
+
+    low: float
+    high: float
+    slack: tuple[float, float] = (0.0, 0.0)
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return np.fromiter(map(self._holds, arguments[0]), bool, len(arguments[0]))
+
+    def _holds(self, value: Any) -> bool:
+        if isinstance(value, float):
+            return self.low - self.slack[0] <= value <= self.high + self.slack[1]
+        return isinstance(value, int) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
 class AsNumbers(Operation):
     """The outputs of a program called sample by sample, as numbers; `otherwise` where there is none."""
 

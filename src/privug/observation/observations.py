@@ -12,16 +12,20 @@ import numpy as np
 
 from privug.errors import ObservationError
 from privug.escaping import inert
+from privug.model.arguments import plain_number, shown
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
 from privug.model.node import Kind, Node
 from privug.model.operations import constant
+from privug.model.overflow import INTEGER_LIMIT
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
+from privug.model.whole_numbers import bound_beside
 from privug.observation.likelihood import (
     ROUNDING,
     CloseTo,
     HasParts,
     Likelihood,
+    ObjectBetween,
     ObjectEquals,
     Verdict,
     component,
@@ -113,6 +117,8 @@ def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
         return Likelihood(conditions=((output == value).node,))
     if not isinstance(value, int | float):
         return Likelihood(impossible=f"the output is a number, never {value!r}")
+    if isinstance(value, int) and abs(value) > INTEGER_LIMIT:
+        return Likelihood(impossible=f"the output is a number of 64 bits, never {shown(value)}")
     if node.dtype.kind == "f" and node.kind is not Kind.DISCRETE:
         return Likelihood(points=((node, float(value)),))
     if node.dtype.kind == "f":
@@ -151,18 +157,21 @@ class Between(Observation):
                 return Likelihood()
             return Likelihood(impossible=f"the output is always {output!r}")
         value = numbers(output)
-        inside = (value >= self.low - _slack(value, self.low)) & (value <= self.high + _slack(value, self.high))
-        return Likelihood(conditions=((inside.all() if inside.ndim else inside).node,))
+        if is_opaque(output):
+            inside = ObjectBetween(self.low, self.high, (_slack(value, self.low), _slack(value, self.high)))
+            return Likelihood(conditions=(Node(inside, (output.node,), (), np.dtype(bool)),))
+        within = (value >= self.low - _slack(value, self.low)) & (value <= self.high + _slack(value, self.high))
+        return Likelihood(conditions=((within.all() if within.ndim else within).node,))
 
     def __str__(self) -> str:
-        return f"the output is between {self.low:g} and {self.high:g}"
+        return f"the output is between {_text(self.low)} and {_text(self.high)}"
 
 
 def _slack(output: RandomVariable, bound: float) -> float:
     """Return how far rounding may have moved an output beyond a bound; what has a density need not care."""
     node = output.node
     if node.dtype.kind != "f" or node.kind is Kind.CONTINUOUS or math.isinf(bound) or keeps_bits():
-        return 0.0
+        return 0  # a whole number, which added to a bound leaves it as it is
     return within_rounding(node, bound)
 
 
@@ -174,10 +183,11 @@ class Near(Observation):
     within: float
 
     def likelihood(self, output: Any) -> Likelihood:
-        return Between(self.value - self.within, self.value + self.within).likelihood(output)
+        low, high = (bound_beside(self.value, self.within, upward) for upward in (False, True))
+        return Between(low, high).likelihood(output)
 
     def __str__(self) -> str:
-        return f"the output is {self.value:g}, give or take {self.within:g}"
+        return f"the output is {_text(self.value)}, give or take {_text(self.within)}"
 
 
 @dataclass(frozen=True)
@@ -273,12 +283,23 @@ def _parts_of(output: Any) -> int | None:
         return None
 
 
-def _finite(name: str, **numbers_given: Any) -> None:
-    for argument, number in numbers_given.items():
-        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-            raise ObservationError(f"{name}: {argument} must be a number, not {number!r}")
-        if math.isnan(number) or (math.isinf(number) and name != "between"):
-            raise ObservationError(f"{name}: {argument} must be a finite number, not {number!r}")
+def _number(name: str, argument: str, value: Any) -> Any:
+    """Return a number of any kind as Python's own: whole ones stay whole, for they may lie beyond 2**53."""
+    number = plain_number(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(number, int | float):
+        raise ObservationError(f"{name}: {argument} must be a number, not {shown(value)}")
+    if isinstance(number, int) and abs(number) > INTEGER_LIMIT:
+        raise ObservationError(
+            f"{name}: {argument} must fit into 64 bits, which {shown(number)} does not; write a float"
+        )
+    if math.isnan(number) or (math.isinf(number) and name != "between"):
+        raise ObservationError(f"{name}: {argument} must be a finite number, not {number!r}")
+    return number
+
+
+def _text(number: float) -> str:
+    """Return a number as a sentence tells it: whole numbers in full, where there is room."""
+    return str(number) if isinstance(number, int) else f"{number:g}"
 
 
 def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Observation:
@@ -306,22 +327,22 @@ def _check_distance(name: str, distance: Any) -> None:
 
 def between(low: float, high: float) -> Observation:
     """The attacker sees that the output lies between `low` and `high`, both included."""
-    _finite("between", low=low, high=high)
+    low, high = _number("between", "low", low), _number("between", "high", high)
     if low > high:
-        raise ObservationError(f"between: low must not be above high, but {low} > {high}")
-    return Between(float(low), float(high))
+        raise ObservationError(f"between: low must not be above high, but {shown(low)} > {shown(high)}")
+    return Between(low, high)
 
 
 def near(value: float, *unnamed: float, within: float | None = None) -> Observation:
     """The attacker sees a rounded output: it lies within the given distance of `value`."""
     if unnamed or within is None:
         raise ObservationError(f"near: give the distance by name: pv.near({value}, within=...)")
-    _finite("near", value=value, within=within)
+    value, within = _number("near", "value", value), _number("near", "within", within)
     if within <= 0:
         raise ObservationError(
             f"near: within must be positive, not {within}; for an exact value write pv.equals({value})"
         )
-    return Near(float(value), float(within))
+    return Near(value, within)
 
 
 def such_that(predicate: Callable[[Any], Any], *, distance: Callable[[Any], Any] | None = None) -> Observation:
@@ -340,10 +361,10 @@ def noisy(value: float, *unnamed: float, sd: float | None = None) -> Observation
     """The attacker sees the output through normal noise of the given standard deviation."""
     if unnamed or sd is None:
         raise ObservationError(f"noisy: give the deviation by name: pv.noisy({value}, sd=...)")
-    _finite("noisy", value=value, sd=sd)
+    value, sd = float(_number("noisy", "value", value)), float(_number("noisy", "sd", sd))
     if sd <= 0:
         raise ObservationError(f"noisy: sd must be positive, not {sd}")
-    return Noisy(float(value), float(sd))
+    return Noisy(value, sd)
 
 
 def as_observation(observe: Any) -> Observation:

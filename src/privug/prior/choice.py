@@ -10,13 +10,16 @@ import numpy as np
 import scipy
 
 from privug.errors import ArgumentError, PriorError
+from privug.model.arguments import as_floats, plain_number, shown
 from privug.model.categories import encode
-from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Shape
+from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Shape, Whole
+from privug.model.numpy_functions import cast
 from privug.model.operations import lookup
+from privug.model.overflow import largest
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.discrete import BERNOULLI, DiscreteUniform
-from privug.prior.family import Draw, Family, draw, parameter_node
+from privug.prior.family import Draw, Family, another, draw, parameter_node
 
 SUM_TOLERANCE = 1e-9
 
@@ -28,6 +31,7 @@ class ChoiceFamily(Family):
     table: Array = field(compare=False)
     key: bytes  # the table again, in a form that can be compared
     levels: tuple[Any, ...] | None
+    whole: Whole = False
 
     name = "Choice"
     kind = Kind.DISCRETE
@@ -71,6 +75,9 @@ class ChoiceFamily(Family):
             logs: Array = np.log((matches * weights).sum(axis=-1))
         return logs
 
+    def bound(self, parameters: Sequence[Array] | None) -> int | None:
+        return largest(self.table)
+
     def check(self, parameters: Sequence[Array]) -> None:
         if not parameters:
             return
@@ -112,10 +119,10 @@ def _checked_family(listed: list[Any]) -> ChoiceFamily:
     if any(isinstance(value, float) and value != value for value in listed):
         raise PriorError("Choice: values must not be NaN")
     try:
-        table, levels = encode(listed)
+        table, levels, whole = encode(listed, keep_types=True)
     except ArgumentError as error:
         raise PriorError(f"Choice: {error}") from None
-    return ChoiceFamily(table, table.tobytes(), levels)
+    return ChoiceFamily(table, table.tobytes(), levels, whole)
 
 
 def Choice(values: Sequence[Any], p: Any = None) -> RandomVariable:
@@ -130,7 +137,7 @@ def Choice(values: Sequence[Any], p: Any = None) -> RandomVariable:
     key = _content(values, p)
     known = _roots.get(key) if key is not None else None
     if known is not None:
-        return RandomVariable(Node(known.operation, known.parents, (), known.dtype, known.levels, known.kind))
+        return RandomVariable(another(known))
     made = _choice(values, p)
     if key is not None:
         if len(_roots) >= MOST_ROOTS:
@@ -164,16 +171,24 @@ def _choice(values: Sequence[Any], p: Any) -> RandomVariable:
         raise PriorError("Choice: p must be a list of probabilities in the order of the values, which must be a list")
     weights = probabilities("Choice", "p", p)
     if weights.shape != (len(family.table),):
-        raise PriorError(f"Choice: p must be a list of {len(family.table)} probabilities, not {p!r}")
+        raise PriorError(f"Choice: p must be a list of {len(family.table)} probabilities, not {shown(p)}")
     return draw(family, (RandomVariable(weights),), ())
 
 
 def probabilities(distribution: str, name: str, value: Any) -> Node:
     """Return the node of a list of probabilities, which may be random; its shape is still to be checked."""
+    wrong = PriorError(f"{distribution}: {name} must be a list of probabilities, not {shown(value)}")
+    if isinstance(value, str | bytes | Mapping | set | frozenset):
+        raise wrong
     try:
-        return parameter_node(distribution, name, value if isinstance(value, RandomVariable) else list(value))
-    except (TypeError, PriorError):
-        raise PriorError(f"{distribution}: {name} must be a list of probabilities, not {value!r}") from None
+        given: Any = value if isinstance(value, RandomVariable) else [plain_number(part) for part in value]
+        if isinstance(given, list) and not any(isinstance(part, RandomVariable) for part in given):
+            given = as_floats(given)
+        node = parameter_node(distribution, name, given)
+    except (TypeError, ValueError, OverflowError):
+        raise wrong from None
+    # Probabilities are divided by their sum: those of a coin or a comparison are whole numbers or bools.
+    return node if node.dtype.kind == "f" else cast(node, np.dtype(np.float64))
 
 
 def Constant(value: Any) -> RandomVariable:
@@ -260,10 +275,10 @@ def _empirical_rows(rows: Sequence[Row]) -> Row:
         if any(_is_nan(cell) for cell in cells):
             raise PriorError(f"Empirical: column {name!r} must not hold NaN; leave out or fill what is missing")
         try:
-            table, levels = encode(cells)
+            table, levels, whole = encode(cells, keep_types=True)
         except ArgumentError as error:
             raise PriorError(f"Empirical: column {name!r}: {error}") from None
-        columns[name] = RandomVariable(lookup(position, table, levels))
+        columns[name] = RandomVariable(lookup(position, table, levels, whole=whole))
     return Row(**columns)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError, PriorError
+from privug.model.arguments import plain_number, refuse_code, shown
 from privug.model.categories import encode, map_levels, unify
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
-from privug.model.operations import aligned
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
+from privug.model.operations import aligned, lookup
 from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refusals
@@ -55,6 +56,23 @@ class Choose(Operation):
         kinds = {parent.kind for parent in parents[1:]}
         return kinds.pop() if len(kinds) == 1 else Kind.MIXED
 
+    def whole(self, parents: Sequence[Node]) -> Whole:
+        return either_whole([whole_values(choice) for choice in parents[1:]])
+
+
+def whole_values(node: Node) -> Whole:
+    """Say which of a quantity's values are whole numbers to a program that gets it beside floats."""
+    if node.dtype.kind == "f":
+        return node.whole
+    support = finite_support(node) if node.dtype.kind == "i" else []
+    return True if support is None or len(support) > ENUMERATION_LIMIT else frozenset(map(float, support))
+
+
+def either_whole(parts: Sequence[Whole]) -> Whole:
+    """Say which values are whole numbers of a quantity that is one of several."""
+    listed = [part for part in parts if not isinstance(part, bool)]
+    return True if any(part is True for part in parts) else frozenset().union(*listed)
+
 
 def given(x: Any, table: Mapping[Any, Any]) -> Any:
     """Return the quantity whose distribution depends on the value of `x`: a conditional table.
@@ -77,6 +95,11 @@ def given(x: Any, table: Mapping[Any, Any]) -> Any:
             columns[name] = given(x, {key: entry[name] for key, entry in table.items()})
         return Row(**columns)
     position = _position(as_node(x), list(table))
+    for key, entry in table.items():
+        refuse_code(f"given: the entry for {shown(key)}", entry, PriorError)
+    if not any(isinstance(entry, RandomVariable | list | np.ndarray) for entry in entries):
+        array, levels, whole = encode([plain_number(entry) for entry in entries], keep_types=True)
+        return RandomVariable(lookup(position, array, levels, whole=whole))
     try:
         nodes = unify([as_node(entry) for entry in entries])
     except ArgumentError as error:
@@ -95,7 +118,7 @@ def _position(x: Node, keys: list[Any]) -> Node:
         if missing:
             raise PriorError(f"given: the table has no entry for the value {missing[0]!r}")
         return map_levels(x, keys.index)
-    array, levels = encode(keys)
+    array, levels, _ = encode(keys)
     if levels is not None:
         raise PriorError("given: x is a number, so the table's keys must be numbers")
     return Node(Match(array), (x,), (), np.dtype(np.int64))

@@ -7,7 +7,10 @@ import scipy
 
 from privug.model.node import Array, Kind
 from privug.model.variable import RandomVariable
+from privug.model.whole_numbers import apart
 from privug.prior.family import COUNT, MODERATE, POSITIVE_PROBABILITY, PROBABILITY, WHOLE, ScalarFamily, draw
+
+MOST_STEPS = np.nextafter(2.0**63, 0.0)  # the largest float that is a whole number of 64 bits
 
 BERNOULLI = ScalarFamily(
     "Bernoulli",
@@ -66,9 +69,9 @@ DISCRETE_LAPLACE = ScalarFamily(
 
 def _equally_likely(normals: Array, low: Array, high: Array) -> Array:
     """Return whole numbers from low to high, each for an equal share of standard normal numbers."""
-    steps = np.floor(scipy.special.ndtr(normals) * (high - low + 1.0)).astype(np.int64)
-    result: Array = low + np.minimum(steps, high - low)
-    return result
+    steps = np.floor(scipy.special.ndtr(normals) * (apart(high, low) + 1.0))
+    result: Array = low + np.minimum(steps, MOST_STEPS).astype(np.int64)
+    return np.minimum(result, high)
 
 
 def Bernoulli(p: Any) -> RandomVariable:

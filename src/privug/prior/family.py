@@ -10,7 +10,8 @@ import numpy as np
 import scipy
 
 from privug.errors import PriorError
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape
+from privug.model.arguments import plain_number, refuse_code, shown
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable, as_node
 
@@ -45,6 +46,8 @@ class Family(ABC):
     kind: Kind
     dtype: np.dtype[Any]
     levels: tuple[Any, ...] | None = None
+    whole: Whole = False
+    """Which of the values, if they are floats, a program gets as whole numbers."""
     latents: int = 0
     """How many standard normal numbers stand behind a value; none if values can only be drawn."""
 
@@ -65,6 +68,10 @@ class Family(ABC):
 
     def check(self, parameters: Sequence[Array]) -> None:  # noqa: B027
         """Raise PriorError if a parameter is out of its range."""
+
+    def bound(self, parameters: Sequence[Array] | None) -> int | None:
+        """Return how far whole numbers lie from zero at most, if that follows from what is known of the parameters."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,9 @@ class ScalarFamily(Family):
             result[where] = np.clip(getattr(distribution, name)(levels), *distribution.support())
         return result
 
+    def bound(self, parameters: Sequence[Array] | None) -> int | None:
+        return None if self.largest is None or parameters is None else int(np.max(self.largest(*parameters)))
+
     def check(self, parameters: Sequence[Array | None]) -> None:
         for (name, constraint), array in zip(self.parameters, parameters, strict=True):
             if array is not None and not np.all(constraint.holds(array)):
@@ -172,6 +182,9 @@ class Draw(Operation):
     def kind(self, parents: Sequence[Node]) -> Kind:
         return self.family.kind
 
+    def whole(self, parents: Sequence[Node]) -> Whole:
+        return self.family.whole
+
 
 @dataclass(frozen=True, slots=True)
 class OfNormals(Operation):
@@ -211,11 +224,15 @@ class LogDensity(Operation):
 def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) -> RandomVariable:
     """Make the random variable of a family with parameters that may be numbers, arrays or random variables."""
     if shape is None and PLAIN.issuperset(map(type, parameters)):
-        known_root = _root(family, *parameters)
-        node = Node(known_root.operation, known_root.parents, (), known_root.dtype, known_root.levels, known_root.kind)
-        node.bound = known_root.bound
-        return RandomVariable(node)
+        return RandomVariable(another(_root(family, *parameters)))
     return RandomVariable(_checked_root(family, parameters, shape))
+
+
+def another(root: Node) -> Node:
+    """Return an independent root of the same distribution as one of a single value."""
+    node = Node(root.operation, root.parents, (), root.dtype, root.levels, root.kind)
+    node.bound = root.bound
+    return node
 
 
 @lru_cache(maxsize=4096, typed=True)
@@ -243,10 +260,11 @@ def _checked_root(family: Family, parameters: Sequence[Any], shape: Shape | None
 
 def parameter_node(distribution: str, name: str, value: Any) -> Node:
     """Return the node of a parameter, which must be a number, an array of numbers or a random variable."""
+    refuse_code(f"{distribution}: {name}", value, PriorError)
     try:
-        node = as_node(value)
+        node = as_node(plain_number(value))
     except (TypeError, ValueError) as error:
-        raise PriorError(f"{distribution}: {name} must be a number or numbers, not {value!r} ({error})") from None
+        raise PriorError(f"{distribution}: {name} must be a number or numbers, not {shown(value)} ({error})") from None
     if node.levels is not None:
         raise PriorError(f"{distribution}: {name} must be a number, not {_described(node)}")
     return node
@@ -255,15 +273,14 @@ def parameter_node(distribution: str, name: str, value: Any) -> Node:
 def draw_node(family: Family, parameters: tuple[Node, ...], shape: Shape) -> Node:
     """Make the root node of a family."""
     node = Node(Draw(family, shape), parameters, shape, family.dtype, family.levels, family.kind)
-    if isinstance(family, ScalarFamily) and family.largest is not None:
+    if node.dtype.kind == "i" and node.levels is None:
         known = [p.operation.array for p in parameters if isinstance(p.operation, ConstantValue)]
-        if len(known) == len(parameters):
-            node.bound = int(np.max(family.largest(*known)))
+        node.bound = family.bound(known) if len(known) == len(parameters) else family.bound(None)
     return node
 
 
 def _described(node: Node) -> str:
-    return repr(node.levels[0]) if node.levels and len(node.levels) == 1 else "a category"
+    return shown(node.levels[0]) if node.levels and len(node.levels) == 1 else "a category"
 
 
 def family_of(root: Node) -> Family:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from privug.errors import PriorError
-from privug.model.node import Array, Kind, Shape
+from privug.model.node import Array, Kind, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable
 from privug.prior.choice import Choice, probabilities
@@ -53,6 +53,10 @@ class MixtureFamily(Family):
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return np.result_type(*(family.dtype for family in self.families))
+
+    @property
+    def whole(self) -> Whole:  # type: ignore[override]
+        return any(family.dtype.kind == "i" or family.whole for family in self.families)
 
     def parts(self, parameters: Sequence[Array]) -> list[tuple[Family, Sequence[Array]]]:
         """Return each family with its own parameters."""

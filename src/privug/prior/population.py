@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PriorError
-from privug.model.categories import encode
+from privug.model.batch import Column as BatchColumn
+from privug.model.categories import Encoded, encode
 from privug.model.node import Array, Node
 from privug.model.operations import lookup
 from privug.model.table import Row
@@ -140,28 +141,29 @@ class Urn:
     """Rows to draw one of: which one, and the values of each column."""
 
     position: RandomVariable | None
-    tables: tuple[tuple[str, Array, tuple[Any, ...] | None], ...]
+    tables: Mapping[str, Encoded]
 
     @classmethod
     def of(cls, columns: Sequence[Column], codes: Array, weights: Array) -> "Urn":
         """Make an urn of rows, given as positions of the columns' values, and how likely each is."""
-        tables = []
+        tables = {}
         for column, places in zip(columns, codes.T, strict=True):
-            values, levels = encode(column.values)
-            tables.append((column.name, values[places], levels))
+            encoded = encode(column.values, keep_types=True)
+            tables[column.name] = encoded._replace(array=encoded.array[places])
         several = len(weights) > 1
-        return cls(Choice(range(len(weights)), weights / weights.sum()) if several else None, tuple(tables))
+        return cls(Choice(range(len(weights)), weights / weights.sum()) if several else None, tables)
 
     def drawn(self, known: Mapping[str, Any] | None = None) -> Row:
         """Return one of the rows, drawn anew."""
         fixed = known or {}
         if self.position is None:
-            only = {
-                name: table[0].item() if levels is None else levels[table[0]] for name, table, levels in self.tables
-            }
+            only = {name: BatchColumn(*table).decoded()[0] for name, table in self.tables.items()}
             return Row(**{**only, **fixed})
         place = _again(self.position).node
-        cells = {name: RandomVariable(lookup(place, table, levels)) for name, table, levels in self.tables}
+        cells = {
+            name: RandomVariable(lookup(place, table.array, table.levels, whole=table.whole))
+            for name, table in self.tables.items()
+        }
         return Row(**{**cells, **fixed})
 
 

@@ -65,4 +65,4 @@ def sample(distribution: Any) -> Any:
         array = node.operation.evaluate(known, context)
     else:
         array = Plan([node]).run(1, context.rng)[0]
-    return Column(array, node.levels).decoded()[0]
+    return Column.of(node, array).decoded()[0]

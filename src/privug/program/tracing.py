@@ -158,7 +158,7 @@ class _Comparison:
             cause = failure.cause if isinstance(failure, SampleFailure) else failure
             return f"it fails on some inputs ({type(cause).__name__}: {cause})"
         known = [next(parts) for _ in inputs]
-        values = [Column(next(parts), node.levels).decoded() for node in draws]
+        values = [Column.of(node, next(parts)).decoded() for node in draws]
         made = [next(parts) for _ in conditions]
         predicted = _values(structure, leaves, list(parts), self.checks)
         there = np.flatnonzero(~self._without_inputs(given, start)) if failed.any() else range(self.checks)

@@ -47,8 +47,8 @@ def _values(family: Family, parents: Sequence[Any]) -> Array | None:
     if isinstance(family, PointFamily):
         return np.unique(arrays[0])
     lowest, highest = support_range(family, arrays)
-    low, high = float(lowest.min()), float(highest.max())
-    return np.arange(int(low), int(high) + 1) if high - low < MOST_LISTED else None
+    low, high = int(lowest.min()), int(highest.max())
+    return np.arange(low, high + 1) if high - low < MOST_LISTED else None
 
 
 def joint_states(values: Mapping[Node, Array], most: int) -> dict[Node, Array] | None:

@@ -69,4 +69,4 @@ def _ends(root: Node) -> tuple[float, float]:
     if len(arrays) < len(root.parents):
         return (0.0, math.inf) if family.name in ("Poisson", "Geometric") else (math.inf, -math.inf)
     low, high = family.frozen(*arrays).support()
-    return float(np.min(low)), float(np.max(high))
+    return np.min(low).item(), np.max(high).item()

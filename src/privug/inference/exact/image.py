@@ -49,7 +49,7 @@ class Image:
 
     def batch(self, values: Array) -> Batch:
         """Return values as a batch of what they stand for."""
-        return Batch(LEAF, (Column(values, self.node.levels),), len(values))
+        return Batch(LEAF, (Column.of(self.node, values),), len(values))
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
@@ -243,7 +243,7 @@ class Listed:
 
     def batch(self, values: Array) -> Batch:
         """Return values as a batch of what they stand for."""
-        return Batch(LEAF, (Column(values, self.node.levels),), len(values))
+        return Batch(LEAF, (Column.of(self.node, values),), len(values))
 
     def pushed(self, curve: Curve) -> Belief:
         """Return the belief about the function's value, given that about the number."""

@@ -28,16 +28,13 @@ def sum_root(laws: Sequence[SumLaw], shared: Shared) -> tuple[Node, Array]:
     for line, law in zip(chances, laws, strict=True):
         line[_positions(everything, law.values)] = law.probabilities
     codes = np.arange(len(everything))
-    family = SumFamily(codes, codes.tobytes(), None, max(law.lost for law in laws), chances=chances)
+    family = SumFamily(codes, codes.tobytes(), None, lost=max(law.lost for law in laws), chances=chances)
     return draw_node(family, (_class(shared),) if len(laws) > 1 else (), ()), everything
 
 
 def image_of(root: Node, table: Array) -> Node:
     """Return the number that each value of a root stands for."""
-    image = lookup(root, table)
-    if table.dtype.kind == "i":
-        image.bound = int(np.abs(table).max())
-    return image
+    return lookup(root, table)
 
 
 def _positions(everything: Array, values: Array) -> Array:

@@ -10,7 +10,9 @@ import numpy as np
 
 from privug.inference.exact.counting import SumFamily
 from privug.model.node import Array, ConstantValue, Kind, Node
+from privug.model.whole_numbers import apart
 from privug.prior.choice import ChoiceFamily
+from privug.prior.discrete import DISCRETE_UNIFORM
 from privug.prior.family import Family, ScalarFamily, family_of
 from privug.prior.mixture import MixtureFamily, PointFamily
 
@@ -61,7 +63,8 @@ def is_finite(family: Family) -> bool:
     if isinstance(family, MixtureFamily):
         return all(is_finite(component) for component in family.families)
     return family.kind is Kind.DISCRETE and (
-        isinstance(family, ChoiceFamily | PointFamily) or (isinstance(family, ScalarFamily) and family.name in _RANGES)
+        isinstance(family, ChoiceFamily | PointFamily)
+        or (isinstance(family, ScalarFamily) and (family is DISCRETE_UNIFORM or family.name in _RANGES))
     )
 
 
@@ -89,7 +92,7 @@ def support_sizes(family: Family, parameters: Sequence[Array]) -> Array:
     if isinstance(family, PointFamily):
         return np.ones(1)
     low, high = support_range(family, parameters)
-    return high - low + 1
+    return apart(high, low) + 1
 
 
 def support(family: Family, parameters: Sequence[Array], rows: int) -> Support:
@@ -102,7 +105,7 @@ def support(family: Family, parameters: Sequence[Array], rows: int) -> Support:
         return Support(np.arange(rows), np.broadcast_to(parameters[0], (rows,)), np.ones(rows))
     assert isinstance(family, ScalarFamily)
     low, high = (np.broadcast_to(end, (rows,)) for end in support_range(family, parameters))
-    counts = (high - low + 1).astype(np.int64)
+    counts = (apart(high, low) + 1).astype(np.int64)
     owner = np.repeat(np.arange(rows), counts)
     starts = np.cumsum(counts) - counts
     values = np.arange(len(owner)) - starts[owner] + low[owner].astype(np.int64)
@@ -114,13 +117,16 @@ def _mass(family: ScalarFamily, values: Array, parameters: Sequence[Array]) -> A
     """Return probabilities; the commonest families need not wait for SciPy's distributions."""
     if family.name == "Bernoulli":
         return np.where(values == 1, parameters[0], 1 - parameters[0])
-    if family.name == "DiscreteUniform":
-        return np.broadcast_to(1.0 / (parameters[1] - parameters[0] + 1.0), values.shape).copy()
+    if family is DISCRETE_UNIFORM:
+        return np.broadcast_to(1.0 / (apart(parameters[1], parameters[0]) + 1.0), values.shape).copy()
     return np.asarray(family.frozen(*parameters).pmf(values))
 
 
 def support_range(family: Family, parameters: Sequence[Array]) -> tuple[Array, Array]:
     """Return the smallest and the largest value for each row of parameters, far tails left out."""
+    if family is DISCRETE_UNIFORM:  # whole numbers, which may lie beyond what floats tell apart
+        low, high = (np.asarray(parameter) for parameter in parameters)
+        return low, high
     low, high = _RANGES[family.name](*(np.asarray(parameter, float) for parameter in parameters))
     return np.floor(low), np.ceil(high)
 
@@ -158,7 +164,6 @@ _RANGES: dict[str, Callable[..., tuple[Array, Array]]] = {
     "Binomial": _binomial,
     "Poisson": _poisson,
     "Geometric": _geometric,
-    "DiscreteUniform": lambda low, high: (low, high),
     "DiscreteLaplace": _discrete_laplace,
     "DiscreteGaussian": _discrete_gaussian,
 }

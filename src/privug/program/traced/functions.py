@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from privug.model.categories import map_levels, map_pairs
+from privug.model.node import Node
 from privug.model.operations import Elementwise, elementwise, fail_samples
 from privug.model.plates import Plate, fold
+from privug.model.value_types import number_types
 from privug.model.variable import RandomVariable, as_node, path_condition, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import term_where
@@ -229,13 +231,29 @@ def _isinstance(value: Any, kinds: Any) -> bool:
         return isinstance(Counter() if value.counting else example, kinds)
     if not isinstance(value, RandomVariable):
         return isinstance(set() if isinstance(value, MaskedSet) else value, kinds)
-    node = value.node
-    if node.levels is not None:
-        answers = {isinstance(level, kinds) for level in node.levels}
-        return answers.pop() if len(answers) == 1 else refuse("isinstance() of values of several types")
-    if node.shape:
-        return isinstance(np.empty(0), kinds)
-    return isinstance({"b": True, "i": 1, "f": 1.0}[node.dtype.kind], kinds)
+    answers = {issubclass(kind, kinds) for kind in _types(value.node)}
+    return answers.pop() if len(answers) == 1 else refuse("isinstance() of values of several types")
+
+
+def _types(node: Node) -> set[type]:
+    if node.levels is not None and not node.shape:
+        return {type(level) for level in node.levels}
+    return {np.ndarray} if node.shape else number_types(node)
+
+
+def _type(value: Any, *parts: Any) -> Any:
+    if isinstance(value, Masked):
+        refuse("type() of a list of random length")
+    if parts or not isinstance(value, RandomVariable):
+        return type(value, *parts)
+    types = _types(value.node)
+    return types.pop() if len(types) == 1 else refuse("type() of values of several types")
+
+
+def _repr(value: Any) -> Any:
+    if not isinstance(value, RandomVariable) or value.node.levels is None:
+        refuse("repr() of a random number")
+    return RandomVariable(map_levels(value.node, repr))
 
 
 def _checked_math(name: str) -> Callable[..., Any]:
@@ -276,6 +294,8 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     builtins.bool: truth,
     builtins.enumerate: _enumerate,
     builtins.isinstance: _isinstance,
+    builtins.type: _type,
+    builtins.repr: _repr,
     statistics.mean: _mean,
     statistics.fmean: _mean,
     statistics.median: lambda items: np.median(_numbers(items)),

@@ -1,0 +1,92 @@
+"""Whole numbers beyond 2**53, which floats do not tell apart: compared and subtracted without becoming floats."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privug.model.node import Array, ConstantValue, Kind, Node
+
+FLOAT_LIMIT = 2**53
+"""Whole numbers up to here are floats of their own."""
+_BEYOND = 2.0**63
+
+COMPARISONS: dict[str, Callable[[Array], Array]] = {
+    "less": lambda sign: sign < 0, "less_equal": lambda sign: sign <= 0, "greater": lambda sign: sign > 0,
+    "greater_equal": lambda sign: sign >= 0, "equal": lambda sign: sign == 0, "not_equal": lambda sign: sign != 0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of whole numbers with floats by their values, as Python compares them."""
+
+    name: str
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        holds = COMPARISONS[self.name]
+        if left.dtype.kind == "f":
+            sign, floats = -_sign(right, left), left
+        else:
+            sign, floats = _sign(left, right), right
+        result: Array = np.where(np.isnan(floats), self.name == "not_equal", holds(sign))
+        return result
+
+
+def _sign(whole: Array, floats: Array) -> Array:
+    """Return minus one, zero or one for whole numbers below, equal to and above floats."""
+    near = np.abs(floats) < _BEYOND
+    floor = np.where(near, np.floor(floats), 0.0)
+    cut = floor.astype(np.int64)
+    sign = (whole > cut).astype(np.int8) - (whole < cut)
+    sign = np.where((sign == 0) & (floats > floor), -1, sign)
+    result: Array = np.where(near, sign, np.where(floats > 0, -1, 1))
+    return result
+
+
+def exact_comparison(name: str, parents: Sequence[Node]) -> tuple[Comparison | None, Sequence[Node]]:
+    """Return how to compare whole numbers with floats by their values, and which; None if NumPy's way will do."""
+    compared = [_beside_whole_numbers(parent) for parent in parents]
+    are_large = any(parent.bound is not None and parent.bound > FLOAT_LIMIT for parent in compared)
+    varies = any(node.dtype.kind == "f" and not isinstance(node.operation, ConstantValue) for node in compared)
+    return Comparison(name) if are_large and varies else None, compared
+
+
+def _beside_whole_numbers(node: Node) -> Node:
+    """Return a constant such that comparing whole numbers with it as floats does no harm.
+
+    Beyond 2**53 floats are whole, and become whole numbers; beyond 64 bits they are as good as infinite.
+    """
+    operation = node.operation
+    if not isinstance(operation, ConstantValue) or node.shape or node.dtype.kind != "f":
+        return node
+    value = operation.array[0].item()
+    if not abs(value) >= FLOAT_LIMIT:
+        return node
+    inside = -_BEYOND <= value < _BEYOND
+    array = np.array([int(value)]) if inside else np.array([math.copysign(math.inf, value)])
+    constant = Node(ConstantValue(array), (), (), array.dtype, kind=Kind.DISCRETE)
+    constant.bound = abs(int(value)) if inside else None
+    return constant
+
+
+def apart(left: Array, right: Array) -> Array:
+    """Return how far numbers lie above others, as floats; whole numbers are subtracted first and never wrap around."""
+    if left.dtype.kind == "f" or right.dtype.kind == "f":
+        return np.subtract(left, right, dtype=float)
+    one, other = (np.asarray(side).astype(np.int64).view(np.uint64) for side in (left, right))
+    result: Array = np.where(np.asarray(left) >= right, (one - other).astype(float), -(other - one).astype(float))
+    return result
+
+
+def bound_beside(value: Any, step: Any, upward: bool) -> Any:
+    """Return `value + step`, or `value - step`, as a bound: where all floats are whole, the last whole number inside."""
+    moved = value + step if upward else value - step
+    large = max(abs(value), abs(moved))
+    if not FLOAT_LIMIT // 2 <= large < np.inf or (isinstance(value, int) and isinstance(step, int)):
+        return moved
+    exact = Fraction(value) + Fraction(step) if upward else Fraction(value) - Fraction(step)
+    return math.floor(exact) if upward else math.ceil(exact)
