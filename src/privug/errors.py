@@ -13,7 +13,9 @@ PrivugError
     - NotConverged           chains or populations do not agree with each other
     - UnsuitableEngine       the engine asked for cannot serve this question
 
-LiftingWarning (a warning): the traced program differed from plain calls and moved down a tier.
+Warnings, which do not stop anything:
+  x LiftingWarning           the traced program differed from plain calls and moved down a tier
+  x RepeatedQuantityWarning  a list in the prior holds one random quantity several times
 """
 
 from privug.escaping import inert
@@ -72,6 +74,13 @@ class UnsuitableEngine(InferenceError):
 
 class LiftingWarning(UserWarning):
     """The traced program differed from plain calls and was moved down a tier."""
+
+    def __str__(self) -> str:
+        return inert(super().__str__(), keep="\n")
+
+
+class RepeatedQuantityWarning(UserWarning):
+    """A list in the prior holds one random quantity several times, so that all of these are equal."""
 
     def __str__(self) -> str:
         return inert(super().__str__(), keep="\n")

@@ -239,7 +239,7 @@ def test_numbers_of_a_batch():
     ],
 )
 def test_encoding(values, levels):
-    array, found = encode(values)
+    array, found, _ = encode(values)
     assert found == levels
     if levels is None:
         assert array.tolist() == values

@@ -24,6 +24,7 @@ from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of, judged
+from privug.prior.given import check_prior
 from privug.prior.table import Records
 from privug.program import lifting
 from privug.program.lifting import Lifting
@@ -245,6 +246,8 @@ class Question:
                 "prior must be a dict from the program's parameters to what the attacker knows, "
                 'such as {"records": pv.Records(...)}'
             )
+        for name, value in self.prior.items():
+            check_prior(name, value)
         parameters = _parameters(self.program)
         if parameters is None:
             return

@@ -15,10 +15,12 @@ from privug.leakage.crossfit import try_guesses, unseen_output
 from privug.leakage.finite import distinct_values, pairs_of
 from privug.leakage.strategy import Abstention, Gain, Strategy, Tries, Worths
 from privug.leakage.trial import PRIOR_HINDSIGHT, Trial
+from privug.model.arguments import check_takes, shown
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 
 MOST_WORTHS = 20_000_000
+LARGEST = 1e300  # of the numbers that a gain is described by
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ def tries(count: int) -> Gain:
     >>> print(g_vulnerability(Belief.of("abc", probabilities=[0.5, 0.25, 0.25]), tries(2)))
     0.75 (exact)
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ArgumentError(f"tries: the number of guesses must be a positive whole number, not {count!r}")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= LARGEST:
+        raise ArgumentError(f"tries: the number of guesses must be a positive whole number, not {shown(count)}")
     return Tries(int(count))
 
 
@@ -90,9 +92,12 @@ def distance(scale: float, metric: Callable[[Any, Any], float] | None = None) ->
     >>> print(g_vulnerability(Belief.of([1, 2, 3], probabilities=[0.25, 0.5, 0.25]), distance(2)))
     0.75 (exact)
     """
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < math.inf:
-        raise ArgumentError(f"distance: the scale must be a positive number, not {scale!r}")
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= LARGEST:
+        raise ArgumentError(f"distance: the scale must be a positive number, not {shown(scale)}")
+    if metric is not None and not callable(metric):
+        raise ArgumentError(f"distance: the metric must be a function of guess and secret, not {shown(metric)}")
     away = metric or _difference
+    check_takes("distance: the metric of guess and secret", away, 2)
     return Function(lambda guess, secret: max(0.0, 1.0 - away(guess, secret) / scale))
 
 
@@ -106,7 +111,8 @@ def property_of(function: Callable[[Any], Any], gain: Gain | None = None) -> Gai
     0.6 (exact)
     """
     if not callable(function):
-        raise ArgumentError(f"property_of: a function of the secret is needed, not {function!r}")
+        raise ArgumentError(f"property_of: a function of the secret is needed, not {shown(function)}")
+    check_takes("property_of: the function of the secret", function, 1)
     return Property(function, identity() if gain is None else as_gain(gain))
 
 
@@ -116,8 +122,8 @@ def guess_or_abstain(penalty: float) -> Gain:
     >>> print(g_vulnerability(Belief.of("ab", probabilities=[0.9, 0.1]), guess_or_abstain(5)))
     0.4 (exact)
     """
-    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 <= penalty < math.inf:
-        raise ArgumentError(f"guess_or_abstain: the penalty must be a number, 0 or more, not {penalty!r}")
+    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 <= penalty <= LARGEST:
+        raise ArgumentError(f"guess_or_abstain: the penalty must be a number, 0 or more, not {shown(penalty)}")
     return Abstention(float(penalty))
 
 
@@ -134,6 +140,7 @@ def as_gain(gain: Any, guesses: Sequence[Any] | None = None, secrets: Sequence[A
     if callable(gain):
         if guesses is not None and not len(guesses):
             raise ArgumentError("gain: name at least one guess")
+        check_takes("gain: a function of guess and secret", gain, 2)
         return Function(gain, None if guesses is None else tuple(guesses))
     try:
         matrix = np.asarray(gain, float)

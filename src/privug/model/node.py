@@ -88,11 +88,12 @@ class Node:
     """A random quantity: an operation on parent nodes.
 
     `levels` names the values of a category, whose batches hold codes into it. `bound` says how large whole numbers
-    can get, if that follows from the definition: it spares looking for overflow in every batch. `roundoff` holds how
-    far rounding may have moved its values, once that was asked for.
+    can get, if that follows from the definition: it spares looking for overflow in every batch. `numpy` says whether a
+    plain call has a number of NumPy here, as elements of arrays are, and not of Python; None if that depends.
+    `roundoff` holds how far rounding may have moved its values, once that was asked for.
     """
 
-    __slots__ = ("bound", "dtype", "kind", "levels", "operation", "parents", "roundoff", "shape")
+    __slots__ = ("bound", "dtype", "kind", "levels", "numpy", "operation", "parents", "roundoff", "shape")
 
     def __init__(
         self,
@@ -113,6 +114,7 @@ class Node:
         self.kind = kind
         self.bound: int | None = 1 if dtype.kind == "b" else None
         self.roundoff: tuple[Any] | None = None
+        self.numpy: bool | None = False
         noted = fallible.get()
         if noted is not None:
             if operation.can_fail(parents):
@@ -145,6 +147,16 @@ class ConstantValue(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         return self.array
+
+
+def of_numpy(name: str, parents: Sequence[Node]) -> bool | None:
+    """Say whether the result of an operator is a number of NumPy, as it is if one of its operands is."""
+    if name != "where":
+        kinds = {parent.numpy for parent in parents}
+        return True if True in kinds else None if None in kinds else False
+    # A whole number that is written in the program does not settle it: they are alike where rounding is asked for.
+    kinds = {p.numpy for p in parents[1:] if not (isinstance(p.operation, ConstantValue) and p.dtype.kind == "i")}
+    return kinds.pop() if len(kinds) == 1 else None if kinds else False
 
 
 def ancestors(targets: Iterable[Node]) -> list[Node]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from privug.errors import ArgumentError, Untraceable
 from privug.model.categories import unify
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, of_numpy
 from privug.model.operations import (
     ArrayFunction,
     Elementwise,
@@ -112,10 +112,13 @@ def where(condition: Node, yes: Node, no: Node) -> Node:
     _need_numbers("where", [condition])
     if _counts(condition, yes, no):
         # NumPy's `where` costs several times as much as this.
-        return elementwise(_TIMES, [condition, yes])
+        product = elementwise(_TIMES, [condition, yes])
+        product.numpy = of_numpy("where", [condition, yes, no])
+        return product
     yes, no = unify([yes, no])
     node = elementwise(Elementwise("where", np.where), [condition, yes, no])
-    return Node(node.operation, node.parents, node.shape, node.dtype, yes.levels, node.kind)
+    node.levels = yes.levels
+    return node
 
 
 _TIMES = Elementwise("multiply", np.multiply)
@@ -262,8 +265,11 @@ class Cast(Operation):
 
 def cast(node: Node, dtype: np.dtype[Any]) -> Node:
     """Make the node of the same numbers in another type; floats are cut off towards zero."""
-    if node.dtype == dtype:
-        return node
+    return node if node.dtype == dtype else recast(node, dtype)
+
+
+def recast(node: Node, dtype: np.dtype[Any]) -> Node:
+    """Make a node of its own of the same numbers, in another type or the same."""
     result = Node(Cast(dtype), (node,), node.shape, dtype)
     if dtype.kind == "i":
         result.bound = node.bound

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.errors import ArgumentError, ProgramError
 from privug.model.arguments import shown
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole, of_numpy
 from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
 from privug.model.whole_numbers import COMPARISONS, Comparison, exact_comparison
 
@@ -222,6 +222,7 @@ def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
     node = Node(operation, tuple(parents), shape, dtype)
     if dtype.kind == "i":
         node.bound = bound
+    node.numpy = of_numpy(operation.name, parents)
     return node
 
 

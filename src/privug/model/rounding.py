@@ -1,8 +1,6 @@
-"""Python's `round`, on arrays."""
+"""Python's and NumPy's `round`, on arrays."""
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,15 +10,29 @@ from privug.model.operations import whole_numbers
 EXACT_DIGITS = 22  # powers of ten up to here are exact as floats
 
 
-@lru_cache(maxsize=64)
-def python_round(digits: int | None) -> Callable[[Array], Array]:
-    """Return a function that rounds arrays exactly as `round(x, digits)` rounds numbers.
+@dataclass(frozen=True)
+class NumpyRound:
+    """Rounds as NumPy rounds its own numbers: by scaling, which moves values such as 46.15 onto a tie."""
+
+    digits: int
+
+    def __call__(self, array: Array) -> Array:
+        result: Array = np.round(array, self.digits)
+        return result
+
+
+@dataclass(frozen=True)
+class PythonRound:
+    """Rounds arrays exactly as `round(x, digits)` rounds numbers.
 
     NumPy scales by a power of ten before it rounds, which moves values such as 0.15 onto a tie.
     Only values next to a tie can differ, and those are rounded one by one.
     """
 
-    def rounded(array: Array) -> Array:
+    digits: int | None
+
+    def __call__(self, array: Array) -> Array:
+        digits = self.digits
         if array.dtype.kind in "bi" and (digits is None or digits >= 0):
             return array.astype(np.int64)
         if digits is not None and abs(digits) > EXACT_DIGITS:
@@ -30,11 +42,5 @@ def python_round(digits: int | None) -> Callable[[Array], Array]:
             scaled = array * 10.0 ** (digits or 0)
             near_tie = np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-6)
         if digits and near_tie.any():
-            result[near_tie] = [_round_one(value, digits) for value in array[near_tie].tolist()]
+            result[near_tie] = [round(value, digits) for value in array[near_tie].tolist()]
         return whole_numbers(result) if digits is None or array.dtype.kind in "bi" else result
-
-    return rounded
-
-
-def _round_one(value: Any, digits: int) -> Any:
-    return round(value, digits)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PriorError
-from privug.model.variable import RandomVariable, stack_values
+from privug.model.arguments import refuse_code
+from privug.model.variable import RandomVariable, item_of, stack_values
 
 
 class Row(tuple[Any, ...]):
@@ -28,6 +29,8 @@ class Row(tuple[Any, ...]):
     def __new__(cls, /, **columns: Any) -> "Row":
         if not columns:
             raise PriorError("a row needs at least one column: write Row(name=..., age=...)")
+        for name, cell in columns.items():
+            refuse_code(f"Row: column {name!r}", cell, PriorError)
         return row_maker(tuple(columns))(columns.values())
 
     def __getitem__(self, key: Any) -> Any:
@@ -93,7 +96,7 @@ class Table(list[Row]):
         if isinstance(key, slice):
             return Table(list.__getitem__(self, key))
         if isinstance(key, RandomVariable):
-            return Row(**{name: RandomVariable(stack_values(self._cells(name)))[key] for name in self[0]._fields})
+            return Row(**{name: item_of(self._cells(name), key) for name in self[0]._fields})
         return list.__getitem__(self, key)
 
     def __iter__(self) -> Iterator[Row]:

@@ -1,6 +1,10 @@
 """Which Python types the values of a quantity have in a program that gets or computes them."""
 
-from privug.model.node import Node, ancestors
+from collections.abc import Sequence
+
+import numpy as np
+
+from privug.model.node import ConstantValue, Node, ancestors, of_numpy
 from privug.model.operations import Elementwise
 
 # These give a whole number if all that goes in is one.
@@ -9,10 +13,25 @@ _KEEPING = {
     "maximum",
 }  # fmt: skip
 _OF_KIND: dict[str, type] = {"b": bool, "i": int, "f": float}
+_OF_NUMPY: dict[str, type] = {"b": np.bool_, "i": np.int64, "f": np.float64}
+
+
+def follows_numpy(name: str, nodes: Sequence[Node]) -> bool:
+    """Say whether an operator does other than on Python's numbers: division by zero, sums of truth values."""
+    if of_numpy(name, nodes) is not True:
+        return False
+    if name in ("true_divide", "floor_divide", "remainder"):
+        return not (isinstance(nodes[1].operation, ConstantValue) and nodes[1].operation.array.all())
+    if name == "power":
+        return any(node.dtype.kind == "f" for node in nodes)
+    return all(node.dtype.kind == "b" for node in nodes)
 
 
 def number_types(number: Node) -> set[type]:
     """Return the types that a single number can have: batches hold floats where only some are whole numbers."""
+    if number.numpy is not False:
+        own: set[type] = {_OF_KIND[number.dtype.kind]} if number.numpy is None else set()
+        return own | {_OF_NUMPY[number.dtype.kind]}
     found: dict[Node, set[type]] = {}
     for node in ancestors([number]) if number.dtype.kind == "f" else [number]:
         types: set[type] = {_OF_KIND.get(node.dtype.kind, object)}

@@ -1,34 +1,22 @@
 """RandomVariable: the Python surface of a node, with the operators that build the graph."""
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from privug.errors import ArgumentError, Untraceable
+from privug.errors import ArgumentError
 from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
-from privug.model.categories import compare_equal, constant_category, encode, map_levels, map_pairs, unify
+from privug.model.categories import constant_category, encode, map_levels, unify
+from privug.model.category_operators import on_categories
 from privug.model.node import ConstantValue, Node
 from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
-from privug.model.rounding import python_round
-
-refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
-"""While a program is traced: what it asked of a random variable that has no single answer."""
-
-
-def refuse(what: str) -> NoReturn:
-    """Refuse to give one plain value; noted for the tracer, in case the program swallows the error."""
-    noted = refusals.get()
-    if noted is not None:
-        noted.append(what)
-    raise Untraceable(
-        f"{what} needs one plain value, but a random variable stands for many; "
-        "write pv.where(condition, a, b) for a choice, & | ~ for and/or/not, or wrap the code with pv.lift"
-    )
+from privug.model.refusal import refusals as refusals
+from privug.model.refusal import refuse as refuse
+from privug.model.rounding import NumpyRound, PythonRound
+from privug.model.value_types import follows_numpy
 
 
 def as_node(value: Any) -> Node:
@@ -36,7 +24,11 @@ def as_node(value: Any) -> Node:
     match value:
         case RandomVariable():
             return value.node
-        case bool() | int() | float() | np.number() | np.bool_():
+        case np.generic() if value.dtype.kind in "biuf":
+            node = constant(value)
+            node.numpy = True
+            return node
+        case bool() | int() | float() | np.number():
             return constant(value)
         case np.ndarray() if value.dtype.kind in "biuf":
             return constant(value)
@@ -57,12 +49,20 @@ def stack_values(values: Sequence[Any]) -> Node:
     return stack(nodes)
 
 
+def item_of(values: Sequence[Any], key: "RandomVariable") -> "RandomVariable":
+    """Return the item of a list at a random position, which may be a truth value: a number to Python."""
+    if key.node.shape != () or key.node.dtype.kind not in "bi" or key.node.levels is not None:
+        refuse("a random subscript that is not one whole number")
+    position = numpy_functions.cast(harmless(key.node, 0), np.dtype(np.int64))
+    return RandomVariable(gather(stack_values(values), position))
+
+
 def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVariable":
     """Apply a Python operator: Python's rules on single numbers, NumPy's on arrays."""
     nodes = [as_node(value) for value in values]
     if any(node.levels is not None for node in nodes):
-        return RandomVariable(_apply_to_categories(name, nodes))
-    python = all(node.shape == () for node in nodes)
+        return RandomVariable(on_categories(name, nodes))
+    python = all(node.shape == () for node in nodes) and not follows_numpy(name, nodes)
     if name == "power" and python and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
         nodes[1] = _whole_exponent(nodes[1])
     if python and name in ("true_divide", "floor_divide", "remainder"):
@@ -72,6 +72,18 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
     elif python and name == "round" and nodes[0].dtype.kind == "f":
         nodes[0] = harmless(nodes[0], 0.0)
     return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
+
+
+def as_element(node: Node) -> "RandomVariable":
+    """Return what NumPy computed or took out of an array: if it is one number, then a number of NumPy."""
+    node.numpy = node.shape == () and node.levels is None
+    return RandomVariable(node)
+
+
+def as_python(value: "RandomVariable") -> "RandomVariable":
+    """Return a number as one of Python, which int(), float() and the math module make of NumPy's."""
+    node = value.node
+    return value if node.numpy is False else RandomVariable(numpy_functions.recast(node, node.dtype))
 
 
 def harmless(node: Node, value: Any, fine: np.ufunc | None = None) -> Node:
@@ -93,38 +105,6 @@ def _whole_exponent(node: Node) -> Node:
     return node
 
 
-_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "true_divide": operator.truediv,
-    "remainder": operator.mod, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
-    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
-}  # fmt: skip
-
-
-def _apply_to_categories(name: str, nodes: Sequence[Node]) -> Node:
-    if name not in _PYTHON_OPERATORS or len(nodes) != 2:
-        refuse(f"'{name}' on strings or other categories")
-    left, right = nodes
-    function = _PYTHON_OPERATORS[name]
-    if left.levels is not None and isinstance(right.operation, ConstantValue) and right.shape == ():
-        plain = _plain_constant(right)
-        return map_levels(left, lambda level: function(level, plain))
-    if right.levels is not None and isinstance(left.operation, ConstantValue) and left.shape == ():
-        plain = _plain_constant(left)
-        return map_levels(right, lambda level: function(plain, level))
-    if left.levels is None or right.levels is None:
-        refuse(f"'{name}' between a random string and a random number")
-    if name in ("equal", "not_equal") and len({type(level) for level in (*left.levels, *right.levels)}) == 1:
-        same = compare_equal(left, right)
-        return same if name == "equal" else elementwise(Elementwise("logical_not", np.logical_not), [same])
-    return map_pairs(left, right, function)
-
-
-def _plain_constant(node: Node) -> Any:
-    assert isinstance(node.operation, ConstantValue)
-    value = node.operation.array[0]
-    return node.levels[value] if node.levels is not None else value.item()
-
-
 class RandomVariable(ArrayMethods):
     """A random quantity. Arithmetic, comparisons and NumPy functions on it give new random quantities.
 
@@ -141,6 +121,13 @@ class RandomVariable(ArrayMethods):
 
     def __init__(self, node: Node) -> None:
         self.node = node
+
+    # One object is one quantity, and so are its copies: nothing about it ever changes.
+    def __copy__(self) -> "RandomVariable":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "RandomVariable":
+        return self
 
     # Arithmetic.
     def __add__(self, other: Any) -> "RandomVariable":
@@ -192,10 +179,10 @@ class RandomVariable(ArrayMethods):
         return _apply("power", np.power, other, self)
 
     def __matmul__(self, other: Any) -> "RandomVariable":
-        return RandomVariable(numpy_functions.dot(self.node, as_node(other)))
+        return as_element(numpy_functions.dot(self.node, as_node(other)))
 
     def __rmatmul__(self, other: Any) -> "RandomVariable":
-        return RandomVariable(numpy_functions.dot(as_node(other), self.node))
+        return as_element(numpy_functions.dot(as_node(other), self.node))
 
     def __neg__(self) -> "RandomVariable":
         return _apply("negative", np.negative, self)
@@ -207,7 +194,13 @@ class RandomVariable(ArrayMethods):
         return _apply("absolute", np.absolute, self)
 
     def __round__(self, digits: int | None = None) -> "RandomVariable":
-        return _apply("round", python_round(digits), self)
+        node = self.node
+        if node.shape or digits is None or node.dtype.kind != "f" or node.numpy is False:
+            rounded = _apply("round", PythonRound(digits), self)
+            return as_python(rounded) if digits is None else rounded
+        if node.numpy is None:
+            refuse("round() of a number that is NumPy's for some inputs and Python's for others")
+        return _apply("round", NumpyRound(digits), self)
 
     def __floor__(self) -> "RandomVariable":
         return _apply("floor", np.floor, self).astype(int)
@@ -263,10 +256,10 @@ class RandomVariable(ArrayMethods):
         if self.node.shape == () and self.node.levels is not None:
             return RandomVariable(map_levels(self.node, lambda level: level[key]))
         if isinstance(key, RandomVariable):
-            if key.node.shape != () or key.node.dtype.kind not in "bi":
+            if key.node.shape != () or key.node.dtype.kind != "i" or key.node.levels is not None:
                 refuse("a random subscript that is not one whole number")
-            return RandomVariable(gather(self.node, harmless(key.node, 0)))
-        return RandomVariable(index(self.node, key))
+            return as_element(gather(self.node, harmless(key.node, 0)))
+        return as_element(index(self.node, key))
 
     def __len__(self) -> int:
         if self.node.shape:
@@ -283,7 +276,7 @@ class RandomVariable(ArrayMethods):
 
     def tolist(self) -> list[Any]:
         """Return the elements as a list of random variables."""
-        return [element.tolist() if element.ndim else element for element in self]
+        return [element.tolist() if element.ndim else as_python(element) for element in self]
 
     def __getattr__(self, name: str) -> Any:
         levels = self.node.levels
@@ -331,15 +324,15 @@ class RandomVariable(ArrayMethods):
         if any(as_node(value).levels is not None for value in inputs):
             return _apply(ufunc.__name__, ufunc, *inputs)
         if ufunc is np.matmul:
-            return RandomVariable(numpy_functions.dot(*(as_node(value) for value in inputs)))
+            return as_element(numpy_functions.dot(*(as_node(value) for value in inputs)))
         name = "true_divide" if ufunc is np.true_divide else ufunc.__name__
-        return RandomVariable(elementwise(Elementwise(name, ufunc), [as_node(value) for value in inputs]))
+        return as_element(elementwise(Elementwise(name, ufunc), [as_node(value) for value in inputs]))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         handler = numpy_functions.HANDLERS.get(function)
         if handler is None:
             refuse(f"np.{getattr(function, '__name__', function)}")
-        return handler(as_node, RandomVariable, *arguments, **options)
+        return handler(as_node, as_element, *arguments, **options)
 
     # Questions that have no single answer.
     def __bool__(self) -> bool:

@@ -83,10 +83,9 @@ def apart(left: Array, right: Array) -> Array:
 
 
 def bound_beside(value: Any, step: Any, upward: bool) -> Any:
-    """Return `value + step`, or `value - step`, as a bound: where all floats are whole, the last whole number inside."""
+    """Return `value + step`, or `value - step`, as a bound: the last whole number inside, where floats are whole."""
     moved = value + step if upward else value - step
-    large = max(abs(value), abs(moved))
-    if not FLOAT_LIMIT // 2 <= large < np.inf or (isinstance(value, int) and isinstance(step, int)):
-        return moved
+    if not FLOAT_LIMIT // 2 <= max(abs(value), abs(moved)) < _BEYOND:
+        return float(moved)
     exact = Fraction(value) + Fraction(step) if upward else Fraction(value) - Fraction(step)
     return math.floor(exact) if upward else math.ceil(exact)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from privug.errors import ArgumentError, PriorError
-from privug.model.arguments import as_floats, plain_number, shown
+from privug.model.arguments import as_floats, plain_number, refuse_code, shown
 from privug.model.categories import encode
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Shape, Whole
 from privug.model.numpy_functions import cast
@@ -98,7 +98,7 @@ _recent: dict[int, tuple[list[Any], ChoiceFamily]] = {}
 
 def _family(values: Sequence[Any]) -> ChoiceFamily:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray | set | frozenset | range):
-        raise PriorError(f"Choice: values must be a list, not {values!r}")
+        raise PriorError(f"Choice: values must be a list, not {shown(values)}")
     if isinstance(values, set | frozenset):
         values = sorted(values, key=repr)  # a set of strings has another order in every process
     known = _recent.get(id(values))
@@ -118,6 +118,8 @@ def _checked_family(listed: list[Any]) -> ChoiceFamily:
         raise PriorError("Choice: values must be plain; to choose between distributions write pv.Mixture")
     if any(isinstance(value, float) and value != value for value in listed):
         raise PriorError("Choice: values must not be NaN")
+    for value in listed:
+        refuse_code("Choice: one of the values", value, PriorError)
     try:
         table, levels, whole = encode(listed, keep_types=True)
     except ArgumentError as error:
@@ -195,12 +197,13 @@ def Constant(value: Any) -> RandomVariable:
     """A value that the attacker knows."""
     if isinstance(value, RandomVariable):
         return value
+    refuse_code("Constant: the value", value, PriorError)
     if isinstance(value, float | np.ndarray) and np.any(np.asarray(value) != value):
         raise PriorError("Constant: the value must not be NaN")
     try:
         return RandomVariable(as_node(value))
     except (TypeError, ValueError) as error:
-        raise PriorError(f"Constant: {value!r} cannot be a value: {error}") from None
+        raise PriorError(f"Constant: {shown(value)} cannot be a value: {error}") from None
 
 
 def is_constant(value: Any) -> bool:
@@ -227,7 +230,7 @@ def Empirical(data: Any) -> Any:
         data = [Row(**dict(zip(map(str, data.columns), row, strict=True))) for row in data.itertuples(index=False)]
     values = data.tolist() if hasattr(data, "tolist") else data
     if isinstance(values, str | bytes | Mapping | Row) or not isinstance(values, Iterable):
-        raise PriorError(f"Empirical: data must be a list, an array or a data frame, not {data!r}")
+        raise PriorError(f"Empirical: data must be a list, an array or a data frame, not {shown(data)}")
     values = list(values)
     if not values:
         raise PriorError("Empirical: the data must not be empty")

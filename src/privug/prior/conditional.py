@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError, PriorError
-from privug.model.arguments import plain_number, refuse_code, shown
+from privug.model.arguments import check_takes, plain_number, refuse_code, shown
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
 from privug.model.operations import aligned, lookup
@@ -188,6 +188,7 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
     """
     if not callable(function):
         raise PriorError("bind: the second argument must be a function from a value to a distribution")
+    check_takes("bind: the function from a value to a distribution", function, 1, PriorError)
     variable = x if isinstance(x, RandomVariable) else Constant(x)
     if isinstance(variable.node.operation, ConstantValue):
         return _lifted(function(constant_value(variable.node)))

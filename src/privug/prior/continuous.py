@@ -1,15 +1,17 @@
 """Continuous distributions. The second parameter of a normal is given by name: `sd=` or `var=`."""
 
-from math import isinf
 from typing import Any
 
 import numpy as np
 import scipy
 
 from privug.errors import PriorError
+from privug.model.arguments import shown
 from privug.model.node import Array, ConstantValue
 from privug.model.variable import RandomVariable
 from privug.prior.family import EXTENDED, POSITIVE, REAL, ScalarFamily, draw, parameter_node
+
+LARGEST_LOGARITHM = 230.0  # of a mean of 1e100, more than anything that is counted or measured
 
 
 def _scaled(array: Array, loc: Any, scale: Any) -> Array:
@@ -33,6 +35,7 @@ NORMAL = ScalarFamily(
     (("mean", REAL), ("sd", POSITIVE)),
     lambda rng, size, mean, sd: _scaled(rng.standard_normal(size), mean, sd),
     lambda mean, sd: scipy.stats.norm(mean, sd),
+    placed=("mean", "sd"),
     shaped=lambda normals, mean, sd: mean + sd * normals,
     log_densities=lambda values, mean, sd: np.asarray(scipy.stats.norm.logpdf(values, mean, sd)),
 )
@@ -42,6 +45,7 @@ TRUNCATED_NORMAL = ScalarFamily(
     lambda rng, size, mean, sd, low, high: _truncated_normal(mean, sd, low, high).ppf(rng.random(size)),
     lambda mean, sd, low, high: _truncated_normal(mean, sd, low, high),
     ordered=("low", "high"),
+    placed=("mean", "sd"),
 )
 LOG_NORMAL = ScalarFamily(
     "LogNormal",
@@ -55,18 +59,21 @@ STUDENT_T = ScalarFamily(
     (("df", POSITIVE), ("loc", REAL), ("scale", POSITIVE)),
     lambda rng, size, df, loc, scale: _scaled(rng.standard_t(df, size), loc, scale),
     lambda df, loc, scale: scipy.stats.t(df, loc, scale),
+    placed=("loc", "scale"),
 )
 CAUCHY = ScalarFamily(
     "Cauchy",
     (("loc", REAL), ("scale", POSITIVE)),
     lambda rng, size, loc, scale: _scaled(rng.standard_cauchy(size), loc, scale),
     lambda loc, scale: scipy.stats.cauchy(loc, scale),
+    placed=("loc", "scale"),
 )
 LAPLACE = ScalarFamily(
     "Laplace",
     (("loc", REAL), ("scale", POSITIVE)),
     lambda rng, size, loc, scale: rng.laplace(loc, scale, size),
     lambda loc, scale: scipy.stats.laplace(loc, scale),
+    placed=("loc", "scale"),
     log_densities=lambda values, loc, scale: np.asarray(scipy.stats.laplace.logpdf(values, loc, scale)),
 )
 EXPONENTIAL = ScalarFamily(
@@ -99,16 +106,25 @@ def _one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert:
         raise PriorError(f"{name} needs exactly one of {first[0]}= and {second[0]}=, given by name")
     if first[1] is not None:
         return first[1]
-    node = parameter_node(name, second[0], second[1])
-    if isinstance(node.operation, ConstantValue) and not np.all(POSITIVE.holds(node.operation.array)):
-        raise PriorError(f"{name}: {second[0]} must be {POSITIVE.words}, not {second[1]}")
-    return convert(RandomVariable(node) if isinstance(second[1], RandomVariable | list | tuple) else second[1])
+    return convert(_positive(name, *second))
+
+
+def _positive(distribution: str, name: str, value: Any) -> Any:
+    """Return a parameter to compute others from: a number, an array of numbers or a random variable, none negative."""
+    node = parameter_node(distribution, name, value)
+    if not isinstance(node.operation, ConstantValue):
+        return RandomVariable(node)
+    array = node.operation.array[0]
+    if not np.all(POSITIVE.holds(array)):
+        raise PriorError(f"{distribution}: {name} must be {POSITIVE.words}, not {shown(value)}")
+    return array if node.shape else float(array)
 
 
 def _deviation(name: str, sd: Any, var: Any, unnamed: tuple[Any, ...] = ()) -> Any:
     if unnamed:
         raise PriorError(
-            f"{name}: is {unnamed[0]!r} a deviation or a variance? Write sd={unnamed[0]!r} or var={unnamed[0]!r}"
+            f"{name}: is {shown(unnamed[0])} a deviation or a variance? "
+            f"Write sd={shown(unnamed[0])} or var={shown(unnamed[0])}"
         )
     return _one_of(name, ("sd", sd), ("var", var), np.sqrt)
 
@@ -119,8 +135,6 @@ def _scale(name: str, scale: Any, rate: Any) -> Any:
 
 def Uniform(low: Any, high: Any) -> RandomVariable:
     """Every number between `low` and `high` equally likely."""
-    if isinstance(low, int | float) and isinstance(high, int | float) and isinf(high - low) and not isinf(low):
-        raise PriorError(f"Uniform: high must be a finite number at a finite distance from low, not {high}")
     return draw(UNIFORM, (low, high))
 
 
@@ -141,9 +155,49 @@ def TruncatedNormal(
     return draw(TRUNCATED_NORMAL, (mean, _deviation("TruncatedNormal", sd, var), low, high))
 
 
-def LogNormal(mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomVariable:
-    """A quantity whose natural logarithm is normal with this mean and deviation."""
-    return draw(LOG_NORMAL, (mean, _deviation("LogNormal", sd, var, unnamed)))
+class LogNormal:
+    """A quantity whose natural logarithm is normal with this mean and deviation.
+
+    `LogNormal.of_mean` takes mean and deviation of the quantity itself.
+
+    >>> import privug as pv
+    >>> pv.LogNormal(10.7, sd=0.4)
+    <RandomVariable: continuous float64>
+    """
+
+    def __new__(cls, mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomVariable:  # type: ignore[misc]
+        """Make the random variable."""
+        deviation = _deviation("LogNormal", sd, var, unnamed)
+        made = draw(LOG_NORMAL, (mean, deviation))
+        known = [parent.operation.array for parent in made.node.parents if isinstance(parent.operation, ConstantValue)]
+        if len(known) == 2:
+            _check_logarithm(*known)
+        return made
+
+    @staticmethod
+    def of_mean(mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomVariable:
+        """Make a log-normal quantity of this mean and deviation, both of the quantity itself.
+
+        >>> import privug as pv
+        >>> income = pv.LogNormal.of_mean(50_000, sd=20_000)
+        >>> print(pv.Attack(lambda x: x, prior={"x": income}, secret="x").run(engine="exact").prior.mean())
+        50000 (exact)
+        """
+        deviation = _deviation("LogNormal.of_mean", sd, var, unnamed)
+        center, spread = (_positive("LogNormal.of_mean", *named) for named in (("mean", mean), ("sd", deviation)))
+        variance = np.log1p((spread / center) ** 2)
+        return LogNormal(np.log(center) - variance / 2, sd=np.sqrt(variance))
+
+
+def _check_logarithm(mean: Array, sd: Array) -> None:
+    """Refuse what is surely meant otherwise: the parameters are those of the logarithm, and `exp` grows fast."""
+    expected = mean + np.square(sd, dtype=float) / 2
+    if np.any(expected > LARGEST_LOGARITHM) or np.any(mean < -LARGEST_LOGARITHM):
+        raise PriorError(
+            f"LogNormal: mean={mean.flat[0]:g} and sd={sd.flat[0]:g} are of the logarithm, so that the quantity is "
+            f"about exp({mean.flat[0]:g}); for the mean and the deviation of the quantity itself write "
+            "pv.LogNormal.of_mean(mean, sd=...)"
+        )
 
 
 def StudentT(df: Any, loc: Any = 0.0, scale: Any = 1.0) -> RandomVariable:

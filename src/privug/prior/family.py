@@ -35,6 +35,7 @@ MODERATE = Constraint(lambda x: (x > 0) & (x <= 1e16), "a positive number up to 
 COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x <= LARGEST), "a whole number from 0 to 2**62")
 WHOLE = Constraint(lambda x: (np.abs(x) <= LARGEST) & (x == np.floor(x)), "a whole number between -2**62 and 2**62")
 EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
+FEWEST_STEPS = 100  # of floats in the width of a distribution: with fewer it is no longer continuous
 MOST_STEPS = 1_000_000  # of whole numbers whose probabilities are tabulated
 FURTHEST = 8.0  # standard deviations: beyond, one minus the level of a whole number rounds to one
 
@@ -90,6 +91,9 @@ class ScalarFamily(Family):
     """How large the whole numbers of a family can get, from its parameters."""
     shaped: Callable[..., Array] | None = field(default=None, compare=False)
     """How standard normal numbers become values, where that is simpler than SciPy's quantiles."""
+
+    placed: tuple[str, str] | None = None
+    """The parameters that say where the values lie and how far they spread."""
 
     log_densities: Callable[..., Array] | None = field(default=None, compare=False)
     """The log of the density at some values; SciPy takes a millisecond to freeze a distribution."""
@@ -147,6 +151,28 @@ class ScalarFamily(Family):
             if low is not None and high is not None and not np.all(low < high if strict else low <= high):
                 relation = "below" if strict else "at most"
                 raise PriorError(f"{self.name}: {self.ordered[0]} must be {relation} {self.ordered[1]}")
+
+    def check_resolution(self, parameters: Sequence[Array | None]) -> None:
+        """Raise PriorError if floats are too coarse where the values lie: they would all be a few numbers."""
+        names = [name for name, _ in self.parameters]
+        ends = self.placed or (self.ordered if self.kind is Kind.CONTINUOUS else None)
+        if ends is None:
+            return
+        place, spread = (parameters[names.index(name)] for name in ends)
+        if place is None or spread is None:
+            return
+        with np.errstate(all="ignore"):
+            width = spread if self.placed else spread - place
+            furthest = np.abs(place) if self.placed else np.maximum(np.abs(place), np.abs(spread))
+            step = np.spacing(np.where(np.isfinite(furthest), furthest, 0.0).astype(float))
+        if not self.placed and np.any(np.isinf(width) & np.isfinite(place) & np.isfinite(spread)):
+            raise PriorError(f"{self.name}: {ends[1]} must be a finite number at a finite distance from {ends[0]}")
+        if np.any(width < FEWEST_STEPS * step):
+            where, told = (np.asarray(array).flat[0] for array in (place, spread))
+            raise PriorError(
+                f"{self.name}: {ends[1]}={told:g} vanishes beside {ends[0]}={where:g}, where floats lie "
+                f"{step.flat[0]:.2g} apart; count from another origin or in another unit, or write pv.Constant"
+            )
 
 
 @lru_cache(maxsize=256)
@@ -253,6 +279,7 @@ def _checked_root(family: Family, parameters: Sequence[Any], shape: Shape | None
     known = [node.operation.array if isinstance(node.operation, ConstantValue) else None for node in nodes]
     if isinstance(family, ScalarFamily):
         family.check(_at_rank(known, len(shape) + 1))
+        family.check_resolution(_at_rank(known, len(shape) + 1))
     elif all(array is not None for array in known):
         family.check([array for array in known if array is not None])
     return draw_node(family, nodes, shape)

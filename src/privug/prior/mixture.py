@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from privug.errors import PriorError
+from privug.model.arguments import as_floats, shown
 from privug.model.node import Array, Kind, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable
@@ -120,7 +121,7 @@ def Mixture(components: Sequence[Any], weights: Any = None) -> RandomVariable:
         weights = np.full(len(components), 1.0 / len(components))
     weight_node = probabilities("Mixture", "weights", weights)
     if weight_node.shape != (len(components),):
-        raise PriorError(f"Mixture: weights must be a list of {len(components)} probabilities, not {weights!r}")
+        raise PriorError(f"Mixture: weights must be a list of {len(components)} probabilities, not {shown(weights)}")
     families: list[Family] = []
     parameters: list[Any] = [RandomVariable(weight_node)]
     counts = []
@@ -181,14 +182,14 @@ class MvNormalFamily(Family):
 def MvNormal(mean: Any, cov: Any) -> RandomVariable:
     """A vector of jointly normal numbers with the given mean vector and covariance matrix."""
     try:
-        covariance = np.asarray(cov, float)
+        covariance = as_floats(cov)
     except (TypeError, ValueError):
-        raise PriorError(f"MvNormal: cov must be a matrix of numbers, not {cov!r}") from None
+        raise PriorError(f"MvNormal: cov must be a matrix of numbers, not {shown(cov)}") from None
     if not isinstance(mean, RandomVariable | list | tuple | np.ndarray):
-        raise PriorError(f"MvNormal: mean must be a list of numbers, not {mean!r}")
+        raise PriorError(f"MvNormal: mean must be a list of numbers, not {shown(mean)}")
     center = parameter_node("MvNormal", "mean", list(mean) if isinstance(mean, tuple) else mean)
     if len(center.shape) != 1:
-        raise PriorError(f"MvNormal: mean must be a list of numbers, not {mean!r}")
+        raise PriorError(f"MvNormal: mean must be a list of numbers, not {shown(mean)}")
     size = center.shape[0]
     if covariance.shape != (size, size):
         raise PriorError(f"MvNormal: cov must be a {size} by {size} matrix, not of shape {covariance.shape}")

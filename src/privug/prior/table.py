@@ -1,5 +1,6 @@
 """Arrays and tables of random quantities."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError, PriorError
+from privug.model.arguments import check_takes, refuse_code, shown
 from privug.model.node import ConstantValue, Kind, Node, ancestors, substitute
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
@@ -14,6 +16,8 @@ from privug.prior.conditional import Choose
 from privug.prior.family import Draw, draw_node, is_distribution, replicate
 from privug.prior.learning import all_but_one, population_table
 from privug.prior.plating import Likeness, copies, nodes_of
+
+LARGEST_SIZE = 10**9
 
 
 def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
@@ -25,10 +29,13 @@ def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
     """
     shape = size if isinstance(size, tuple) else (size,)
     if not shape or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1 for n in shape):
-        raise PriorError(f"Array: size must be a positive whole number or a tuple of them, not {size!r}")
+        raise PriorError(f"Array: size must be a positive whole number or a tuple of them, not {shown(size)}")
+    if math.prod(map(int, shape)) > LARGEST_SIZE:
+        raise PriorError(f"Array: size must be of at most {LARGEST_SIZE:,} elements, not {shown(size)}")
     if is_distribution(distribution):
         return replicate(distribution, shape)
     if callable(distribution):
+        _check_function("Array: the function of the position", distribution)
         if len(shape) > 1:
             raise PriorError("Array: with a function of the position, size must be one whole number")
         try:
@@ -54,8 +61,12 @@ class Records:
     """
 
     def __init__(self, size: Any, row: Callable[[int], Any] | Row) -> None:
-        if not callable(row) and not isinstance(row, Row):
-            raise PriorError(f"Records: row must be a function from a position to a pv.Row, or a pv.Row, not {row!r}")
+        if callable(row):
+            _check_function("Records: row", row)
+        elif not isinstance(row, Row):
+            raise PriorError(
+                f"Records: row must be a function from a position to a pv.Row, or a pv.Row, not {shown(row)}"
+            )
         self.size: int | RandomVariable = _checked_size(size)
         self._row = row
         self._rows: list[Row] = []
@@ -189,7 +200,7 @@ class Records:
         if isinstance(row, dict):
             row = Row(**row) if all(isinstance(name, str) for name in row) else None
         if not isinstance(row, Row):
-            raise PriorError(f"Records: row({position}) must return a pv.Row or a dict, not {row!r}")
+            raise PriorError(f"Records: row({position}) must return a pv.Row or a dict, not {shown(row)}")
         if self._rows and type(row) is not type(self._rows[0]) and row.keys() != self._rows[0].keys():
             raise PriorError(
                 f"Records: row({position}) has columns {row.keys()}, but row(0) has {self._rows[0].keys()}"
@@ -255,6 +266,14 @@ def _checked_size(size: Any) -> int | RandomVariable:
         ):
             raise PriorError("Records: a random size must be one whole number, such as pv.Binomial(300, 1/3)")
         return size
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-        raise PriorError(f"Records: size must be a whole number, zero or more, or a distribution of one, not {size!r}")
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 0 <= size <= LARGEST_SIZE:
+        what = f"a whole number, zero or more, up to {LARGEST_SIZE:,}, or a distribution of one"
+        raise PriorError(f"Records: size must be {what}, not {shown(size)}")
     return int(size)
+
+
+def _check_function(what: str, function: Callable[..., Any]) -> None:
+    """Refuse a distribution whose parentheses were forgotten, and a function that does not take a position."""
+    if getattr(function, "__module__", "").startswith("privug.") and function.__name__[:1].isupper():
+        refuse_code(what, function, PriorError)
+    check_takes(what, function, 1, PriorError)

@@ -6,7 +6,7 @@ from typing import Any
 
 from privug.model.categories import map_levels
 from privug.model.table import Row, Table
-from privug.model.variable import RandomVariable, refuse, stack_values
+from privug.model.variable import RandomVariable, item_of, refuse
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.iteration import any_item, has_plates
 from privug.program.traced.keys import alternatives, has_random
@@ -189,7 +189,7 @@ def gathered(values: list[Any], key: RandomVariable) -> Any:
         return one_of(hits)
     if not all(is_value(value) for value in values):
         refuse("a list of containers or objects at a random position")
-    return RandomVariable(stack_values(values))[key]
+    return item_of(values, key)
 
 
 def positioned(key: Any, position: int, length: int) -> Mask:

@@ -17,7 +17,7 @@ from privug.model.node import Node
 from privug.model.operations import Elementwise, elementwise, fail_samples
 from privug.model.plates import Plate, fold
 from privug.model.value_types import number_types
-from privug.model.variable import RandomVariable, as_node, path_condition, refuse, stack_values
+from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import term_where
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
@@ -102,13 +102,13 @@ def _numbers(items: Any) -> RandomVariable:
 def _int(value: Any = 0, *base: Any) -> Any:
     if value.node.levels is not None:
         return RandomVariable(map_levels(value.node, lambda level: int(level, *base)))
-    return value.astype(int)
+    return as_python(value.astype(int))
 
 
 def _float(value: Any = 0.0) -> Any:
     if value.node.levels is not None:
         return RandomVariable(map_levels(value.node, float))
-    return value.astype(float)
+    return as_python(value.astype(float))
 
 
 def _str(value: Any = "") -> Any:
@@ -270,7 +270,9 @@ def _checked_math(name: str) -> Callable[..., Any]:
         path = path_condition.get()
         # Where this code does not run, any argument will do: one at which nothing goes wrong.
         safe = [value if path is None else where(path, value, 1.0) for value in values]
-        return RandomVariable(elementwise(Elementwise(name, evaluate), [as_node(value) for value in safe]))
+        made = elementwise(Elementwise(name, evaluate), [as_node(value) for value in safe])
+        made.numpy = False  # the math module gives Python's floats, whatever goes in
+        return RandomVariable(made)
 
     return lifted
 
