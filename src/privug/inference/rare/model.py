@@ -115,7 +115,8 @@ class LatentCase:
             raise explained(self.case, failure, rng, np.arange(samples), roots) from failure.cause
         distances = np.zeros((samples, conditions))
         for part, (condition, distance) in enumerate(zip(met, far, strict=True)):
-            distances[:, part] = np.where(condition, 0.0, np.fmax(np.nan_to_num(distance, nan=np.inf), CLOSEST))
+            away = np.where(np.isnan(distance), np.inf, distance)
+            distances[:, part] = np.where(condition, 0.0, np.fmax(away, CLOSEST))
         distances[failed] = np.inf
         start = judged + 2 * conditions
         logs = total_log_weight(arrays[start : start + weights], samples)
