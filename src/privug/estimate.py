@@ -8,6 +8,7 @@ from privug.errors import ArgumentError
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
+NEAR = 0.1  # of the value: how far the end of an interval may be from it to stand alone
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Estimate:
     0.203 ± 0.006 bit (KSG k=3, n=10000)
     >>> print(Estimate(0.0, 0.0, 0.00037, method="n=10000"))
     0, at most 0.0004 (n=10000)
+    >>> print(Estimate(1.0, 0.6, 1.0, method="n=6"))
+    1.00 [0.60, 1.00] (n=6)
     >>> 0.2 in Estimate(0.2034, 0.1972, 0.2096)
     True
     """
@@ -67,22 +70,41 @@ class Estimate:
         value = min(value, ceiling)
         return replace(self, value=value, low=min(low, value), high=max(value, min(high, ceiling)))
 
+    def clipped(self, low: float, high: float) -> "Estimate":
+        """Return the same estimate within the range that its quantity can have."""
+        value, below, above = (min(max(number, low), high) for number in (self.value, self.low, self.high))
+        return replace(self, value=value, low=below, high=above)
+
     def number(self) -> str:
-        """Return the value and its interval without unit and method."""
+        """Return the value and its interval without unit and method.
+
+        An end of the interval that is the value itself is left out where the other end is near, or the value zero.
+        """
         below, above = self.value - self.low, self.high - self.value
         if self.exact or self.low == self.high:
             return _plain(self.value)
         if not (math.isfinite(below) and math.isfinite(above)):
-            return f"{_plain(self.value)} [{_plain(self.low)}, {_plain(self.high)}]"
+            return self._open_ended()
         places = _places(min(width for width in (below, above) if width > 0))
-        if below == 0:
+        near = self.value == 0 or max(below, above) <= NEAR * abs(self.value)
+        if below == 0 and near:
             return f"{_fixed(self.value, places)}, at most {_fixed(self.high, places)}"
-        if above == 0:
+        if above == 0 and near:
             return f"{_fixed(self.value, places)}, at least {_fixed(self.low, places)}"
         if max(below, above) > 1.25 * min(below, above):
             value, low, high = (_fixed(number, places + 1) for number in (self.value, self.low, self.high))
             return f"{value} [{low}, {high}]"
         return f"{_fixed(self.value, places)} ± {_fixed(max(below, above), places)}"
+
+    def _open_ended(self) -> str:
+        """Return the value with the ends of its interval that are finite."""
+        if self.value == self.low:
+            return f"at least {_plain(self.low)}"
+        if self.value == self.high:
+            return f"at most {_plain(self.high)}"
+        ends = [("at least", self.low), ("at most", self.high)]
+        known = " and ".join(f"{word} {_plain(end)}" for word, end in ends if math.isfinite(end))
+        return f"{_plain(self.value)}, {known or 'but it may be anything'}"
 
     def __str__(self) -> str:
         provenance = "exact" if self.exact and not self.method.startswith("exact") else self.method

@@ -281,7 +281,8 @@ class Belief:
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         merged = np.array([places[key] for key in keys])[codes]
         shares = {key: self._share(merged == place) for key, place in places.items()}
-        return dict(sorted(shares.items(), key=lambda item: -item[1].value))
+        possible = {key: share for key, share in shares.items() if share.high > 0}
+        return dict(sorted(possible.items(), key=lambda item: -item[1].value))
 
     def samples(self, n: int, seed: int = 0) -> Any:
         """Return `n` equally weighted samples: an array of numbers, or a list of other values."""

@@ -17,6 +17,8 @@ from privug.model.node import Array
 from privug.model.overflow import largest
 from privug.model.whole_numbers import FLOAT_LIMIT, apart
 
+CONSTANT = 2.0**-44  # how far, relative to their size, samples of one number may be apart for rounding
+
 
 def proportion_estimate(share: float, samples: float, method: str, confidence: float = CONFIDENCE) -> Estimate:
     """Return a proportion with its exact binomial interval (Clopper and Pearson, 1934).
@@ -121,6 +123,8 @@ def mean_estimate(
         return _infinite(values, method, confidence)
     if binary and not shift and _is_binary(values):
         return share_estimate(values == 1, weights, method, confidence, groups)
+    if is_constant(values):
+        return _constant(values, method, confidence)
     mean, variance, samples = _mean_and_error(values, weights, groups)
     mean += shift
     if samples <= 1:
@@ -148,6 +152,8 @@ def std_estimate(
     values = shifted(values)[0]
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
+    if is_constant(values):
+        return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
     mean, _, samples = _mean_and_error(values, weights, groups)
     squares = (values - mean) ** 2
     correction = samples / (samples - 1) if samples > 1 else 1.0
@@ -155,8 +161,6 @@ def std_estimate(
     deviation = math.sqrt(average * correction)
     if samples <= 2:
         return Estimate(deviation, 0.0, math.inf, method=method, confidence=confidence)
-    if deviation == 0:
-        return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
     half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance) / (2 * average)
     return Estimate(
         deviation, deviation * math.exp(-half), deviation * math.exp(half), method=method, confidence=confidence
@@ -208,6 +212,20 @@ def _infinite(values: Array, method: str, confidence: float) -> Estimate:
         raise ArgumentError("the mean does not exist: the quantity is infinite in both directions")
     value = math.inf if np.isposinf(values).any() else -math.inf
     return Estimate(value, value, value, method=f"some values are infinite; {method}", confidence=confidence)
+
+
+def is_constant(values: Array) -> bool:
+    """Say whether several samples are all the same but for rounding: then there is nothing to average."""
+    if len(values) < 2:
+        return False
+    low, high = float(values.min()), float(values.max())
+    return high - low <= CONSTANT * max(abs(low), abs(high))
+
+
+def _constant(values: Array, method: str, confidence: float) -> Estimate:
+    distinct, counts = np.unique(values, return_counts=True)
+    value = float(distinct[int(np.argmax(counts))])
+    return Estimate(value, value, value, method=method, confidence=confidence)
 
 
 def _is_binary(values: Array) -> bool:

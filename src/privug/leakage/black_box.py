@@ -29,12 +29,14 @@ from privug.leakage.learning import (
     pair_counts,
     wrong_guesses,
 )
+from privug.leakage.ranges import ranging
 from privug.model.node import Array, Kind
 
 FEWEST = 5  # samples to learn from, and to judge by
 MOST_JUDGES = 100_000  # of each point of a convergence curve
 
 
+@ranging(0.0, 1.0)
 def estimate_bayes_risk(joint: Joint, method: str = "auto", *, test: Joint | None = None, seed: int = 0) -> Estimate:
     """The probability that the best guess of the secret, made after seeing the output, is wrong; from samples alone.
 

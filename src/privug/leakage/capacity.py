@@ -9,6 +9,7 @@ import scipy
 from privug.estimate import Estimate
 from privug.inference.joint import Joint
 from privug.leakage.channel import Channel, as_channel
+from privug.leakage.ranges import ranging
 from privug.leakage.trial import TELLING_DIGITS
 from privug.model.node import Array
 
@@ -34,6 +35,7 @@ class Certified(NamedTuple):
         return self.high - self.low
 
 
+@ranging(0.0, math.inf)
 def shannon_capacity(channel: Channel | Joint) -> Estimate:
     """The greatest mutual information of secret and output over all priors.
 

@@ -30,9 +30,11 @@ from privug.leakage.plugin import (
     undersampled,
     variance,
 )
+from privug.leakage.ranges import ranging
 from privug.model.node import Array, Kind
 
 
+@ranging(0.0, math.inf)
 def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     """Kullback-Leibler divergence of the posterior from the prior: how surprising the posterior is to the prior.
 
@@ -62,6 +64,7 @@ def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     return neighbour_divergence(posterior, prior)
 
 
+@ranging(0.0, 1.0)
 def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     """Total variation: the most by which the probability of any event changed.
 
@@ -80,6 +83,7 @@ def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     return _through_bins(posterior, prior, _discrete_tv, "total_variation")
 
 
+@ranging(0.0, 1.0)
 def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     """Jensen-Shannon divergence: what one draw says about which of the two beliefs it came from.
 
@@ -98,6 +102,7 @@ def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     return _through_bins(posterior, prior, _discrete_js, "jensen_shannon")
 
 
+@ranging(-1.0, 1.0)
 def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[Any], Any]) -> Estimate:
     """Probability change: by how much the observation raised the probability of a statement.
 

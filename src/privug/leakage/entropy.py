@@ -25,6 +25,7 @@ from privug.leakage.plugin import (
     undersampled,
     variance,
 )
+from privug.leakage.ranges import ranging
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
 
@@ -88,6 +89,7 @@ def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko",
     return neighbour_entropy(*equally_weighted(belief), k)
 
 
+@ranging(0.0, math.inf)
 def min_entropy(belief: Belief) -> Estimate:
     """Min-entropy: how hard it is to guess the value in one try.
 
@@ -106,6 +108,7 @@ def min_entropy(belief: Belief) -> Estimate:
     return replace(chance, value=value, low=low, high=high, unit="bit", method=_turned(chance.method))
 
 
+@ranging(1.0, math.inf)
 def guessing_entropy(belief: Belief) -> Estimate:
     """Guessing entropy: the number of guesses the attacker needs on average, the likeliest value first.
 
@@ -122,6 +125,7 @@ def guessing_entropy(belief: Belief) -> Estimate:
     return posterior_guessing_entropy(unseen_output(belief))
 
 
+@ranging(0.0, math.inf)
 def renyi_entropy(belief: Belief, order: float) -> Estimate:
     """Rényi entropy of a discrete belief: order 0 counts values, 1 is Shannon's, 2 the collision entropy.
 

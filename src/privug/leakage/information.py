@@ -24,6 +24,7 @@ from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, pairs_of, shares_of
 from privug.leakage.ladder import LABEL_DRIFT, finest, settled
 from privug.leakage.neighbours import labelled_information, point_information
+from privug.leakage.ranges import ranging
 from privug.leakage.sides import Side, is_discrete, side_of, thinned
 from privug.leakage.singular import is_singular
 from privug.leakage.smooth import continuous_side, is_smooth
@@ -38,6 +39,7 @@ DETERMINED = "the output determines the secret without noise, or the other way r
 SOMETIMES = "with some probability the output gives the secret away to the last digit"
 
 
+@ranging(0.0, math.inf)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 

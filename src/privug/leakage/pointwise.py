@@ -12,6 +12,7 @@ from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, pairs_of
+from privug.leakage.ranges import ranging
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
 
@@ -75,6 +76,7 @@ def _key(output: Any) -> Hashable:
     return hashable
 
 
+@ranging(0.0, 1.0)
 def max_posterior_belief(joint: Joint) -> Estimate:
     """The greatest probability that the attacker can come to give any secret, over all outputs.
 
