@@ -18,8 +18,8 @@ from privug.inference.adaptive import until_precise
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
-from privug.inference.merging import merged_query, with_values_merged
-from privug.inference.question import Case, Question
+from privug.inference.merging import merged_prior, merged_query, with_values_merged
+from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_table
@@ -28,11 +28,10 @@ from privug.model.node import Array, Kind
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation, as_observation
-from privug.prior.family import describe
 from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
-from privug.report.facts import assumption, how_it_went
+from privug.report.facts import assumption, how_it_went, known_inputs
 from privug.report.files import written
 from privug.report.pictures import plots
 from privug.report.plain import as_frame, as_json
@@ -92,9 +91,6 @@ class Attack:
     def lifting(self) -> Lifting:
         """How the program was lifted in the latest run; with tables of random size, at typical sizes."""
         return self._latest or self.question.lifting()
-
-    def _typical_case(self) -> Case:
-        return self.question.case(self.question.typical_sizes)
 
     def run(
         self,
@@ -226,9 +222,13 @@ class Result:
         options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
         return self._answered(serve, None, **options)
 
-    @property
+    @cached_property
     def prior(self) -> Belief:
-        """What the attacker believes about the secret before the observation."""
+        """What the attacker believes about the secret before the observation: computed, where that can be done."""
+        with settings.limited(rounding=self._rounding):
+            known = engines.known_prior(self.attack.question)
+            if known is not None:
+                return merged_prior(known, self.attack.question)
         return self._before(0) or self.joint.secret
 
     @property
@@ -263,7 +263,7 @@ class Result:
 
     @cached_property
     def _leakage(self) -> LeakageTable:
-        return leakage_table(self.joint, None if self.observation is None else self.posterior)
+        return leakage_table(self.joint, self._after, self.prior)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report says as plain values."""
@@ -323,21 +323,22 @@ class Result:
 
     def summary(self) -> Summary:
         """Return what a report says about this result."""
-        lines = comparisons(self.prior, self.posterior)
+        lines = comparisons(self.prior, self._after)
         sentences = []
         for claim, predicate in self.attack.questions.items():
-            before, after = self.prior.probability(predicate), self.posterior.probability(predicate)
-            lines.append(Comparison(f"P({claim})", before.number(), after.number()))
+            before = self.prior.probability(predicate)
+            after = None if self._after is None else self._after.probability(predicate)
+            lines.append(Comparison(f"P({claim})", before.number(), None if after is None else after.number()))
             sentences.append(change_sentence(claim, before, after))
         return Summary(f"Privug: {self.attack.name}", self._facts(), lines, sentences, self._leakage)
 
+    @property
+    def _after(self) -> Belief | None:
+        return None if self.observation is None else self.posterior
+
     def _facts(self) -> list[tuple[str, str]]:
-        seen = (
-            str(self.observation)
-            if self.observation is not None
-            else "nothing yet: these are the attacker's predictions"
-        )
-        facts = [("attacker knows", self._known()), *self._assumed(), ("attacker sees", seen)]
+        seen = "nothing yet: these are the attacker's predictions" if self.observation is None else self.observation
+        facts = [("attacker knows", known_inputs(self.attack.question)), *self._assumed(), ("attacker sees", str(seen))]
         facts.append(("program", f"{self.lifting.tier}; engine '{self.engine}'"))
         merged = dict.fromkeys([*self.diagnostics.merged, *self._unconditioned.diagnostics.merged])
         notes = [("note", remark) for remark in merged]
@@ -349,21 +350,9 @@ class Result:
             return []
         return [("attacker assumes", assumption(question.facts, engines.check_facts(question)))]
 
-    def _known(self) -> str:
-        case = self.attack._typical_case()
-        leaf = flatten(case.secret)[1]
-        secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
-        shown = []
-        for name, value in case.inputs.items():
-            size: Any = len(value) if isinstance(value, list) else None
-            if name in self.attack.question.random_tables:
-                size = describe(self.attack.question.prior[name].size.node) or "a random number of"
-            shown.append(name if size is None else f"{name}: {size} rows")
-        return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
-
     def plot(self, where: Any = None) -> Any:
         """Draw the beliefs before and after; `where` is the path of a picture or matplotlib axes."""
-        return plots().beliefs(self.prior, None if self.observation is None else self.posterior, where)
+        return plots().beliefs(self.prior, self._after, where)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file, in the format that its name ends in: .html, .txt or .json."""

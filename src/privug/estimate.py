@@ -98,9 +98,9 @@ class Estimate:
 
     def _open_ended(self) -> str:
         """Return the value with the ends of its interval that are finite."""
-        if self.value == self.low:
+        if self.value == self.low and math.isfinite(self.value):
             return f"at least {_plain(self.low)}"
-        if self.value == self.high:
+        if self.value == self.high and math.isfinite(self.value):
             return f"at most {_plain(self.high)}"
         ends = [("at least", self.low), ("at most", self.high)]
         known = " and ".join(f"{word} {_plain(end)}" for word, end in ends if math.isfinite(end))

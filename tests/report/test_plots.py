@@ -99,14 +99,14 @@ def test_beliefs_with_a_density_are_curves(tmp_path):
 
 def test_sampled_beliefs_are_histograms():
     result = attack().run(observe=pv.near(0.9, within=0.1), engine="sample", samples=2000)
-    axes = plots.beliefs(result.prior, result.posterior)
+    axes = plots.beliefs(result.joint.secret, result.posterior)
     assert len(axes.patches) == 4
     assert axes.get_ylabel() == "density"
 
 
 def test_discrete_beliefs_are_bars_with_intervals():
     result = noisy_bit(1.0).run(observe=pv.equals(1), engine="sample", samples=1000)
-    axes = plots.beliefs(result.prior, result.posterior)
+    axes = plots.beliefs(result.joint.secret, result.posterior)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1"]
     assert len(axes.containers) == 4
     alone = plots.beliefs(noisy_bit(1.0).run().prior, None)

@@ -1,7 +1,7 @@
 """Belief: the distribution of one quantity, before or after an observation."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -270,6 +270,18 @@ class Belief:
 
     def distribution(self) -> dict[Any, Estimate]:
         """Return the probability of each value of a discrete quantity, most likely first."""
+        places, codes = self._keys()
+        shares = {key: self._share(codes == place) for key, place in places.items()}
+        possible = {key: share for key, share in shares.items() if share.high > 0}
+        return dict(sorted(possible.items(), key=lambda item: -item[1].value))
+
+    def probability_of(self, values: Collection[Any]) -> Estimate:
+        """Return the probability of some values together, each written as `distribution` has it."""
+        places, codes = self._keys()
+        return self._share(np.isin(codes, [place for key, place in places.items() if key in values]))
+
+    def _keys(self) -> tuple[dict[Any, int], Array]:
+        """Return the places of the values of a discrete quantity, and the place of each sample's value."""
         if self.curve is not None:
             raise ArgumentError("distribution: a quantity with a density has too many values to list; use histogram")
         codes, support = self.batch.factorized()
@@ -279,10 +291,7 @@ class Belief:
         keys = [first.setdefault(key_of(value), shown_key(value)) for value in support]
         # Values that Python holds equal, such as 1 and True, are one value of the distribution.
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        merged = np.array([places[key] for key in keys])[codes]
-        shares = {key: self._share(merged == place) for key, place in places.items()}
-        possible = {key: share for key, share in shares.items() if share.high > 0}
-        return dict(sorted(possible.items(), key=lambda item: -item[1].value))
+        return places, np.array([places[key] for key in keys])[codes]
 
     def samples(self, n: int, seed: int = 0) -> Any:
         """Return `n` equally weighted samples: an array of numbers, or a list of other values."""

@@ -24,10 +24,11 @@ from privug.errors import (
 )
 from privug.estimate import Estimate
 from privug.inference import sampling
+from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Request
-from privug.inference.question import Question, QuestionOfFacts
+from privug.inference.question import Question, QuestionOfFacts, QuestionOfSecret
 from privug.inference.sampling import Run
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
@@ -35,6 +36,7 @@ from privug.model.structure import random_leaves
 from privug.observation.observations import Equals, Observation
 
 PILOT_SAMPLES = 1024
+COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
 MANY_DIMENSIONS = 20  # from which on following gradients pays for compiling the model
@@ -141,6 +143,24 @@ def check_facts(question: Question) -> Estimate:
         question.probability_of_facts = run.diagnostics.evidence
     assert question.probability_of_facts is not None
     return question.probability_of_facts
+
+
+def known_prior(question: Question) -> Belief | None:
+    """Return what is believed about the secret before anything is seen, if that can be computed at little cost.
+
+    Where inputs are left out on which the program fails, that depends on the program too.
+    """
+    alone = None if question.exclude_errors else QuestionOfSecret.of(question)
+    if alone is None:
+        return None
+    try:
+        prepared = exact.prepare(Request(alone))
+        if isinstance(prepared, Obstacle) or prepared.cost > COST_OF_PRIOR:
+            return None
+        answer = prepared.run().exact
+    except PrivugError:  # of a prior or a secret that only samples can be drawn of
+        return None
+    return None if answer is None else answer.beliefs[0]
 
 
 def before(name: str) -> Engine:

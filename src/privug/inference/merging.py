@@ -46,6 +46,12 @@ def merged_query(batch: Batch, question: Question, query: Callable[..., Any]) ->
     return batch if keeps_bits() else merged(batch, _nodes(question, query)[2]).batch
 
 
+def merged_prior(belief: Belief, question: Question) -> Belief:
+    """Return what is believed about the secret, with values that differ only by rounding as one."""
+    found = _of_belief(belief, None if keeps_bits() else _nodes(question, None)[0])
+    return _belief(belief, found.batch) if found.before else belief
+
+
 def _nodes(question: Question, extra: Callable[..., Any] | None) -> list[Nodes]:
     """Return the nodes of secret, output and query; with tables of random size, at typical sizes."""
     case = question.case(question.typical_sizes)

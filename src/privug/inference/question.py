@@ -3,7 +3,7 @@
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
@@ -16,14 +16,15 @@ from privug.errors import QuestionError
 from privug.estimate import Estimate
 from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
-from privug.model.node import Node, ancestors
-from privug.model.operations import constant
+from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.operations import Index, constant
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
 from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of, judged
+from privug.prior.family import Draw
 from privug.prior.given import check_prior
 from privug.prior.table import Records
 from privug.program import lifting
@@ -296,6 +297,55 @@ class QuestionOfFacts(Question):
         case = self.whole.case(sizes, samples)
         verdicts = map(RandomVariable, case.likelihood_of_facts().conditions)
         return Case(case.inputs, 0, functools.reduce(operator.and_, verdicts, True), Lifting("traced"))
+
+
+@dataclass
+class QuestionOfSecret(Question):
+    """What another question's secret is before anything is seen, as if that were the output of its program."""
+
+    whole: Question | None = None
+
+    @classmethod
+    def of(cls, question: Question) -> "QuestionOfSecret | None":
+        """Return the question about another one's secret; none if that may depend on the sizes of its tables."""
+        if question.size_nodes and (question.facts or not _is_one_secret(question)):
+            return None
+        return cls(question.program, question.prior, question.secret, facts=question.facts, whole=question)
+
+    @property
+    def random_tables(self) -> list[str]:
+        """No tables: whatever their sizes, the secret is the same."""
+        return []
+
+    def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
+        """Return the model in which the output is the secret; the program is not run."""
+        assert self.whole is not None
+        case = self.whole.case(self.whole.typical_sizes, samples)
+        return Case(case.inputs, case.secret, case.secret, Lifting("traced"), case.facts)
+
+
+def _is_one_secret(question: Question) -> bool:
+    """Say whether the secret is the same quantity for all sizes of the tables that were looked at, or one like it."""
+    question.case(question.typical_sizes)
+    secrets = [case.secret for case in list(question._cases.values())]
+    return len({_likeness([leaf.node for leaf in random_leaves(secret)]) for secret in secrets}) == 1
+
+
+def _likeness(nodes: Sequence[Node]) -> tuple[Hashable, ...]:
+    """Return what is equal for the same quantities, or for as many that are drawn from the same families."""
+    found: list[Hashable] = []
+    drawn: list[tuple[Node, str]] = []
+    for node in nodes:
+        column = node.parents[0] if isinstance(node.operation, Index) else node
+        operation, parameters = column.operation, [parent.operation for parent in column.parents]
+        known = [p.array for p in parameters if isinstance(p, ConstantValue) and p.array.size == 1]
+        if not isinstance(operation, Draw) or len(known) < len(parameters):
+            found.append(node)
+            continue
+        drawn.append((column, "" if column is node else str(node.operation)))
+        # Which of several are the same matters too.
+        found.append((operation.family, tuple(array.tobytes() for array in known), drawn.index(drawn[-1])))
+    return tuple(found)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

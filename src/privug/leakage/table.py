@@ -1,5 +1,6 @@
 """The leakage table: every measure that makes sense for a question, with what it means for a person."""
 
+import math
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -86,14 +87,17 @@ class _Entry:
     meaning: Callable[[Estimate], str]
 
 
-def leakage_table(joint: Joint, posterior: Belief | None = None) -> LeakageTable:
+def leakage_table(joint: Joint, posterior: Belief | None = None, prior: Belief | None = None) -> LeakageTable:
     """Compute the measures that make sense for a joint; with a posterior, those of the observation too.
+
+    `prior` is the belief about the secret before, where that is known better than from the joint.
 
     >>> table = leakage_table(Joint.from_channel([0.5, 0.5], [[1, 0], [0, 1]]))
     >>> print(table["mutual_information"], table["bayes_risk"])
     1 bit (exact) 0 (exact)
     """
-    entries = [*(_observed(joint, posterior) if posterior is not None else ()), *_averaged(joint)]
+    before = prior if prior is not None and prior.kind is joint.secret.kind else joint.secret
+    entries = [*(_observed(before, posterior) if posterior is not None else ()), *_averaged(joint, before)]
     rows: list[LeakageRow] = []
     left_out: list[tuple[str, str]] = []
     for entry in entries:
@@ -102,13 +106,15 @@ def leakage_table(joint: Joint, posterior: Belief | None = None) -> LeakageTable
         except PrivugError as error:
             left_out.append((entry.name, str(error)))
             continue
+        if estimate.low <= 0 and estimate.high == math.inf and estimate.value < math.inf:
+            left_out.append((entry.name, "the samples are too few to say anything: it may be zero, or as large as any"))
+            continue
         rows.append(LeakageRow(entry.name, entry.about, estimate, entry.meaning(estimate)))
     return LeakageTable(tuple(rows), tuple(left_out))
 
 
-def _averaged(joint: Joint) -> list[_Entry]:
+def _averaged(joint: Joint, secret: Belief) -> list[_Entry]:
     """Return the measures that average over the outputs that may come."""
-    secret = joint.secret
     discrete = secret.kind is Kind.DISCRETE
     name, after = ("entropy", "after") if discrete else ("differential_entropy", "after (differential)")
     entries = [
@@ -116,12 +122,11 @@ def _averaged(joint: Joint) -> list[_Entry]:
         _Entry("conditional_entropy", after, lambda: conditional_entropy(joint), lambda e: _left(e, secret)),
         _Entry("mutual_information", "", lambda: mutual_information(joint), _told),
     ]
-    return [*entries, *_guesses(joint)] if discrete else entries
+    return [*entries, *_guesses(joint, secret)] if discrete else entries
 
 
-def _guesses(joint: Joint) -> list[_Entry]:
+def _guesses(joint: Joint, secret: Belief) -> list[_Entry]:
     """Return the measures of an attacker who guesses a discrete secret."""
-    secret = joint.secret
     return [
         _Entry(
             "bayes_vulnerability",
@@ -163,9 +168,8 @@ def _guesses(joint: Joint) -> list[_Entry]:
     ]
 
 
-def _observed(joint: Joint, posterior: Belief) -> list[_Entry]:
+def _observed(prior: Belief, posterior: Belief) -> list[_Entry]:
     """Return the measures of what this one observation changed."""
-    prior = joint.secret
     entries = [
         _Entry("entropy_drop", "here", lambda: entropy_drop(prior, posterior), _dropped),
         _Entry(

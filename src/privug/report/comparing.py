@@ -1,6 +1,8 @@
 """What changed about a quantity, line by line: means, ranges, and the likeliest values."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from privug.inference.belief import Belief
@@ -9,15 +11,18 @@ from privug.model.node import Kind
 from privug.report.summary import Comparison
 
 MOST_LISTED_VALUES = 6
+MOST_VALUES = 100  # of a quantity whose likeliest values are listed
 
 
-def comparisons(before: Belief, after: Belief) -> list[Comparison]:
-    """Compare a belief before and after an observation; a structured quantity part by part."""
-    parts = list(zip(_parts(before), _parts(after), strict=False))
-    if len(parts) > 1 and any(part.kind is not Kind.DISCRETE for (_, part), _ in parts):
+def comparisons(before: Belief, after: Belief | None) -> list[Comparison]:
+    """Compare a belief before and after an observation, if there was one; a structured quantity part by part."""
+    parts = list(zip_longest(_parts(before), () if after is None else _parts(after)))
+    if len(parts) > 1 and any(part[0] is not None and part[0][1].kind is not Kind.DISCRETE for part in parts):
         lines = []
-        for (name, old), (_, new) in parts[:MOST_LISTED_VALUES]:
-            lines += [replace(line, label=f"{name}: {line.label}") for line in comparisons(old, new)[:2]]
+        for old, new in parts[:MOST_LISTED_VALUES]:
+            if old is not None and (new is not None or after is None):
+                found = comparisons(old[1], None if new is None else new[1])[:2]
+                lines += [replace(line, label=f"{old[0]}: {line.label}") for line in found]
         return lines
     return _single_comparisons(before, after)
 
@@ -35,31 +40,38 @@ def _parts(belief: Belief) -> list[tuple[str, Belief]]:
     return parts
 
 
-def _single_comparisons(before: Belief, after: Belief) -> list[Comparison]:
+def _single_comparisons(before: Belief, after: Belief | None) -> list[Comparison]:
     lines: list[Comparison] = []
-    numeric = before.batch.numbers() is not None and after.batch.numbers() is not None
-    if numeric and len(_distinct(before.batch)) > 2:
+    beliefs = [before] if after is None else [before, after]
+    if all(belief.batch.numbers() is not None for belief in beliefs) and len(_distinct(before.batch)) > 2:
         lines = [
-            Comparison("mean", before.mean().number(), after.mean().number()),
-            Comparison("standard deviation", before.std().number(), after.std().number()),
+            _line("mean", [belief.mean().number() for belief in beliefs]),
+            _line("standard deviation", [belief.std().number() for belief in beliefs]),
         ]
-        ranges = [belief.interval(0.9) for belief in (before, after)]
-        texts = [f"{float(low):.4g} to {float(high):.4g}" for low, high in ranges]
-        lines.append(Comparison("90 % of belief lies in", *texts))
-    return lines if before.kind is Kind.CONTINUOUS else lines + _value_comparisons(before, after)
+        ranges = [belief.interval(0.9) for belief in beliefs]
+        lines.append(_line("90 % of belief lies in", [f"{float(a):.4g} to {float(b):.4g}" for a, b in ranges]))
+    return lines if before.kind is Kind.CONTINUOUS else lines + _value_comparisons(beliefs)
 
 
-def _value_comparisons(before: Belief, after: Belief) -> list[Comparison]:
-    """Compare the probabilities of the likeliest values."""
-    if max(len(_distinct(before.batch)), len(_distinct(after.batch))) > 100:
+def _line(label: str, texts: Sequence[str]) -> Comparison:
+    return Comparison(label, texts[0], texts[1] if len(texts) > 1 else None)
+
+
+def _value_comparisons(beliefs: Sequence[Belief]) -> list[Comparison]:
+    """Compare the probabilities of the likeliest values, and of all others together."""
+    if max(len(_distinct(belief.batch)) for belief in beliefs) > MOST_VALUES:
         return []
-    prior, posterior = before.distribution(), after.distribution()
-    missing_before = before.probability(lambda value: False)
-    missing_after = after.probability(lambda value: False)
+    known = [belief.distribution() for belief in beliefs]
+    never = [belief.probability(lambda value: False) for belief in beliefs]
+    values = list(dict.fromkeys(value for distribution in reversed(known) for value in distribution))
+    shown, others = values[:MOST_LISTED_VALUES], set(values[MOST_LISTED_VALUES:])
     lines = []
-    for value in list(dict.fromkeys([*posterior, *prior]))[:MOST_LISTED_VALUES]:
-        old, new = prior.get(value, missing_before), posterior.get(value, missing_after)
-        lines.append(Comparison(f"P({value!r})", old.number(), new.number()))
+    for value in shown:
+        shares = [distribution.get(value, none) for distribution, none in zip(known, never, strict=True)]
+        lines.append(_line(f"P({value!r})", [share.number() for share in shares]))
+    if others:
+        rest = [belief.probability_of(others).number() for belief in beliefs]
+        lines.append(_line(f"P(one of {len(others)} other values)" if len(others) > 1 else "P(another value)", rest))
     return lines
 
 

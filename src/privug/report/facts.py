@@ -4,7 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from privug.estimate import Estimate
+from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.model.structure import flatten
+from privug.model.variable import RandomVariable
+from privug.prior.family import describe
 
 
 def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
@@ -19,6 +23,20 @@ def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
     if diagnostics.excluded:
         facts.append(("excluded", f"{diagnostics.excluded:,} inputs on which the program failed"))
     return facts + [("note", remark) for remark in diagnostics.remarks]
+
+
+def known_inputs(question: Question) -> str:
+    """Say what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
+    case = question.case(question.typical_sizes)
+    leaf = flatten(case.secret)[1]
+    secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
+    shown = []
+    for name, value in case.inputs.items():
+        size: Any = len(value) if isinstance(value, list) else None
+        if name in question.random_tables:
+            size = describe(question.prior[name].size.node) or "a random number of"
+        shown.append(name if size is None else f"{name}: {size} rows")
+    return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
 
 
 def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:

@@ -10,11 +10,16 @@ from privug.leakage.table import LeakageTable
 
 @dataclass(frozen=True)
 class Comparison:
-    """One line of the table: a quantity before and after the observation."""
+    """One line of the table: a quantity before and after the observation, if there was one."""
 
     label: str
     before: str
-    after: str
+    after: str | None
+
+    def harmless(self) -> "Comparison":
+        """Return the same line with all text such that it only shows."""
+        after = None if self.after is None else inert(self.after)
+        return Comparison(inert(self.label), inert(self.before), after)
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,21 @@ class Summary:
     sentences: Sequence[str] = field(default=())
     leakage: LeakageTable | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the lines say: how things are before and after the observation, or before alone if there was none."""
+        return ("before", "after") if any(line.after is not None for line in self.comparisons) else ("before",)
+
+    def cells(self, line: Comparison) -> list[str]:
+        """Return what a line says, column by column."""
+        return [line.before, line.after or "-"][: len(self.columns)]
+
     def harmless(self) -> "Summary":
         """Return the same summary with all text such that it only shows, whatever names and values it came from."""
         return Summary(
             inert(self.title),
             [(inert(label), inert(text)) for label, text in self.facts],
-            [Comparison(inert(line.label), inert(line.before), inert(line.after)) for line in self.comparisons],
+            [line.harmless() for line in self.comparisons],
             [inert(sentence) for sentence in self.sentences],
             self.leakage,
         )
@@ -50,13 +64,15 @@ def percent(probability: float) -> str:
     return f"{shown:.2g} %" if shown < 99 else f"{shown:.4g} %"
 
 
-def change_sentence(claim: str, before: Estimate, after: Estimate) -> str:
-    """Say in plain words how the belief in a claim changed.
+def change_sentence(claim: str, before: Estimate, after: Estimate | None) -> str:
+    """Say in plain words how the belief in a claim changed, or that nothing was observed that could change it.
 
     >>> change_sentence("Alice is under 18", Estimate(0.18, 0.17, 0.19), Estimate(0.0044, 0.003, 0.006))
     "An attacker's belief that Alice is under 18 falls from 18 % to 0.44 %."
     """
     start = f"An attacker's belief that {claim}"
+    if after is None:
+        return f"{start} is {percent(before.value)}; nothing was observed, so this says nothing about what leaks."
     if before.low in after or after.low in before:
         return f"{start} does not change measurably: {percent(before.value)} before, {percent(after.value)} after."
     direction = "falls" if after.value < before.value else "rises"

@@ -24,10 +24,10 @@ def as_text(summary: Summary, width: int = WIDTH) -> str:
     console.print(_facts_grid(summary))
     table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
     table.add_column("")
-    table.add_column("before", justify="right")
-    table.add_column("after", justify="right")
+    for column in summary.columns:
+        table.add_column(column, justify="right")
     for line in summary.comparisons:
-        table.add_row(line.label, line.before, line.after)
+        table.add_row(line.label, *summary.cells(line))
     console.print(table)
     for sentence in summary.sentences:
         console.print(f"  {sentence}")
@@ -92,14 +92,17 @@ def as_html_fragment(summary: Summary) -> str:
     summary = summary.harmless()
     facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in summary.facts)
     lines = "".join(
-        f'<tr><td>{escape(line.label)}</td><td class="number">{escape(line.before)}</td>'
-        f'<td class="number">{escape(line.after)}</td></tr>'
+        f"<tr><td>{escape(line.label)}</td>{_numbers_as_html('td', summary.cells(line))}</tr>"
         for line in summary.comparisons
     )
-    head = '<tr><th></th><th class="number">before</th><th class="number">after</th></tr>'
+    head = f"<tr><th></th>{_numbers_as_html('th', summary.columns)}</tr>"
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in summary.sentences)
     leakage = "" if summary.leakage is None else _leakage_as_html(summary.leakage)
     return f"<h2>{escape(summary.title)}</h2><dl>{facts}</dl><table>{head}{lines}</table>{sentences}{leakage}"
+
+
+def _numbers_as_html(tag: str, cells: Sequence[str]) -> str:
+    return "".join(f'<{tag} class="number">{escape(cell)}</{tag}>' for cell in cells)
 
 
 def _leakage_as_html(leakage: LeakageTable) -> str:
@@ -131,10 +134,11 @@ def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -
     table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
     table.add_column("")
     for summary in summaries:
-        table.add_column(f"{summary.title}\nbefore", justify="right")
-        table.add_column("\nafter", justify="right")
+        for place, column in enumerate(summary.columns):
+            table.add_column(f"{'' if place else summary.title}\n{column}", justify="right")
     for lines in zip(*(summary.comparisons for summary in summaries), strict=True):
-        table.add_row(lines[0].label, *(cell for line in lines for cell in (line.before, line.after)))
+        cells = (cell for summary, line in zip(summaries, lines, strict=True) for cell in summary.cells(line))
+        table.add_row(lines[0].label, *cells)
     console.print(table)
     if any(summary.leakage is not None for summary in summaries):
         console.print(_leakages(summaries))

@@ -14,7 +14,7 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
 from privug.inference.chains.diagnosis import Diagnosis, diagnose, judged, numbers_of
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k
-from privug.inference.sampling import Run
+from privug.inference.sampling import FEWEST_SAMPLES, Run
 from privug.model.batch import Batch
 from privug.model.node import Array, Node
 
@@ -97,6 +97,12 @@ def finished(
     shape = _judged_weights(weights, engine)
     groups = min(GROUPS_PER_CHAIN, max(1, draws // 2)) * count
     worth = _worth(quantities, weights, groups)
+    if judging and worth < min(FEWEST_SAMPLES, samples):
+        raise NotConverged(
+            f"engine={engine!r}: {count * draws:,} draws of {count} chains are worth only {worth:.0f} independent "
+            f"samples of the secret, fewer than {FEWEST_SAMPLES}, so no answer is given; raise samples=, or choose "
+            "engine='rare'"
+        )
     diagnostics = _diagnostics(chains, diagnosis, worth, shape, samples, seconds)
     query = partial(_further, evaluate, values)
     return Run(quantities, weights, diagnostics, groups=groups, engine=engine, further=query, chains=count)

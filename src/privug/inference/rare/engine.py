@@ -46,7 +46,7 @@ ATTEMPTS = 3
 GROWTH = 4  # of the populations from one attempt to the next
 LEAST_EVEN = 0.7  # of the populations must count, by their evidence
 LEAST_MOVED = 0.002  # of the moves at the end
-LEAST_WORTH = 40.0  # independent samples; with fewer the populations tell different stories
+LEAST_WORTH = float(sampling.FEWEST_SAMPLES)  # independent samples; with fewer the populations tell different stories
 
 CHAINED_RUNS = 30  # of the program for a sample, as far as can be told before
 _NO_DISTANCE = (
