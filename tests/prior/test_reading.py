@@ -62,3 +62,34 @@ def test_files_that_cannot_be_read(tmp_path):
     path.write_bytes(b"a,b\n\xff\xfe,1\n")
     with pytest.raises(pv.ArgumentError, match="not a text file in UTF-8"):
         read_columns(path)
+
+
+CODES = ["01234", "00501", "90210", "10001"]
+
+
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("rows", [4, 30_000])
+def test_digits_that_begin_with_a_zero_are_text(tmp_path, first, rows):
+    """Whether the file is read in blocks or row by row, and wherever in the column the zero stands."""
+    ordinary = [f"{place + 10_000}" for place in range(rows)]
+    texts = [*ordinary[:first], *CODES, *ordinary[first:]]
+    for quote in ("", '"'):
+        path = written(tmp_path, "zip,age\n" + "".join(f"{quote}{text}{quote},{k}\n" for k, text in enumerate(texts)))
+        columns = read_columns(path)
+        assert columns["zip"] == texts
+        assert columns["age"].dtype == np.int64
+
+
+@pytest.mark.parametrize("numbers", [["0", "7"], ["0.5", "10"], ["-0.25", "0"], ["0e3", "1"], ["100", "1000"]])
+def test_numbers_with_zeros_are_numbers(tmp_path, numbers):
+    columns = read_columns(written(tmp_path, "x,y\n" + "".join(f"{number},1\n" for number in numbers)))
+    assert list(columns["x"]) == [float(number) for number in numbers]
+
+
+def test_codes_stay_apart_in_every_layout(tmp_path):
+    assert list(read_columns(written(tmp_path, "(01, 7)\n(1, 8)\n"))["secret"]) == ["01", "1"]
+    fbleau = read_columns(written(tmp_path, "01,02\n1,2\n"))
+    assert (list(fbleau["1"]), list(fbleau["2"])) == (["01", "1"], [2, 2])
+    table = pv.Records.from_frame(written(tmp_path, "zip\n01234\n1234\n"), size=1)
+    result = pv.Attack(lambda rows: rows[0].zip, prior={"rows": table}, secret=lambda rows: rows[0].zip).run()
+    assert set(result.prediction.distribution()) == {"01234", "1234"}

@@ -4,6 +4,7 @@ That holds for plain files: no quotes, cells of at most 64 bytes, the same numbe
 left to the reader for any file.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,14 @@ MOST_BLANK = 1000  # lines of a block that may have to be looked at one by one
 WORD = 8
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 QUOTE, NUL, RETURN, NEWLINE, SPACE, TAB = b'"\0\r\n \t'
+
+
+WRITTEN_CODE = re.compile(r"[+-]?0\d")
+
+
+def is_written_code(text: str) -> bool:
+    """Say whether a text of digits is a code and no number: 01234 is not 1234, and nobody writes 7 as 007."""
+    return WRITTEN_CODE.match(text) is not None
 
 
 class NotPlain(Exception):
@@ -58,6 +67,8 @@ class CodedColumn:
     def add_numbers(self, numbers: Array) -> None:
         """Add cells that are all numbers, most of them different."""
         if not self.numbers:
+            if any(map(is_written_code, self.texts)):
+                raise NotPlain
             before = _numbers_of(np.array(self.texts, "S"))
             self.parts = [before[part] for part in self.parts]
             self.numbers = True

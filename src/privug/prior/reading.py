@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from privug.errors import ArgumentError, PrivugError
 from privug.model.distinct import ranked
-from privug.prior.blocks import CodedColumn, NotPlain, read_blocks
+from privug.prior.blocks import CodedColumn, NotPlain, is_written_code, read_blocks
 
 Values = list[Any] | npt.NDArray[Any]
 
@@ -68,7 +68,8 @@ def read_columns(
 ) -> Columns:
     """Read the columns of a CSV or Parquet file; those named, or all of them.
 
-    A column of numbers is read as numbers, unless it is one of `labels`. Missing cells are refused with their line,
+    A column of numbers is read as numbers, unless it is one of `labels` or some begin with a zero, as codes do: 01234
+    is not 1234. Missing cells are refused with their line,
     or their rows left out if `missing="drop"`; other text among numbers is refused. `layout` is one of auto, csv,
     parquet, leakiest and fbleau; the last two have no header, and their columns are called "secret" and "output", or
     "1", "2" and so on.
@@ -201,11 +202,19 @@ def _check_columns(path: Path, wanted: list[str], names: list[str]) -> None:
 
 
 def _values(cells: _Cells, as_labels: bool = False) -> Values:
-    """Return a column as whole numbers, as numbers, or as labels if most cells are no numbers."""
+    """Return a column as whole numbers, as numbers, or as labels if most cells are no numbers or some are codes."""
+    _check_filled(cells)
+    if as_labels or any(map(is_written_code, cells.texts)):
+        return cells.labels()
+    return _numbers(cells)
+
+
+def _check_filled(cells: _Cells) -> None:
     if "" in cells.texts:
         raise cells.failure(cells.texts.index(""), "is empty; leave such rows out, or fill them")
-    if as_labels:
-        return cells.labels()
+
+
+def _numbers(cells: _Cells) -> Values:
     for kind in (int, float):
         try:
             numbers = np.array([kind(text) for text in cells.texts], np.int64 if kind is int else float)
@@ -289,7 +298,10 @@ def _fbleau(path: Path) -> dict[str, Values]:
     lines = [line for line, _ in rows]
     columns = [[cell.strip() for cell in column] for column in zip(*(row for _, row in rows), strict=True)]
     cells = [_Cells.of(f"column {place}", texts, lines, path) for place, texts in enumerate(columns, 1)]
-    values = [_values(column) for column in cells]
+    values = [_values(cells[0])]
+    for column in cells[1:]:
+        _check_filled(column)
+        values.append(_numbers(column))
     for column, part in zip(cells[1:], values[1:], strict=True):
         if not isinstance(part, np.ndarray):
             raise column.failure(0, f"holds {column.texts[0]!r}; outputs of the fbleau layout are numbers")
