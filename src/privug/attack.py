@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,11 +21,13 @@ from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.merging import merged_prior, merged_query, with_values_merged
 from privug.inference.question import Question
+from privug.inference.run_beliefs import belief_of, normalised
 from privug.inference.sampling import Run
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_table
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
+from privug.model.pickling import Portable, Unchanging
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation, as_observation
@@ -42,7 +45,7 @@ from privug.report.text import side_by_side as beside
 FEWEST_PRIOR_SAMPLES = 10_000
 
 
-class Attack:
+class Attack(Portable):
     """A program, what an attacker knows about its inputs, and the secret they are after.
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
@@ -147,7 +150,7 @@ class Attack:
         return f"<Attack {self.name!r} on {', '.join(self.question.prior)}>"
 
 
-class Result:
+class Result(Unchanging):
     """What an attacker believes before and after the observation.
 
     `formats` are the endings of the files that a report can be saved to.
@@ -193,7 +196,7 @@ class Result:
     @cached_property
     def posterior(self) -> Belief:
         """What the attacker believes about the secret after the observation."""
-        return _belief(self._run, 0, self._spread("secret"))
+        return belief_of(self._run, 0, self._spread("secret"))
 
     @cached_property
     def joint(self) -> Joint:
@@ -207,7 +210,7 @@ class Result:
                 if self._asked_for == "exact":
                     raise
                 run = self._drawn_before(engines.ENGINES["sample"])
-        return Joint(_belief(run, 0, self._spread("secret")), _belief(run, 1, self._spread("output")))
+        return Joint(belief_of(run, 0, self._spread("secret")), belief_of(run, 1, self._spread("output")))
 
     @cached_property
     def _unconditioned(self) -> Run:
@@ -245,7 +248,7 @@ class Result:
         if not callable(query):
             raise ArgumentError(f"belief: a function of the inputs is needed, not {query!r}")
         if self._run.further is not None:
-            weights = _normalised(self._run.log_weights)
+            weights = normalised(self._run.log_weights)
             with settings.limited(rounding=self._rounding):
                 found = merged_query(self._run.further(query), self.attack.question, query)
             return Belief(found, weights, groups=self._run.groups)
@@ -253,7 +256,7 @@ class Result:
             run = self._answered(self._serve, self.observation, **self._options, extra=query)
         except UnsuitableEngine:
             run = self._answered(engines.ENGINES["sample"], self.observation, **self._options, extra=query)
-        belief = _belief(run, 2, None)
+        belief = belief_of(run, 2, None)
         is_exception = self._run.exact is not None and run.exact is None
         return replace(belief, label="sampled, though the posterior is exact, ") if is_exception else belief
 
@@ -302,7 +305,7 @@ class Result:
         question, quantities = self.attack.question, {"secret": run.quantities[0], "output": run.quantities[1]}
         for name in () if question.size_nodes else question.prior:
             quantities[name] = self._on_the_same_samples(that_input(name))
-        return chain_by_chain(quantities, _normalised(run.log_weights), run.chains or 1)
+        return chain_by_chain(quantities, normalised(run.log_weights), run.chains or 1)
 
     def _on_the_same_samples(self, query: Callable[..., Any]) -> Batch:
         if self._run.further is not None:
@@ -364,24 +367,13 @@ class Result:
     def _repr_html_(self) -> str:
         return as_html_fragment(self.summary())
 
+    def __reduce__(self) -> tuple[Any, ...]:  # the same seed gives the same result
+        return methodcaller("run", self.observation, engine=self._asked_for, **self._options), (self.attack,)
+
     def __repr__(self) -> str:
         exact = self._run.exact
         what = f"{self.diagnostics.accepted} samples" if exact is None else exact.source
         return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"
-
-
-def _belief(run: Run, position: int, spread: Kind | None) -> Belief:
-    belief = None if run.exact is None else run.exact.beliefs[position]
-    weights = _normalised(run.log_weights)
-    return belief or Belief(run.quantities[position], weights, spread=spread, groups=run.groups)
-
-
-def _normalised(log_weights: Array | None) -> Array | None:
-    if log_weights is None:
-        return None
-    weights = np.exp(log_weights - log_weights.max())
-    normalised: Array = weights / weights.sum()
-    return normalised
 
 
 def side_by_side(title: str, results: Sequence[Result]) -> str:

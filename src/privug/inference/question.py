@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Index, constant
+from privug.model.pickling import Portable
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
 from privug.model.structure import random_leaves
@@ -60,7 +61,7 @@ class Case:
 
 
 @dataclass
-class Question:
+class Question(Portable):
     """A program, what the attacker knows about its inputs, and the secret."""
 
     program: Callable[..., Any]
@@ -72,6 +73,8 @@ class Question:
     _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
     probability_of_facts: Estimate | None = None
     """How likely the facts are before they are assumed, once that has been found out."""
+
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict}
 
     def __post_init__(self) -> None:
         self._check_names()

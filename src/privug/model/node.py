@@ -133,8 +133,19 @@ class Node:
         """Whether this node itself draws random numbers."""
         return self.operation.random
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        described = self.operation, self.parents, self.shape, self.dtype, self.levels, self.kind
+        return _rebuilt, (*described, self.bound, self.numpy)
+
     def __repr__(self) -> str:
         return f"<{type(self.operation).__name__} node, shape {self.shape}, {self.dtype}>"
+
+
+def _rebuilt(*described: Any) -> Node:
+    *arguments, bound, numpy = described
+    node = Node(*arguments)
+    node.bound, node.numpy = bound, numpy
+    return node
 
 
 @dataclass(frozen=True, slots=True)

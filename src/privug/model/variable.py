@@ -10,9 +10,10 @@ from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
 from privug.model.categories import constant_category, encode, map_levels, unify
 from privug.model.category_operators import on_categories
-from privug.model.node import ConstantValue, Node
+from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
+from privug.model.pickling import Cloudpickled, Unchanging, portable
 from privug.model.refusal import refusals as refusals
 from privug.model.refusal import refuse as refuse
 from privug.model.rounding import NumpyRound, PythonRound
@@ -105,10 +106,11 @@ def _whole_exponent(node: Node) -> Node:
     return node
 
 
-class RandomVariable(ArrayMethods):
+class RandomVariable(Unchanging, ArrayMethods):
     """A random quantity. Arithmetic, comparisons and NumPy functions on it give new random quantities.
 
-    Using one object twice means the same quantity twice: `x - x` is zero.
+    Using one object twice means the same quantity twice: `x - x` is zero. Copies of it are that quantity; a pickle that
+    is read again is one of its own, but variables pickled together share what they shared.
 
     >>> import privug as pv
     >>> x = pv.Uniform(0, 1)
@@ -122,12 +124,15 @@ class RandomVariable(ArrayMethods):
     def __init__(self, node: Node) -> None:
         self.node = node
 
-    # One object is one quantity, and so are its copies: nothing about it ever changes.
-    def __copy__(self) -> "RandomVariable":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "RandomVariable":
-        return self
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Parents before children: a long chain is then written node by node, and what two variables share once.
+        nodes = ancestors([self.node])
+        if any(isinstance(portable("a random variable", node.operation), Cloudpickled) for node in nodes):
+            raise ArgumentError(
+                "a random variable cannot be pickled that was computed by a function without a name, such as a lambda: "
+                "pickle what it was computed from"
+            )
+        return _last, (nodes,)
 
     # Arithmetic.
     def __add__(self, other: Any) -> "RandomVariable":
@@ -366,3 +371,7 @@ class RandomVariable(ArrayMethods):
         what = "category" if node.levels is not None else node.dtype.name
         shape = f", shape {node.shape}" if node.shape else ""
         return f"<RandomVariable: {node.kind.value} {what}{shape}>"
+
+
+def _last(nodes: Sequence[Node]) -> RandomVariable:
+    return RandomVariable(nodes[-1])

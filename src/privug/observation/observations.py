@@ -17,6 +17,7 @@ from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
 from privug.model.node import Kind, Node
 from privug.model.operations import constant
 from privug.model.overflow import INTEGER_LIMIT
+from privug.model.pickling import Portable
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import bound_beside
@@ -39,7 +40,7 @@ from privug.program import lifting
 from privug.program.outputs import settled
 
 
-class Observation(ABC):
+class Observation(Portable, ABC):
     """What the attacker sees of the output."""
 
     @abstractmethod

@@ -11,6 +11,7 @@ from privug.model.arguments import check_takes, plain_number, refuse_code, shown
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
 from privug.model.operations import aligned, lookup
+from privug.model.pickling import portable
 from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refusals
@@ -137,6 +138,9 @@ class BindDraw(Operation):
 
     random = True
     opaque = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BindDraw, (portable("what pv.bind gave", self.function), self.outer)
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         values, inverse = np.unique(arguments[0], return_inverse=True)

@@ -100,6 +100,12 @@ class ScalarFamily(Family):
 
     latents = 1
 
+    def __post_init__(self) -> None:
+        _families[self.name] = self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _family_named, (self.name,)
+
     def __hash__(self) -> int:
         return hash(self.name)  # roots are looked up by their family, thousands of times
 
@@ -173,6 +179,13 @@ class ScalarFamily(Family):
                 f"{self.name}: {ends[1]}={told:g} vanishes beside {ends[0]}={where:g}, where floats lie "
                 f"{step.flat[0]:.2g} apart; count from another origin or in another unit, or write pv.Constant"
             )
+
+
+_families: dict[str, "ScalarFamily"] = {}
+
+
+def _family_named(name: str) -> ScalarFamily:
+    return _families[name]
 
 
 @lru_cache(maxsize=256)

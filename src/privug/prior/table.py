@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privug.errors import ArgumentError, PriorError
 from privug.model.arguments import check_takes, refuse_code, shown
 from privug.model.node import ConstantValue, Kind, Node, ancestors, substitute
+from privug.model.pickling import Portable
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.conditional import Choose
@@ -48,7 +49,7 @@ def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
     )
 
 
-class Records:
+class Records(Portable):
     """A table of rows: what the attacker knows about each row, and how many there are.
 
     `row` is a function from the row's position to a `Row`, or one `Row` of distributions of
@@ -59,6 +60,8 @@ class Records:
     >>> len(table), sum(row.age for row in table) / 3
     (3, <RandomVariable: continuous float64>)
     """
+
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_likeness": Likeness}
 
     def __init__(self, size: Any, row: Callable[[int], Any] | Row) -> None:
         if callable(row):

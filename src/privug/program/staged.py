@@ -14,6 +14,7 @@ import numpy as np
 from privug.errors import ArgumentError, ProgramError
 from privug.model.node import Array, Context, Kind, Node, Operation, Shape
 from privug.model.operations import SampleFailure
+from privug.model.pickling import Portable
 from privug.model.plan import Plan
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable
@@ -25,7 +26,7 @@ from privug.program.traced.masks import without_masks
 PILOT_CALLS = 8
 
 
-class Transparent:
+class Transparent(Portable):
     """A program of Privug's own that calls a program of the user's by way of `called`."""
 
 

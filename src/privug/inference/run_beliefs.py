@@ -1,0 +1,23 @@
+"""The beliefs that a finished run gives about its quantities."""
+
+import numpy as np
+
+from privug.inference.belief import Belief
+from privug.inference.sampling import Run
+from privug.model.node import Array, Kind
+
+
+def belief_of(run: Run, position: int, spread: Kind | None) -> Belief:
+    """Return the belief about one of the quantities of a run."""
+    belief = None if run.exact is None else run.exact.beliefs[position]
+    weights = normalised(run.log_weights)
+    return belief or Belief(run.quantities[position], weights, spread=spread, groups=run.groups)
+
+
+def normalised(log_weights: Array | None) -> Array | None:
+    """Return weights that sum to one, from their logarithms; None if all are equal."""
+    if log_weights is None:
+        return None
+    weights = np.exp(log_weights - log_weights.max())
+    normalised: Array = weights / weights.sum()
+    return normalised
