@@ -11,6 +11,7 @@ import pytest
 import privug as pv
 from privug.program.lifting import apply
 from privug.program.memory import Memory
+from privug.program.reachable import MOST_OBJECTS, reached
 from privug.program.tracing import trace
 
 SEEN = {}
@@ -300,3 +301,19 @@ def test_memory_does_not_depend_on_the_workers(monkeypatch):
             return attack_on(counted).run(samples=10_000, seed=1, engine="sample").joint.output.batch.values()
 
     assert outputs(1) == outputs(2)
+
+
+DATA = list(range(500_000))
+ROWS = [(k, [k]) for k in range(20_000)]
+EMBEDDING = np.zeros((2000, 2000))
+
+
+def test_large_data_is_neither_walked_through_nor_copied():
+    def program(a):
+        place = int(f"{a}")  # called, not traced
+        return DATA[place] + ROWS[place][0] + int(EMBEDDING[place, place])
+
+    assert len(reached(program).own) <= MOST_OBJECTS
+    assert not Memory(program).has_changed()
+    result = attack_on(program).run(engine="exact")
+    assert float(pv.leakage.mutual_information(result.joint)) == pytest.approx(np.log2(100), abs=1e-12)

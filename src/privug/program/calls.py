@@ -23,6 +23,7 @@ from privug.program.external import External
 from privug.program.generators import Generators, entropy_source, is_same_state
 from privug.program.memory import Memory, undisturbed_memory
 from privug.program.outputs import FAILED, NoValue, settled
+from privug.program.reachable import Reached, reached
 from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
 
 PLAIN = (int, float, complex, str, bytes, type(None), np.generic, np.ndarray, RandomVariable)
@@ -76,21 +77,21 @@ class Call(Operation):
     opaque = True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        holders = () if isinstance(self.program, External) else (self.program, *self.arguments.shared)
-        with undisturbed_memory(*holders) as memory:
+        found = reached() if isinstance(self.program, External) else reached(self.program, *self.arguments.shared)
+        with undisturbed_memory(found) as memory:
             if must_be_function():
-                results = self._repeated(arguments, context.samples)
+                results = self._repeated(arguments, context.samples, found)
             else:
-                results = self._each_by_itself(arguments, context, memory)
+                results = self._each_by_itself(arguments, context, memory, found)
         if self.exclude_errors and context.failed is not None:
             context.failed[[value is FAILED for value in results]] = True
         return results
 
-    def _repeated(self, arguments: Sequence[Array], samples: int) -> Array:
+    def _repeated(self, arguments: Sequence[Array], samples: int, found: Reached) -> Array:
         """Return the outputs of a program that is a function of its inputs, or raise."""
         if isinstance(self.program, Opaque):
             raise not_a_function(f"{self.label} is hidden in a library and may draw random numbers of its own")
-        source = None if isinstance(self.program, External) else entropy_source(self.program)
+        source = entropy_source(found)
         if source is not None:
             raise not_a_function(f"{self.label} draws random numbers of its own ({source})")
 
@@ -100,15 +101,15 @@ class Call(Operation):
             return ", ".join([*map(repr, positional), *(f"{name} = {value!r}" for name, value in named.items())])[:200]
 
         def outputs(arrays: Sequence[Array], rng: np.random.Generator) -> Array:
-            return self._outputs(arrays, samples, rng)
+            return self._outputs(arrays, samples, rng, found)
 
         return repeated(outputs, arguments, samples, label=self.label, shown=shown, same=is_same)
 
-    def _each_by_itself(self, arguments: Sequence[Array], context: Context, memory: Memory) -> Array:
+    def _each_by_itself(self, arguments: Sequence[Array], context: Context, memory: Memory, found: Reached) -> Array:
         """Return the outputs of calls of which none sees what the others left behind."""
         start = context.rng.bit_generator.state
-        results = self._outputs(arguments, context.samples, context.rng)
-        if not memory.has_changed() or self._answers_again(arguments, results, start):
+        results = self._outputs(arguments, context.samples, context.rng, found)
+        if not memory.has_changed() or self._answers_again(arguments, results, start, found):
             return results
         name = getattr(self.program, "__name__", self.label)
         warnings.warn(
@@ -117,23 +118,28 @@ class Call(Operation):
             stacklevel=2,
         )
         memory.restore()
-        return self._outputs(arguments, context.samples, _generator_at(start), memory)
+        return self._outputs(arguments, context.samples, _generator_at(start), found, memory)
 
-    def _answers_again(self, arguments: Sequence[Array], results: Array, start: Any) -> bool:
+    def _answers_again(self, arguments: Sequence[Array], results: Array, start: Any, found: Reached) -> bool:
         """Say whether the same calls with the same draws give the same outputs after all calls were made."""
         try:
-            again = self._outputs(arguments, len(results), _generator_at(start))
+            again = self._outputs(arguments, len(results), _generator_at(start), found)
         except SampleFailure:
             return False
         return all(map(is_same, results, again))
 
     def _outputs(
-        self, arguments: Sequence[Array], samples: int, rng: np.random.Generator, forgotten: Memory | None = None
+        self,
+        arguments: Sequence[Array],
+        samples: int,
+        rng: np.random.Generator,
+        found: Reached,
+        forgotten: Memory | None = None,
     ) -> Array:
         """Call the program for each sample; what it remembers is forgotten after each call where that is asked for."""
         results = np.empty(samples, object)
         calls = self.arguments.plain(arguments, samples)
-        with seeded(rng, self.program) as has_been_used, without_garbage_collection():
+        with seeded(rng, found) as has_been_used, without_garbage_collection():
             if isinstance(self.program, External):
                 self._call_external([named for _, named in calls], results)
             else:

@@ -25,6 +25,7 @@ from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
 from privug.program.native.work import calls_worth_compiling
+from privug.program.reachable import reached
 from privug.program.repetition import Opaque
 from privug.program.staged import Staged, taken_apart
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
@@ -143,11 +144,11 @@ def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exc
     if any(node.dtype == np.dtype(object) for node in arguments.nodes):
         obstacle: str | None = "its input comes from a program that is itself called sample by sample"
         return _Attempt(obstacle=obstacle, was_made=False)
-    source = entropy_source(program)
+    found = reached(program, *arguments.shared)
+    source = entropy_source(found)
     if source is not None:
         return _Attempt(was_made=False, own_randomness=f" ({source})")
-    holders = (program, *arguments.shared)
-    with undisturbed_randomness(*holders) as has_been_used, undisturbed_memory(*holders):
+    with undisturbed_randomness(found) as has_been_used, undisturbed_memory(found):
         positional, named = _rebuilt(arguments)
         traced = trace(program, positional, named, arguments.shared)
         obstacle = traced.obstacle

@@ -16,6 +16,8 @@ import numpy as np
 from privug.model.critical import critical_section
 from privug.program.reachable import is_users, reached, slots_of
 
+MOST_BYTES = 1 << 24  # of a container whose contents are kept
+
 _ABSENT = object()
 _CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
 
@@ -194,7 +196,7 @@ def _places_in(value: Any) -> Iterator[_Place]:
         if is_users(value.__module__):
             yield _Class(value)
         return
-    if isinstance(value, _CONTAINERS) and (not isinstance(value, np.ndarray) or value.flags.writeable):
+    if isinstance(value, _CONTAINERS) and _is_kept(value):
         yield _Contents(value)
     if not isinstance(value, types.FunctionType) and not is_users(type(value).__module__):
         return
@@ -202,3 +204,10 @@ def _places_in(value: Any) -> Iterator[_Place]:
     if isinstance(attributes, dict):
         yield _Contents(attributes)
     yield from (_Slot(value, name) for name in slots_of(type(value)))
+
+
+def _is_kept(container: Any) -> bool:
+    """Say whether a container can change, and is not so large that it must be data rather than memory."""
+    if isinstance(container, np.ndarray):
+        return bool(container.flags.writeable) and container.nbytes <= MOST_BYTES
+    return len(container) <= MOST_BYTES // 8

@@ -12,6 +12,7 @@ import types
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ import numpy as np
 from privug.model.node import Node, Operation
 from privug.model.variable import RandomVariable
 
-MOST_OBJECTS = 10_000  # of the user's own that are looked at, nearest to the program first
+MOST_OBJECTS = 2_000  # of the user's own that are looked at, nearest to the program first
 MOST_FOREIGN = 500  # inside of libraries
 
 _LEFT_ALONE = frozenset(sys.stdlib_module_names) | {"privug", "numpy", "scipy", "numba", "pandas", "polars", "pyarrow"}
 _ATOMS = (int, float, complex, str, bytes, type(None), np.generic, RandomVariable, Node, Operation)
+_SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _IMPORTED_INSIDE = ("os", "random", "secrets", "uuid", "numpy")  # worth importing to see what a program takes of them
 
 
@@ -57,7 +59,9 @@ class Reached:
 
 
 def reached(*roots: Any) -> Reached:
-    """Return what can be reached from some objects, nearest first."""
+    """Return what can be reached from some objects, nearest first; what was found before is taken as it is."""
+    if len(roots) == 1 and isinstance(roots[0], Reached):
+        return roots[0]
     found, foreign = Reached(), Reached()
     seen: set[tuple[int, bool]] = set()
     waiting = deque((root, True) for root in roots)
@@ -76,13 +80,13 @@ def reached(*roots: Any) -> Reached:
             found.held.append(value)
         if is_own:
             found.own.append(value)
-            waiting.extend((part, True) for part in _parts(value, found))
+            waiting.extend((part, True) for part in islice(_parts(value, found), MOST_OBJECTS))
             continue
         foreign.objects.append(value)
         # What a library's function or object is wrapped around can be the user's own; what else is in it cannot.
         waiting.extend((part, inside_own) for part in _wrapped(value))
         if inside_own or not isinstance(value, types.FunctionType):  # but not from library to library
-            waiting.extend((part, False) for part in _parts(value, foreign))
+            waiting.extend((part, False) for part in islice(_parts(value, foreign), MOST_FOREIGN))
     return found
 
 
@@ -129,9 +133,9 @@ def _parts(value: Any, found: Reached) -> Iterator[Any]:
         case type():
             yield from _of_class(value)
         case dict():
-            yield from value.values()
+            yield from (part for part in value.values() if type(part) not in _SCALARS)
         case list() | tuple() | set() | frozenset() | deque():
-            yield from value
+            yield from (part for part in value if type(part) not in _SCALARS)
         case np.ndarray():
             yield from value.flat if value.dtype == object else ()
         case functools.partial():
