@@ -205,7 +205,7 @@ class Result(Unchanging):
         if run.exact is not None:
             try:
                 with settings.limited(rounding=self._rounding):
-                    return run.exact.joint()
+                    return run.exact.joint_before()
             except UnsuitableEngine:
                 if self._asked_for == "exact":
                     raise

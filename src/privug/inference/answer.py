@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privug.inference.belief import Belief
+from privug.inference.invariants import MOST_ERROR, checked_belief, checked_joint
 from privug.inference.joint import Joint
 
 
@@ -19,6 +20,16 @@ class Exact:
     source: str
     beliefs: tuple[Belief | None, ...]
     joint: Callable[[], Joint]
+
+    def __post_init__(self) -> None:
+        for name, belief in zip(("secret", "output", "query"), self.beliefs, strict=False):
+            if belief is not None:
+                # Far out, the output is known worse than what follows from it; its belief says so.
+                checked_belief(f"the {name}", belief, 1.0 if name == "output" else MOST_ERROR)
+
+    def joint_before(self) -> Joint:
+        """Return the joint of an answer without an observation, once it is seen to agree with the beliefs in it."""
+        return checked_joint(self.joint(), self.beliefs[0], self.beliefs[1])
 
     @property
     def engine(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privug.errors import ArgumentError, InferenceError
+from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
 from privug.inference.density import (
     Analytic,
     Tabulated,
@@ -18,6 +18,7 @@ from privug.inference.density import (
     panel_nodes,
     resolved,
     tabulate,
+    united,
 )
 from privug.inference.mapped import Density
 from privug.inference.quantiles import quantiles
@@ -33,6 +34,8 @@ MOST_PARTS = 8
 GRID = 4096
 CHECKS = 2048
 NOTHING = 1e-13  # a probability that quadrature cannot tell from zero
+UNRESOLVED = 1e-6  # a probability that quadrature must not lose
+TOO_NARROW = "a quantity has peaks too narrow and too many to be followed; engine='sample' can serve"
 HEAVY = 1e-9  # a share of an integral that the outermost panel must not have, or the integral may not exist
 
 
@@ -119,13 +122,14 @@ class Curve:
         kinks = np.unique(np.concatenate([part.breaks for _, part in self.parts]))
         inner = kinks[np.isfinite(kinks)]
         ends = (bool(np.isinf(kinks[0])), bool(np.isinf(kinks[-1])))
-        bodies = np.sort(np.concatenate([part.quantile(np.array([0.01, 0.5, 0.99])) for _, part in self.parts]))
-        spans = np.array([followed(part, part.breaks)[[0, -1]] for _, part in self.parts])
-        thinned = bodies[:: max(1, len(bodies) // 64)]
-        edges = np.concatenate([thinned, inner, [spans.min(), spans.max()]])
+        tracks = [followed(part, part.breaks) for _, part in self.parts]
+        spans = np.array([track[[0, -1]] for track in tracks])
+        edges = np.concatenate([united(tracks), inner, [spans.min(), spans.max()]])
         total, error, table = tabulate(partial(_added, self.parts, spans), edges, inner, ends)
-        assert table is not None
-        return replace(self, parts=((self.continuous_share, table),), error=self.error + error / total)
+        missed = abs(total / self.continuous_share - 1)
+        if table is None or not missed < UNRESOLVED:
+            raise UnsuitableEngine(TOO_NARROW)
+        return replace(self, parts=((self.continuous_share, table),), error=self.error + max(error / total, missed))
 
     @cached_property
     def continuous_share(self) -> float:

@@ -38,6 +38,11 @@ def integrals(edges: Array, values: Array) -> Array:
     return np.asarray((values @ _WEIGHTS) * np.diff(edges) / 2)
 
 
+def coefficients(values: Array) -> Array:
+    """Return the coefficients of Legendre polynomials on each panel of a function by its values at the nodes."""
+    return np.asarray(values @ _ANALYSIS.T)
+
+
 def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Array, float]:
     """Split panels until a function is a polynomial on each but for rounding.
 
@@ -53,12 +58,12 @@ def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Arr
         values = np.asarray(function(points.reshape(-1)), float).reshape(points.shape)
         values[~np.isfinite(values)] = 0.0  # a singular end, met because nodes are rounded
         shares = np.abs(values) @ _WEIGHTS * (high - low) / 2
-        coefficients = np.abs(values @ _ANALYSIS.T)
-        tails = coefficients[:, -3:].max(axis=1)
+        sizes = np.abs(coefficients(values))
+        tails = sizes[:, -3:].max(axis=1)
         middle = (low + high) / 2
         # Nodes are rounded, so values are only known to this relative error: do not try to resolve it.
         rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / (high - low)
-        rough = tails > np.maximum(RELATIVE, rounding) * coefficients.max(axis=1)
+        rough = tails > np.maximum(RELATIVE, rounding) * sizes.max(axis=1)
         rough &= tails * (high - low) > ABSOLUTE * (total + shares.sum())
         done = ~rough | (rounding > 0.5) | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
         error += float((tails * (high - low))[done & rough].sum())
@@ -201,6 +206,25 @@ def followed(density: Any, breaks: Array) -> Array:
     return np.unique(edges)
 
 
+def apart(points: Array) -> Array:
+    """Return different points in order; those that only rounding tells apart are one."""
+    ordered = np.unique(points)
+    noise = 64 * np.spacing(np.abs(ordered).max(initial=0.0))
+    return np.asarray(ordered[np.diff(ordered, prepend=-math.inf) > noise])
+
+
+def united(tracks: Sequence[Array]) -> Array:
+    """Return the edges of several densities together, one or two within twice the narrowest panel of any.
+
+    So no density falls between two edges, and those of many that overlap do not crowd.
+    """
+    ordered = apart(np.concatenate(tracks))
+    widths = np.concatenate([np.diff(track) for track in tracks])
+    narrowest = float(widths[widths > 64 * np.spacing(np.abs(ordered).max())].min(initial=math.inf))
+    cells = np.floor((ordered - ordered[0]) / (2 * narrowest))
+    return np.asarray(ordered[np.diff(cells, prepend=-1.0) > 0])
+
+
 def _tail(steps: Array, beyond: Callable[[Array], Array]) -> Array:
     steps = steps[np.abs(steps) < 1e300]
     for first in (steps[:FEW], steps):  # heavy tails alone go on for long
@@ -225,7 +249,7 @@ class Tabulated:
 
     @cached_property
     def _coefficients(self) -> Array:
-        raw = self.values @ _ANALYSIS.T
+        raw = coefficients(self.values)
         return np.asarray(raw / (np.diff(self.edges) @ raw[:, 0]))
 
     @cached_property

@@ -6,6 +6,7 @@ quantities do not meet by chance, so a handful of samples on a line is proof.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -19,7 +20,10 @@ FEWEST = 5  # samples on one line: of quantities with a density even three would
 MOST = 20_000  # samples looked at
 NEIGHBOURS = 8  # of a sample, with which it may lie on a line
 SAME = 1e-6  # by which angle and distance of one line may differ, as taken from samples close to each other
-TIED = 1e-10  # relative distance from a line within which samples lie on it but for rounding
+TIED = 1e-10  # by which ratios of one line may differ
+ULPS = 16  # units in the last place that arithmetic may have changed a number by
+FARTHER = 100.0
+MOSTLY = 0.5  # of the samples within so many times the rounding must lie on the line
 SPOT = 1e-6  # in units of the spread: wide beside the rounding that is allowed for
 MOST_LINES = 32
 
@@ -30,6 +34,20 @@ def is_tied(secret: Side, output: Side) -> bool:
     return any(_share_a_line(x[::step], y[::step]) for x in secret.raw.T for y in output.raw.T)
 
 
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers in units of their spread, and how much rounding may have changed each by, in the same units."""
+
+    values: Array
+    rounding: Array
+
+    @classmethod
+    def of(cls, x: Array, size: float = 0.0) -> "_Numbers":
+        low, middle, high = np.quantile(x, (0.25, 0.5, 0.75))
+        unit = (high - low) or 1.0
+        return cls((x - middle) / unit, ULPS * np.finfo(float).eps * (np.abs(x) + size) / unit)
+
+
 def _share_a_line(x: Array, y: Array) -> bool:
     kept = _single(x) & _single(y)
     x, y = x[kept], y[kept]
@@ -37,15 +55,14 @@ def _share_a_line(x: Array, y: Array) -> bool:
         return False
     ratios = y / np.where(x == 0, 1.0, x)
     # Equality, and all else that is a multiple, shows in any two samples; other lines only in those that are close.
-    if _has_line(_centred(x), _centred(y), np.arange(len(x)), ratios, TIED * np.abs(ratios)):
+    if _has_line(_Numbers.of(x), _Numbers.of(y), np.arange(len(x)), ratios, TIED * np.abs(ratios)):
         return True
     scores = np.column_stack((normal_scores(x), normal_scores(y)))
     wanted = min(NEIGHBOURS + 1, len(x))
     near = scipy.spatial.cKDTree(scores).query(scores, wanted, workers=settings.current().workers)[1]
     around = np.asarray(near)[:, 1:]
-    return any(
-        _has_line(*left_right, *_directions(*left_right, around)) for left_right in product(_scales(x), _scales(y))
-    )
+    pairs = product(_scales(x), _scales(y))
+    return any(_has_line(left, right, *_directions(left.values, right.values, around)) for left, right in pairs)
 
 
 def _single(x: Array) -> Array:
@@ -54,15 +71,10 @@ def _single(x: Array) -> Array:
     return np.asarray(np.isfinite(x) & (counts[inverse.reshape(-1)] == 1))
 
 
-def _scales(x: Array) -> Iterator[Array]:
-    """Give numbers and their logarithms, in units of their spread."""
-    yield _centred(x)
-    yield _centred(np.log(np.abs(x), out=np.zeros(len(x)), where=x != 0))
-
-
-def _centred(x: Array) -> Array:
-    low, middle, high = np.quantile(x, (0.25, 0.5, 0.75))
-    return np.asarray((x - middle) / ((high - low) or 1.0))
+def _scales(x: Array) -> Iterator[_Numbers]:
+    """Give numbers and their logarithms."""
+    yield _Numbers.of(x)
+    yield _Numbers.of(np.log(np.abs(x), out=np.zeros(len(x)), where=x != 0), 1.0)
 
 
 def _directions(x: Array, y: Array, around: Array) -> tuple[Array, Array, Array]:
@@ -77,13 +89,13 @@ def _directions(x: Array, y: Array, around: Array) -> tuple[Array, Array, Array]
     return samples[tilted], lines, np.full(len(tilted), SAME)
 
 
-def _has_line(x: Array, y: Array, samples: Array, lines: Array, slack: Array) -> bool:
+def _has_line(x: _Numbers, y: _Numbers, samples: Array, lines: Array, slack: Array) -> bool:
     """Say whether several samples lie on one of the lines that they are said to lie on."""
     codes, counts = _counts(lines, slack)
     likely = np.flatnonzero(counts >= FEWEST)
     for line in likely[np.argsort(-counts[likely], kind="stable")][:MOST_LINES]:
         on = np.unique(samples[codes == line])
-        if _count_on(x, y, on[np.argmin(x[on])], on[np.argmax(x[on])]) >= FEWEST:
+        if _are_tied(x, y, on[np.argmin(x.values[on])], on[np.argmax(x.values[on])]):
             return True
     return False
 
@@ -97,10 +109,16 @@ def _counts(numbers: Array, slack: Array) -> tuple[Array, Array]:
     return codes, np.bincount(codes)
 
 
-def _count_on(x: Array, y: Array, first: int, last: int) -> int:
-    """Count the samples on the line through two of them; what lies together in one spot counts once."""
+def _are_tied(x: _Numbers, y: _Numbers, first: int, last: int) -> bool:
+    """Say whether samples lie on the line through two of them but for rounding, and few only near it.
+
+    Narrow noise has more samples the farther one looks. What lies together in one spot counts once.
+    """
     with np.errstate(all="ignore"):
-        slope = (y[last] - y[first]) / (x[last] - x[first])
-        off = np.abs(y - y[first] - slope * (x - x[first]))
-        on = off <= TIED * (1.0 + np.abs(slope * x) + np.abs(y))
-    return min(len(np.unique(np.rint(side[on] / SPOT))) for side in (x, y))
+        slope = (y.values[last] - y.values[first]) / (x.values[last] - x.values[first])
+        off = np.abs(y.values - y.values[first] - slope * (x.values - x.values[first]))
+        allowed = y.rounding + y.rounding[first] + np.abs(slope) * (x.rounding + x.rounding[first])
+        on = off <= allowed
+        around = int((off <= FARTHER * allowed).sum())
+    spots = min(len(np.unique(np.rint(side.values[on] / SPOT))) for side in (x, y))
+    return spots >= max(FEWEST, MOSTLY * around)

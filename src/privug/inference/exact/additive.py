@@ -56,7 +56,7 @@ def prepare_additive(request: Request) -> Prepared | Obstacle:
         likely = [(sizes, float(start.weights.sum())) for sizes, start in groups]
         cases = [_case(request, sizes, chance, cores) for sizes, chance in likely if chance > UNLIKELY]
         return _prepared(_Problem.of(cases))
-    except (NotAffine, Unreadable, Unsummable, Unfollowed) as problem:
+    except (NotAffine, Unreadable, Unsummable, Unfollowed, UnsuitableEngine) as problem:
         understood = bool(cores) and cores[0].has_density
         node = problem.node if isinstance(problem, Unfollowed) else None
         return Obstacle(str(problem), precise=understood, node=node)

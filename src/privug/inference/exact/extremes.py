@@ -125,11 +125,12 @@ def _log_below(curves: Sequence[tuple[Curve, int]], x: Array) -> Array:
 def _density(curves: Sequence[tuple[Curve, int]], x: Array) -> Array:
     logs = _log_below(curves, x)
     total = np.zeros(x.shape)
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         for curve, count in curves:
             if curve.parts:
-                total += count * curve.pdf(x) * np.exp(logs - np.log(curve.cdf(x)))
-    return np.where(np.isfinite(total), total, 0.0)
+                share = count * curve.pdf(x) * np.exp(logs - np.log(curve.cdf(x)))
+                total += np.where(np.isfinite(share), share, 0.0)
+    return total
 
 
 def _kinks(curves: Sequence[tuple[Curve, int]], start: float) -> list[float]:

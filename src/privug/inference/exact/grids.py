@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -10,18 +10,19 @@ import numpy as np
 
 from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
-from privug.inference.density import panel_nodes
+from privug.inference.density import NODES, apart, panel_nodes, united
 from privug.inference.exact.image import Image
+from privug.inference.exact.refinement import best_guess_changes, refined
 from privug.inference.exact.shifts import Kernel, Largest, Shift
 from privug.model.node import Array
 
 MOST_PAIRS = 20_000_000
 BLOCK = 1 << 18  # densities computed in one go
-BISECTIONS = 60
 FAR = 1e-14  # the probability of the tails that the joint's quadrature leaves out
 ROUNDING = 1e-13
 MOST_BENDS = 64
-MOST_KINKS = 256
+MOST_MISSED = 1e-3  # the probability that sums over cells may miss, and say so
+MOST_KINKS = 16_384
 PANEL = 3.0
 """How many deviations of the rest a panel of the joint's quadrature spans: 24 nodes resolve a normal density there."""
 
@@ -51,6 +52,10 @@ class Grid:
     secrets: Array
     outputs: Array
     probabilities: Array
+    error: float = 0.0
+    """Of the information, as far as the panels of the outputs tell."""
+    missed: float = 0.0
+    """The probability by which sums over outputs missed that of the secrets."""
 
 
 def cells(prior: Curve, kernels: Sequence[Kernel], outline: Outline, coarseness: float = 1.0) -> Grid:
@@ -64,13 +69,18 @@ def cells(prior: Curve, kernels: Sequence[Kernel], outline: Outline, coarseness:
     ends = [float(min(cuts[0], secrets.min())), float(max(cuts[-1], secrets.max()))]
     low, high = reach(kernels, ends)
     kinks = _output_kinks(prior, kernels, outline, low, high)
-    kinks = np.union1d(kinks, _narrow_panels(kernels, ends, fine, coarseness, (low, high)))
-    if not prior.parts or outline.classes is not None:
-        kinks = np.union1d(kinks, _best_guess_changes(whole, panel_nodes(panels(kinks, width))[0]))
-    grid, widths = panel_nodes(panels(kinks, width))
-    outputs, steps = grid.reshape(-1), widths.reshape(-1)
-    if len(secrets) * len(outputs) * len(kernels) > MOST_PAIRS * coarseness:
+    error = 0.0
+    if prior.parts:
+        edges = panels(np.union1d(kinks, _narrow_panels(kernels, ends, fine, coarseness, (low, high))), width)
+    else:
+        edges = np.union1d(kinks, _tracks(prior, kernels, low, high))
+        edges, error = refined(whole.densities, whole.priors, edges, MOST_PAIRS)
+    if len(secrets) * NODES * len(edges) * len(kernels) > MOST_PAIRS * coarseness:
         raise UnsuitableEngine(TOO_FINE)
+    if not prior.parts or outline.classes is not None:
+        edges = np.union1d(edges, best_guess_changes(whole.densities, panel_nodes(edges)[0]))
+    grid, widths = panel_nodes(edges)
+    outputs, steps = grid.reshape(-1), widths.reshape(-1)
     table = whole.densities(outputs) * steps
     atoms = _atoms(prior, kernels)
     slack = ROUNDING * np.maximum(1.0, np.abs(atoms))
@@ -78,7 +88,20 @@ def cells(prior: Curve, kernels: Sequence[Kernel], outline: Outline, coarseness:
     outputs = np.concatenate([atoms, outputs])
     if outline.outer is not None:
         outputs, table = _mapped(outline.outer, whole, outputs, table)
-    return Grid(whole.rows, outputs, table / table.sum())
+    missed = _missed(whole, table)
+    if not missed <= MOST_MISSED:
+        raise UnsuitableEngine(TOO_FINE)
+    return Grid(whole.rows, outputs, table / table.sum(), error, missed)
+
+
+def _missed(whole: "_Table", table: Array) -> float:
+    """Return the probability by which sums over outputs miss that of the secrets."""
+    if not whole.prior.parts or whole.classes is not None:
+        return float(np.abs(table.sum(axis=1) - whole.priors).sum())
+    if any(kernel.slope and len(_own(kernel).atoms) for kernel in whole.kernels):
+        return 0.0  # the output that is the secret itself is in no cell
+    # Given one value of a continuous secret the density may have kinks inside of panels; on average that is little.
+    return abs(float(table.sum()) - 1)
 
 
 def _mapped(outer: Image, whole: "_Table", x: Array, table: Array) -> tuple[Array, Array]:
@@ -99,7 +122,7 @@ def merged(grid: Grid, classes: Classes | None) -> Grid:
         return grid
     codes = classes(grid.secrets)
     count = int(codes.max()) + 1
-    return Grid(np.arange(count), grid.outputs, _summed(codes, count, grid.probabilities))
+    return replace(grid, secrets=np.arange(count), probabilities=_summed(codes, count, grid.probabilities))
 
 
 def _summed(codes: Array, count: int, table: Array) -> Array:
@@ -127,6 +150,11 @@ class _Table:
     def rows(self) -> Array:
         """The secrets, or the numbers of their classes."""
         return self.secrets if self._codes is None else np.arange(int(self._codes.max()) + 1)
+
+    @cached_property
+    def priors(self) -> Array:
+        """The probability of each row."""
+        return self._merged(np.ones((len(self.secrets), 1)))[:, 0]
 
     def _merged(self, table: Array) -> Array:
         weighted = table * self.weights[:, np.newaxis]
@@ -262,23 +290,6 @@ def _atoms(prior: Curve, kernels: Sequence[Kernel]) -> Array:
     return np.asarray(everything[apart])
 
 
-def _best_guess_changes(table: _Table, nodes: Array) -> Array:
-    """Return the outputs at which another secret becomes the likeliest: the best guess has a kink there."""
-
-    def best(outputs: Array) -> Array:
-        return np.asarray(np.argmax(table.densities(outputs), axis=0))
-
-    points = np.sort(nodes.reshape(-1))
-    guesses = best(points)
-    place = np.flatnonzero(np.diff(guesses))
-    low, high, before = points[place], points[place + 1], guesses[place]
-    for _ in range(BISECTIONS if len(place) else 0):
-        middle = (low + high) / 2
-        same = best(middle) == before
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return high
-
-
 def nodes(prior: Curve, width: float, kinks: Sequence[float] | Array = ()) -> tuple[Array, Array]:
     """Return values that stand for the prior in sums, close enough to each other, and their probabilities."""
     if not prior.parts:
@@ -312,7 +323,22 @@ def _output_kinks(prior: Curve, kernels: Sequence[Kernel], outline: Outline, low
             kinks += [sign * (kernel.start + kernel.slope * value + point) for value in known for point in points]
         if isinstance(kernel, Largest):
             kinks += [kernel.sign * point for point in (*kernel.rest.breaks, *kernel.rest.atoms)]
-    return np.unique([kink for kink in kinks if low <= kink <= high])
+    return np.union1d([low, high], apart(np.array([kink for kink in kinks if low < kink < high])))
+
+
+def _tracks(prior: Curve, kernels: Sequence[Kernel], low: float, high: float) -> Array:
+    """Return where the densities of outputs begin and end, and their panels, for each of finitely many secrets."""
+    tracks: list[Array] = []
+    for kernel in kernels:
+        sign = kernel.sign if isinstance(kernel, Largest) else 1.0
+        own = _own(kernel).edges
+        if len(own) * len(prior.atoms) * len(kernels) > MOST_PAIRS / 24:
+            raise UnsuitableEngine(TOO_FINE)
+        tracks += [np.sort(sign * (kernel.start + kernel.slope * s + own)) for s in prior.atoms if len(own)]
+        if isinstance(kernel, Largest) and len(kernel.rest.edges):
+            tracks.append(np.sort(sign * kernel.rest.edges))
+    edges = united(tracks) if tracks else np.empty(0)
+    return edges[(edges > low) & (edges < high)]
 
 
 def _narrow_panels(
@@ -347,8 +373,9 @@ def panels(kinks: Array, width: float) -> Array:
 
 def information(probabilities: Array) -> float:
     """Return the mutual information of rows and columns in bits."""
-    rows, columns = probabilities.sum(axis=1, keepdims=True), probabilities.sum(axis=0, keepdims=True)
-    there = probabilities > 0
-    expected = np.broadcast_to(rows, probabilities.shape)[there] * np.broadcast_to(columns, probabilities.shape)[there]
-    shares = probabilities[there]
-    return max(0.0, float(shares @ np.log2(shares / expected)))
+    sides = probabilities.sum(axis=1), probabilities.sum(axis=0)
+    row, column = np.nonzero(probabilities)
+    shares = probabilities[row, column]
+    # Logarithms apart: the product of two small probabilities would vanish.
+    logs = np.log2(shares) - np.log2(sides[0][row]) - np.log2(sides[1][column])
+    return max(0.0, float(shares @ logs))

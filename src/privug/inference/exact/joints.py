@@ -149,8 +149,9 @@ def _with_density(prior: Curve, asked: Asked, outward: Outward, secret: Belief, 
     if outer is None and len(outward.kernels) == 1 and _is_smooth(outward.kernels[0], output) and secret.curve:
         told = _entropy_difference(outward.kernels[0].rest, output)
     else:
-        told = _compared(secret, outward, grid, cells(prior, outward.kernels, shape, 2.0))
-    return _joint(_rows(asked, grid), Batch.of_values(grid.outputs), grid.probabilities, secret, output, told)
+        coarse = cells(prior, outward.kernels, shape, 2.0) if prior.parts else grid
+        told = _compared(secret, outward, grid, coarse)
+    return _joint(_rows(asked, grid), Batch.of_values(grid.outputs), grid, secret, output, told)
 
 
 def _classes(asked: Asked) -> Classes | None:
@@ -184,7 +185,7 @@ def _entropy_difference(rest: Curve, output: Belief) -> Estimate:
 def _compared(secret: Belief, outward: Outward, fine: Grid, coarse: Grid) -> Estimate:
     """Return the mutual information of cells, and its error as far as coarser cells show it."""
     found = information(fine.probabilities)
-    off = abs(found - information(coarse.probabilities))
+    off = max(abs(found - information(coarse.probabilities)), fine.error, fine.missed)
     if secret.curve is not None and any(np.isfinite(kernel.rest.breaks).any() for kernel in outward.kernels):
         off = max(off, KINK_ERROR)
     return _told(found, off)
@@ -195,13 +196,13 @@ def _told(value: float, off: float) -> Estimate:
     return Estimate(value, max(0.0, value - off), value + off, "bit", method, exact=True)
 
 
-def _joint(rows: Batch, columns: Batch, table: Array, secret: Belief, output: Belief, told: Estimate | None) -> Joint:
+def _joint(rows: Batch, columns: Batch, grid: Grid, secret: Belief, output: Belief, told: Estimate | None) -> Joint:
     """Make the joint of a table of probabilities, a row a secret and a column an output."""
-    row, column = np.nonzero(table)
-    weights = table[row, column]
+    row, column = np.nonzero(grid.probabilities)
+    weights = grid.probabilities[row, column]
     pairs = (
-        Belief(rows.take(row), weights, True, spread=secret.kind, curve=secret.curve),
-        Belief(columns.take(column), weights, True, spread=output.kind, curve=output.curve),
+        Belief(rows.take(row), weights, True, spread=secret.kind, curve=secret.curve, error=grid.missed),
+        Belief(columns.take(column), weights, True, spread=output.kind, curve=output.curve, error=grid.missed),
     )
     return Joint(*pairs, told)
 
@@ -213,7 +214,7 @@ def _with_discrete_output(prior: Curve, asked: Asked, outward: Outward, secret: 
     if prior.parts:
         found = information(fine.probabilities)
         told = _told(found, abs(found - information(_table(prior, asked, outward, 2.0).probabilities)))
-    return _joint(_rows(asked, fine), outward.labels[0], fine.probabilities, secret, output, told)
+    return _joint(_rows(asked, fine), outward.labels[0], fine, secret, output, told)
 
 
 def _table(prior: Curve, asked: Asked, outward: Outward, coarseness: float) -> Grid:
@@ -225,4 +226,5 @@ def _table(prior: Curve, asked: Asked, outward: Outward, coarseness: float) -> G
     if len(secrets) * max(reached, len(outward.labels[0])) > MOST_PAIRS * coarseness:
         raise UnsuitableEngine(TOO_FINE)
     table = outward.chances(secrets) * weights[:, np.newaxis]
-    return merged(Grid(secrets, np.empty(0), table / table.sum()), _classes(asked))
+    missed = float(np.abs(table.sum(axis=1) - weights).sum())
+    return merged(Grid(secrets, np.empty(0), table / table.sum(), missed=missed), _classes(asked))
