@@ -185,13 +185,14 @@ class LogNormal:
         """
         deviation = _deviation("LogNormal.of_mean", sd, var, unnamed)
         center, spread = (_positive("LogNormal.of_mean", *named) for named in (("mean", mean), ("sd", deviation)))
-        variance = np.log1p((spread / center) ** 2)
+        variance = np.log1p(np.square(spread / center))
         return LogNormal(np.log(center) - variance / 2, sd=np.sqrt(variance))
 
 
 def _check_logarithm(mean: Array, sd: Array) -> None:
     """Refuse what is surely meant otherwise: the parameters are those of the logarithm, and `exp` grows fast."""
-    expected = mean + np.square(sd, dtype=float) / 2
+    with np.errstate(over="ignore"):
+        expected = mean + np.square(sd, dtype=float) / 2
     if np.any(expected > LARGEST_LOGARITHM) or np.any(mean < -LARGEST_LOGARITHM):
         raise PriorError(
             f"LogNormal: mean={mean.flat[0]:g} and sd={sd.flat[0]:g} are of the logarithm, so that the quantity is "

@@ -289,6 +289,8 @@ def _checked_root(family: Family, parameters: Sequence[Any], shape: Shape | None
         except ValueError:
             shapes = ", ".join(f"{name} {node.shape}" for name, node in zip(names, nodes, strict=True))
             raise PriorError(f"{family.name}: the shapes of the parameters do not fit together: {shapes}") from None
+    if 0 in shape:
+        raise PriorError(f"{family.name}: the parameters must hold at least one number each")
     known = [node.operation.array if isinstance(node.operation, ConstantValue) else None for node in nodes]
     if isinstance(family, ScalarFamily):
         family.check(_at_rank(known, len(shape) + 1))

@@ -41,7 +41,7 @@ def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
             raise PriorError("Array: with a function of the position, size must be one whole number")
         try:
             return RandomVariable(stack_values([distribution(position) for position in range(shape[0])]))
-        except ArgumentError as error:
+        except (ArgumentError, TypeError) as error:
             raise PriorError(f"Array: the function of the position: {error}") from None
     raise PriorError(
         "Array: distribution must be a distribution such as pv.Normal(0, sd=1), "

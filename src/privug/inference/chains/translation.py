@@ -4,7 +4,6 @@ Our arrays carry the samples along their first axis; expressions stand for one s
 says how each kind of operation is written in its library; the walk over the graph is the same for all.
 """
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack
 from privug.model.plates import Fold, Lane
+from privug.model.rounding import NumpyRound, PythonRound
 from privug.observation.likelihood import ROUNDING, CloseTo
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Family, LogDensity
@@ -233,7 +233,8 @@ def decimals(function: Callable[..., Any]) -> int:
     """Return how many decimals a rounding function keeps, NumPy's or Python's."""
     if isinstance(function, partial):
         return int(function.keywords["decimals"])
-    return int(inspect.getclosurevars(function).nonlocals["digits"] or 0)
+    assert isinstance(function, NumpyRound | PythonRound)
+    return function.digits or 0
 
 
 def _rounded(node: Node, function: Callable[..., Any], backend: Backend, value: Any) -> Any:
