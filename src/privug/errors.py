@@ -14,7 +14,8 @@ PrivugError
     - UnsuitableEngine       the engine asked for cannot serve this question
 
 Warnings, which do not stop anything:
-  x LiftingWarning           the traced program differed from plain calls and moved down a tier, or outputs depend on earlier calls
+  x LiftingWarning           the traced program differed from plain calls and moved down a tier, or its outputs depend
+                             on earlier calls
   x RepeatedQuantityWarning  a list in the prior holds one random quantity several times
 """
 
