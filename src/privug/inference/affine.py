@@ -92,7 +92,7 @@ def _constant_of(node: Node) -> Any:
 
 
 def is_positive(node: Node) -> bool:
-    """Say whether a quantity is positive by construction."""
+    """Say whether a quantity is positive by construction, but for a value that has no probability."""
     match node.operation:
         case ConstantValue(array=array):
             return bool(np.all(array > 0))
@@ -102,10 +102,14 @@ def is_positive(node: Node) -> bool:
             return all(is_positive(parent) for parent in node.parents)
         case Draw(family=family):
             return family.name in ("LogNormal", "Exponential", "Gamma", "Beta") or (
-                family.name == "Uniform" and is_positive(node.parents[0])
+                family.name == "Uniform" and _is_at_least_zero(node.parents[0])
             )
         case _:
             return False
+
+
+def _is_at_least_zero(node: Node) -> bool:
+    return is_positive(node) or (isinstance(node.operation, ConstantValue) and bool(np.all(node.operation.array >= 0)))
 
 
 def inverse(node: Node, value: Any) -> tuple[Any, Any]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation, ObservationError
 from privug.inference.affine import affine_roots, invertible_roots
+from privug.inference.branches import IMPOSSIBLE, branch_condition, either_way, given_that, never_is
 from privug.inference.chains.windows import Window, merged, read
 from privug.inference.diagnostics import effective_sample_size
 from privug.inference.solutions import (
@@ -35,7 +36,7 @@ from privug.inference.solutions import (
     solve_for,
     through_functions,
 )
-from privug.model.node import Array, ConstantValue, Kind, Node, substitute
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, substitute
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
@@ -47,6 +48,9 @@ from privug.prior.family import ScalarFamily, family_of
 
 MOST_CANDIDATES = 8
 PILOT_SAMPLES = 512
+LARGE_PILOT = 1 << 17  # shows values of which each has a probability of 1e-4 or more
+MOST_PILOT_NUMBERS = 1e8
+MOST_BRANCHINGS = 4  # one in the other: each doubles what there is to solve
 WORTHWHILE = 2.0  # by how much more samples solving must be worth than waiting, which costs less a draw
 OFTEN = {True: 0.02, False: 0.1}  # share of draws that agree, from which on waiting is good enough: discrete or not
 
@@ -94,14 +98,15 @@ def solve_all(
 def _with_first_point_solved(state: Solved, smooth: bool) -> Solved:
     (node, value), *others = state.likelihood.points
     rest = replace(state.likelihood, points=tuple(others))
-    ways = _solutions_of_point(node, value)
+    ways = _solutions_of_point(node, value) or _solutions_by_branch(node, value)
     endless = [way for way in ways if not way.conditions] if smooth else []
     solution = _best(endless or ways)
     if solution is not None:
         return replace(_given(solution, rest, state.targets), densities=state.densities + 1)
-    if node.kind is Kind.CONTINUOUS and not _has_atoms(node):
+    if not _has_atoms(node):
         raise ObservationError(
-            f"the output is continuous, so it is exactly {value:g} with probability zero; write "
+            f"the output is continuous, so it is exactly {value:g} with probability zero, and it cannot be solved "
+            "for one of the inputs; write "
             f"pv.near({value:g}, within=...) for a rounded output, or pv.noisy({value:g}, sd=...)"
         )
     condition = close(node, value)
@@ -150,6 +155,23 @@ def _solutions_of_point(node: Node, value: float) -> list[Solution]:
         ways = invertible_roots(node)
         solutions += [through_functions(value, ways[root]) for root in _different(list(ways))]
     return solutions
+
+
+def _solutions_by_branch(node: Node, value: float, depth: int = 0) -> list[Solution]:
+    """Return how to solve a number on each of its branches; nothing if one can be neither solved nor ruled out."""
+    condition = branch_condition(node) if depth < MOST_BRANCHINGS else None
+    if condition is None:
+        return []
+    found = []
+    for truth in (True, False):
+        branch = given_that(node, condition, truth)
+        best = _best(_solutions_of_point(branch, value) or _solutions_by_branch(branch, value, depth + 1))
+        if best is None and not never_is(branch, value):
+            return []
+        found.append(best)
+    if found[0] is None and found[1] is None:
+        return []
+    return [either_way(condition, *(IMPOSSIBLE if one is None else one for one in found))]
 
 
 def _solutions_of_condition(condition: Node) -> list[Solution]:
@@ -210,16 +232,21 @@ def _best(solutions: Sequence[Solution]) -> Solution | None:
 
 
 def _has_atoms(node: Node) -> bool:
-    """Say whether a quantity that looks continuous takes some value again and again, as `x - x` does."""
-    values = _pilot(node)
+    """Say whether a quantity takes some value again and again, as `x - x` does and `max(x, 0)`, or may do so."""
+    samples = PILOT_SAMPLES
+    if node.kind is not Kind.CONTINUOUS:  # whether it has atoms, and how rare they are, is not known
+        samples = LARGE_PILOT
+        if len(ancestors([node])) * samples > MOST_PILOT_NUMBERS or Plan([node]).is_opaque:
+            return True
+    values = _pilot(node, samples=samples)
     return len(np.unique(values)) < len(values)
 
 
-def _pilot(*nodes: Node) -> Array:
+def _pilot(*nodes: Node, samples: int = PILOT_SAMPLES) -> Array:
     """Draw some values of the first node, leaving out samples for which there is none."""
-    failed = np.zeros(PILOT_SAMPLES, np.bool_)
+    failed = np.zeros(samples, np.bool_)
     try:
-        values = Plan(nodes).run(PILOT_SAMPLES, np.random.Generator(np.random.SFC64(0)), failed=failed)
+        values = Plan(nodes).run(samples, np.random.Generator(np.random.SFC64(0)), failed=failed)
     except SampleFailure:  # what is wrong shows again, with its input, when the samples are drawn
         return np.empty(0, nodes[0].dtype)
     for condition in values[1:]:

@@ -80,6 +80,36 @@ fallible: ContextVar[list["Node"] | None] = ContextVar("fallible", default=None)
 origins: ContextVar[Callable[["Node"], None] | None] = ContextVar("origins", default=None)
 """While a program is traced to find out where it made what: takes down each quantity that it makes."""
 
+
+class TraceTooLong(BaseException):
+    """Tracing a program took more than it may; not an `Exception`, so that no program's own handler holds it up."""
+
+
+class TraceBudget:
+    """How many quantities a program may make while it is traced, and how many rounds of loops and calls it may take."""
+
+    def __init__(self, nodes: int, rounds: int) -> None:
+        self._most = nodes, rounds
+        self._nodes = self._rounds = 0
+        self.left_a_loop = False
+        """Whether the rounds of a loop were too many to follow all of them."""
+
+    def take_node(self) -> None:
+        """Count a quantity."""
+        self._nodes += 1
+        if self._nodes > self._most[0]:
+            raise TraceTooLong(f"it computes more than {self._most[0]:,} quantities")
+
+    def take_round(self) -> None:
+        """Count a round of a loop, or a call of a function."""
+        self._rounds += 1
+        if self._rounds > self._most[1]:
+            raise TraceTooLong(f"it takes more than {self._most[1]:,} rounds of loops and calls")
+
+
+trace_budget: ContextVar[TraceBudget | None] = ContextVar("trace_budget", default=None)
+"""While a program is traced: what that may take."""
+
 path_condition: ContextVar[Any] = ContextVar("path_condition", default=None)
 """While a program is traced: the random condition under which the code at hand runs, a random variable, if any."""
 
@@ -117,6 +147,9 @@ class Node:
         self.numpy: bool | None = False
         noted = fallible.get()
         if noted is not None:
+            budget = trace_budget.get()
+            if budget is not None and parents:  # constants are cheap
+                budget.take_node()
             if operation.can_fail(parents):
                 noted.append(self)
             note = origins.get()
@@ -168,6 +201,20 @@ def of_numpy(name: str, parents: Sequence[Node]) -> bool | None:
     # A whole number that is written in the program does not settle it: they are alike where rounding is asked for.
     kinds = {p.numpy for p in parents[1:] if not (isinstance(p.operation, ConstantValue) and p.dtype.kind == "i")}
     return kinds.pop() if len(kinds) == 1 else None if kinds else False
+
+
+def count_round() -> None:
+    """Count a round of a loop or a call of a function against what tracing a program may take."""
+    budget = trace_budget.get()
+    if budget is not None:
+        budget.take_round()
+
+
+def leave_loop() -> None:
+    """Take down that the rounds of a loop are too many to follow all of them."""
+    budget = trace_budget.get()
+    if budget is not None:
+        budget.left_a_loop = True
 
 
 def ancestors(targets: Iterable[Node]) -> list[Node]:

@@ -24,7 +24,7 @@ from privug.program.external import External
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
-from privug.program.native.work import calls_worth_compiling
+from privug.program.native.work import calls_worth_compiling, check_that_it_ends
 from privug.program.reachable import reached
 from privug.program.repetition import Opaque
 from privug.program.staged import Staged, taken_apart
@@ -154,6 +154,8 @@ def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exc
         obstacle = traced.obstacle
         if obstacle is None:
             obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors)
+        if obstacle is not None and traced.no_end_seen:
+            check_that_it_ends(program, arguments)
         wrong = obstacle is not None and traced.obstacle is None and not obstacle.startswith("it fails")
         return _Attempt(traced.output, obstacle, True, wrong, "" if has_been_used() else None)
 

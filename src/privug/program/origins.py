@@ -11,16 +11,19 @@ from privug.model.node import Node, origins
 from privug.model.structure import random_leaves
 from privug.program.tracing import trace
 
+MOST_NODES = 20_000  # behind an output: for the sake of a line number, more are not made again
+
 
 def lines_of(
     program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], output: Any
 ) -> dict[Node, int]:
     """Return the source lines at which a program made the quantities behind an output that tracing it gave.
 
-    Empty if they cannot be found, because the program is no Python function or the second trace is another one.
+    Empty if they cannot be found, because the program is no Python function or the second trace is another one; or if
+    there are very many.
     """
-    code = _code(program)
-    if code is None:
+    code, before = _code(program), everything_behind(_nodes(output))
+    if code is None or len(before) > MOST_NODES:
         return {}
     found: dict[Node, int] = {}
     token = origins.set(functools.partial(_note, code.co_filename, found))
@@ -28,7 +31,7 @@ def lines_of(
         again = trace(program, positional, named)
     finally:
         origins.reset(token)
-    before, after = everything_behind(_nodes(output)), everything_behind(_nodes(again.output))
+    after = everything_behind(_nodes(again.output))
     if len(before) != len(after):
         return {}
     pairs = zip(before, after, strict=True)

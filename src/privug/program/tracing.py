@@ -13,7 +13,7 @@ from privug.errors import PriorError, PrivugError, ProgramError, Untraceable
 from privug.model.batch import Column
 from privug.model.comparable import described, incomparable
 from privug.model.isomorphism import is_made_alike
-from privug.model.node import Array, Node, ancestors, fallible
+from privug.model.node import Array, Node, TraceBudget, TraceTooLong, ancestors, fallible, trace_budget
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
 from privug.model.plates import current_plate
@@ -32,6 +32,13 @@ FEWEST_CHECKS = 3
 CHECKED_CELLS = 20_000  # checks times cells of an input, so that checking a huge table stays quick
 TOLERANCE = 1e-9
 
+# Tracing makes 20,000 to 100,000 quantities a second, and takes a million rounds or calls: a program beyond this is not
+# worth its trace. Tables are long, so each of their cells adds to what is allowed.
+MOST_NODES = 100_000
+MOST_NODES_PER_CELL = 5
+MOST_ROUNDS = 500_000
+MOST_ROUNDS_PER_CELL = 10
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -41,6 +48,8 @@ class Trace:
     draws: tuple[tuple[RandomVariable, RandomVariable | None], ...] = ()
     """What the program drew, in order, and under which random condition."""
     obstacle: str | None = None
+    no_end_seen: bool = False
+    """Whether the program went on for longer than could be followed, on some inputs at least."""
 
 
 def trace(
@@ -63,10 +72,14 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
     can_fail: list[Node] = []
     around = fallible.set(can_fail)
     tokens = refusals.set(noted), recorded.set(draws), path_condition.set(None), current_plate.set(None)
+    budget = trace_budget.get() or _budget(positional, named)
+    limit = trace_budget.set(budget)
     try:
         output = without_masks(settled(rewritten(program)(*positional, **named)))
     except PriorError:
         raise
+    except TraceTooLong as error:
+        return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
     except Exception as error:
         what = noted[0] if noted else _described(error)
         return Trace(obstacle=f"{what}{_place(program, error)}")
@@ -75,6 +88,7 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
         recorded.reset(tokens[1])
         path_condition.reset(tokens[2])
         current_plate.reset(tokens[3])
+        trace_budget.reset(limit)
         fallible.reset(around)
     if noted:
         return Trace(obstacle=noted[0])
@@ -84,7 +98,17 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
     fallible_around = fallible.get()
     if fallible_around is not None:  # another program calls this one, and may have no use for its output
         fallible_around.extend(can_fail)
-    return Trace(output, tuple(draws))
+    return Trace(output, tuple(draws), no_end_seen=budget.left_a_loop)
+
+
+def _budget(positional: Sequence[Any], named: Mapping[str, Any]) -> TraceBudget:
+    cells = _cells(flatten((list(positional), dict(named)))[1])
+    return TraceBudget(MOST_NODES + MOST_NODES_PER_CELL * cells, MOST_ROUNDS + MOST_ROUNDS_PER_CELL * cells)
+
+
+def _cells(leaves: Sequence[Any]) -> int:
+    """Return how many values some leaves hold."""
+    return sum(math.prod(as_node(leaf).shape) if isinstance(leaf, RandomVariable) else 1 for leaf in leaves)
 
 
 def _described(error: Exception) -> str:
@@ -94,7 +118,7 @@ def _described(error: Exception) -> str:
         return type(error).__name__
 
 
-def _place(program: Callable[..., Any], error: Exception) -> str:
+def _place(program: Callable[..., Any], error: BaseException) -> str:
     code = getattr(program, "__code__", None)
     lines = [
         frame.lineno
@@ -112,8 +136,7 @@ def difference_from_plain_calls(
     exclude_errors: bool = False,
 ) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
-    cells = sum(math.prod(as_node(leaf).shape) if isinstance(leaf, RandomVariable) else 1 for leaf in arguments.leaves)
-    checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, cells)))
+    checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, _cells(arguments.leaves))))
     rng = np.random.Generator(np.random.SFC64(0))
     known = _rare_values(arguments.nodes, checks, rng)
     comparison = _Comparison(program, arguments, traced, checks, exclude_errors)

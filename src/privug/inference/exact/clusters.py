@@ -53,11 +53,12 @@ class Cluster:
 
 
 def cluster_laws(
-    clusters: Sequence[Cluster], shared: Mapping[Node, Array], classes: int, group: Sequence[Node]
+    clusters: Sequence[Cluster], shared: Mapping[Node, Array], classes: int, group: Sequence[Node], most: float
 ) -> list[list[SumLaw]] | None:
     """Return for each class of shared values the laws of what clusters add to each sum, equal ones put together.
 
-    `shared` holds the values of what the clusters share in each class. None if the laws cannot be had.
+    `shared` holds the values of what the clusters share in each class. None if the laws cannot be had, or have more
+    values than there may be at `most`.
     """
     patterns: dict[Hashable, list[tuple[Cluster, list[Node]]]] = {}
     for cluster in clusters:
@@ -66,7 +67,7 @@ def cluster_laws(
     laws: list[list[SumLaw]] = [[] for _ in range(classes)]
     for alike in patterns.values():
         try:
-            found = _side_by_side(alike, shared, classes, group)
+            found = _side_by_side(alike, shared, classes, group, most)
         except (ProgramError, PriorError):  # for a combination of shared values that may never come up
             return None
         if found is None:
@@ -77,7 +78,11 @@ def cluster_laws(
 
 
 def _side_by_side(
-    alike: Sequence[tuple[Cluster, list[Node]]], shared: Mapping[Node, Array], classes: int, group: Sequence[Node]
+    alike: Sequence[tuple[Cluster, list[Node]]],
+    shared: Mapping[Node, Array],
+    classes: int,
+    group: Sequence[Node],
+    most: float,
 ) -> list[list[SumLaw]] | None:
     """Return the laws of clusters that differ in constants alone, for each class."""
     template, constants = alike[0]
@@ -98,15 +103,15 @@ def _side_by_side(
     laws = _laws(states, template, group, lost + truncated * lost_in_each())
     if laws is None or len(laws) < len(numbers):
         return None
-    powers = [_power(law, int(counts[k // classes])) for k, law in enumerate(laws)]
+    powers = [_power(law, int(counts[k // classes]), most) for k, law in enumerate(laws)]
     if any(law is None for law in powers):
         return None
     return [[law for law in powers[number::classes] if law is not None] for number in range(classes)]
 
 
-def _power(law: SumLaw, count: int) -> SumLaw | None:
+def _power(law: SumLaw, count: int, most: float) -> SumLaw | None:
     """Return the law of the sum of some clusters of one law."""
-    total = law if count == 1 else sum_law(law.values, law.probabilities, count)
+    total = law if count == 1 else sum_law(law.values, law.probabilities, count, most)
     return total if total is None or count == 1 else total._replace(lost=total.lost + count * law.lost)
 
 

@@ -49,11 +49,11 @@ class SumFamily(ChoiceFamily):
         """Accept every class: they were counted when the family was made."""
 
 
-def sum_law(values: Array, probabilities: Array, count: int) -> SumLaw | None:
+def sum_law(values: Array, probabilities: Array, count: int, most: float = MOST_CELLS) -> SumLaw | None:
     """Return the distribution of the sum of `count` independent vectors.
 
     `values` holds whole numbers, a line for each possible vector. Far tails of less than 1e-16 are left out
-    where there are many. None if the sums have too many values.
+    where there are many. None, at once, if the sums have more values than there may be at `most`.
 
     >>> law = sum_law(np.array([[0], [1]]), np.array([0.5, 0.5]), 3)
     >>> law.values[:, 0].tolist(), law.probabilities.round(6).tolist()
@@ -66,14 +66,22 @@ def sum_law(values: Array, probabilities: Array, count: int) -> SumLaw | None:
     cells = float(np.prod(steps.max(axis=0) // _units(steps) * float(count) + 1))
     if cells**2 <= MOST_PRODUCTS:
         return _by_squaring(SumLaw(values, probabilities), count)
-    ranges = [(0, count)] * (len(probabilities) - 1)
-    if len(ranges) * math.log(count + 1) > math.log(MOST_KEPT):
-        ranges = [_range(np.array([0, 1]), np.array([1 - p, p]), count) for p in probabilities[1:]]
-    if sum(math.log(high - low + 1) for low, high in ranges) <= math.log(MOST_COUNTS):
+    ranges = _counted(probabilities, count)
+    if ranges is not None:
         return _by_counts(values, probabilities, count, ranges)
     if cells**2 <= 4 * MOST_PRODUCTS:
         return _by_squaring(SumLaw(values, probabilities), count)
-    return _by_transform(values, probabilities, count)
+    return _by_transform(values, probabilities, count, most)
+
+
+def _counted(probabilities: Array, count: int) -> list[tuple[int, int]] | None:
+    """Return how often each vector but the likeliest can come up; None if these are too many combinations."""
+    ranges = [(0, count)] * (len(probabilities) - 1)
+    if len(ranges) * math.log(2) > math.log(MOST_COUNTS):  # each can come up or not, at least
+        return None
+    if len(ranges) * math.log(count + 1) > math.log(MOST_KEPT):
+        ranges = [_range(np.array([0, 1]), np.array([1 - p, p]), count) for p in probabilities[1:]]
+    return ranges if sum(math.log(high - low + 1) for low, high in ranges) <= math.log(MOST_COUNTS) else None
 
 
 def _by_squaring(law: SumLaw, count: int) -> SumLaw | None:
@@ -110,16 +118,17 @@ def _by_counts(values: Array, probabilities: Array, count: int, ranges: Sequence
     return SumLaw(distinct[total > 0], total[total > 0] / total.sum(), cut)
 
 
-def _by_transform(values: Array, probabilities: Array, count: int) -> SumLaw | None:
+def _by_transform(values: Array, probabilities: Array, count: int, most: float) -> SumLaw | None:
     """Raise the Fourier transform of one vector's distribution to a power."""
     lowest = values.min(axis=0)
     steps = (values - lowest).astype(np.int64)
     units = _units(steps)
     steps //= units
     starts, ends = zip(*(_range(column, probabilities, count) for column in steps.T), strict=True)
-    shape = tuple(end - start + 1 for start, end in zip(starts, ends, strict=True))
-    if math.prod(shape) > MOST_CELLS:
+    if math.prod(end - start + 1.0 for start, end in zip(starts, ends, strict=True)) > most:
         return None
+    # Transforms of lengths with large prime factors take many times as long.
+    shape = tuple(scipy.fft.next_fast_len(e - s + 1, real=True) for s, e in zip(starts, ends, strict=True))
     box = np.zeros(shape)
     np.add.at(box, tuple((steps % np.array(shape)).T), probabilities)
     pmf = np.fft.irfftn(np.fft.rfftn(box) ** count, shape, axes=range(len(shape)))

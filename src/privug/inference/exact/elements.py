@@ -4,6 +4,7 @@ A sum over an array needs all its elements at once, where adding them one by one
 What goes through a model step by step, forgetting what is no longer needed, needs the second form.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, product
@@ -58,15 +59,20 @@ class Elements:
             return node if not node.shape else _constant_at(node, at)
         made = self._made.get((node, at))
         if made is None:
-            if len(self._made) > MOST_ELEMENTS:
-                raise TooManyElements
+            self._make_room(1)
             made = self._made[node, at] = self._element(node, at)
             self.origins.setdefault(made, node)
         return made
 
     def all_of(self, node: Node) -> list[Node]:
         """Return the nodes of all numbers of a node, in their order."""
+        self._make_room(math.prod(node.shape))
         return [self.of(node, at) for at in np.ndindex(node.shape)]
+
+    def _make_room(self, numbers: int) -> None:
+        """Give up before the first of so many numbers is looked at, if they are too many."""
+        if len(self._made) + numbers > MOST_ELEMENTS:
+            raise TooManyElements
 
     def _element(self, node: Node, at: At) -> Node:
         operation = node.operation
@@ -126,6 +132,7 @@ class Elements:
             return self._moved(node, lambda *arrays: _of_batches(operation, arrays), at)
         if operation.name in _STEPS and not options.get("keepdims"):
             axes = options["axis"] if isinstance(options["axis"], tuple) else (options["axis"],)
+            self._make_room(math.prod(parent.shape) // max(1, math.prod(node.shape)))
             positions = _along(parent.shape, tuple(axis - 1 for axis in axes), at)
             if operation.name == "cumsum":
                 return self._running(node, parent, axes[0] - 1, at)
@@ -175,6 +182,7 @@ class Elements:
             return row if len(at) == 1 else Node(Index(at[1:]), (row,), (), row.dtype, row.levels, row.kind)
         if node.shape:
             return self._from_whole(node, at)
+        self._make_room(fold.size)
         rows = [self._row(node, fold, position) for position in range(fold.size)]
         return self._reduced(fold.how, rows, node)
 

@@ -12,6 +12,7 @@ from privug.errors import PriorError, UnsuitableEngine
 from privug.inference.case_plan import CasePlan, Kept, explained
 from privug.inference.exact.elements import TooManyElements
 from privug.inference.exact.elimination import Elimination
+from privug.inference.exact.ordering import MOST_EXPECTED
 from privug.inference.exact.reduction import reduced
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.exact.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
@@ -31,7 +32,6 @@ from privug.program.repetition import functions_only, not_a_function
 MOST_STATES = 200_000_000
 MOST_CALLS = 2_000_000
 MOST_SIZES = 1000
-MOST_EXPECTED = 1e10  # combinations of values to be remembered at once: far more than that will not turn out to be few
 LARGEST_OPAQUE_BLOCK = 1 << 12
 COST_OF_NUMBER = 3.0  # of one number of a state or a sample, in elementary operations
 COST_OF_CALL = 3000.0  # of a plain call, in elementary operations

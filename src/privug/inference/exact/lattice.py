@@ -5,17 +5,19 @@ cluster adds has a distribution that follows from few roots; that of all cluster
 what is shared with the rest of the model, such as a rate of all rows. What the secret adds stays apart.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from privug.inference.exact.clusters import MOST_STATES, PARTS, Cluster, cluster_laws
-from privug.inference.exact.counting import total_law
+from privug.inference.exact.counting import MOST_CELLS, total_law
 from privug.inference.exact.linear_chains import LinearChains, Terms, with_additions
-from privug.inference.exact.ordering import schedule
+from privug.inference.exact.ordering import MOST_EXPECTED, schedule
 from privug.inference.exact.plate_terms import listed_values
 from privug.inference.exact.rounds import eliminated
+from privug.inference.exact.spans import spans_of
 from privug.inference.exact.states import CERTAIN
 from privug.inference.exact.sum_roots import Shared, image_of, sum_root
 from privug.model.node import Array, ConstantValue, Node, ancestors, substitute
@@ -44,8 +46,17 @@ def with_sums(targets: Sequence[Node], known: Iterable[Node], fewest: int = FEWE
     clusters = _clusters(chains.sums, _inside(targets, shared))
     replacements: dict[Node, Node] = {}
     for group in _groups(chains.sums, clusters, fewest):
-        replacements.update(_images(group, {node: chains.sums[node] for node in group}, clusters, fewest))
+        sums = {node: chains.sums[node] for node in group}
+        replacements.update(_images(group, sums, clusters, fewest, _room(sums, set(targets))))
     return substitute(targets, replacements)
+
+
+def _room(sums: Mapping[Node, Terms], targets: set[Node]) -> float:
+    """Return how many values sums may have at most: each comes with every value of the roots that are asked for."""
+    beside = dict.fromkeys(term for terms in sums.values() for term in terms.weights if term in targets)
+    spans = spans_of(ancestors(beside), {})
+    combinations = math.prod(min(spans[term].size, MOST_CELLS) for term in beside)
+    return min(MOST_CELLS, 2.0 ** len(sums) * MOST_EXPECTED / combinations)  # ranges are estimated generously
 
 
 def _hubs(sums: Mapping[Node, Terms], given: set[Node]) -> set[Node] | None:
@@ -142,7 +153,7 @@ def _groups(sums: Mapping[Node, Terms], clusters: Sequence[Cluster], fewest: int
 
 
 def _images(
-    group: Sequence[Node], sums: Mapping[Node, Terms], clusters: Sequence[Cluster], fewest: int
+    group: Sequence[Node], sums: Mapping[Node, Terms], clusters: Sequence[Cluster], fewest: int, most: float
 ) -> dict[Node, Node]:
     """Return the images of sums that have clusters in common; none if their distributions cannot be had."""
     owned = [cluster for cluster in clusters if cluster.terms[0][2] in sums]
@@ -154,7 +165,7 @@ def _images(
     for shared, alike in buckets.items():
         if len(alike) < fewest:  # as well gone through one by one
             continue
-        found = _bucket(alike, shared, group)
+        found = _bucket(alike, shared, group, most)
         if found is None:
             return {}
         for node, root in zip(group, found, strict=True):
@@ -182,7 +193,9 @@ def _number(value: float, node: Node) -> int | float:
     return int(value) if node.dtype.kind == "i" else float(value)
 
 
-def _bucket(clusters: Sequence[Cluster], shared: tuple[Node, ...], group: Sequence[Node]) -> list[Node] | None:
+def _bucket(
+    clusters: Sequence[Cluster], shared: tuple[Node, ...], group: Sequence[Node], most: float
+) -> list[Node] | None:
     """Return new roots for what clusters that share the same quantities add to each sum."""
     supports = [_values_of(node) for node in shared]
     known = tuple(values for values in supports if values is not None)
@@ -190,7 +203,7 @@ def _bucket(clusters: Sequence[Cluster], shared: tuple[Node, ...], group: Sequen
     if len(known) < len(shared) or classes > MOST_CLASSES:
         return None
     grids = [grid.reshape(-1) for grid in np.meshgrid(*known, indexing="ij")] if shared else []
-    laws = cluster_laws(clusters, dict(zip(shared, grids, strict=True)), classes, group)
+    laws = cluster_laws(clusters, dict(zip(shared, grids, strict=True)), classes, group, most)
     totals = [] if laws is None else [law for law in map(total_law, laws) if law is not None]
     if len(totals) < classes:
         return None

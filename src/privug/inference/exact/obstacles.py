@@ -11,6 +11,7 @@ from privug.model.isomorphism import everything_behind
 from privug.model.node import ConstantValue, Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise
 from privug.prior.family import Draw
+from privug.program.origins import MOST_NODES
 
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 _EXTREMES = {
@@ -46,7 +47,7 @@ def told(request: Request, obstacles: Sequence[Obstacle]) -> str:
         return what + _at(request, case, node)
     if any(_is_continuous(node) for node in order):
         return most
-    crowded = _crowded(request, case)
+    crowded = _crowded(request, case) if len(order) <= MOST_NODES else None
     return most if crowded is None else f"{most}, too many of which matter at once{crowded}"
 
 

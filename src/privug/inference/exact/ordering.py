@@ -15,6 +15,7 @@ from privug.prior.family import Draw
 MOST_COMPARED = 4096  # roots: beyond so many, they are taken as they come
 MOST_CANDIDATES = 4  # for the next round, of those that need the same quantity
 MOST_AT_ONCE = 64  # roots that are brought in for one quantity's sake
+MOST_EXPECTED = 1e10  # combinations of values to be remembered at once: far more than that will not turn out to be few
 HOPELESS = math.log(1e13)  # so many combinations that no later round need be looked at
 COST_OF_ROUND = 1.5e5  # in elementary operations
 COST_OF_CELL = 6.0

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import reprlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,10 @@ MOST_CALLS = 8
 ENOUGH_STEPS = 200_000
 MOST_STEPS = 2_000_000
 
+# A call of so many steps takes half a second, and ten thousand samples hours: it is taken for one that never ends.
+ENDLESS_STEPS = 10_000_000
+CALLS_SEEN_TO_END = 3
+
 
 def calls_worth_compiling(program: Callable[..., Any], arguments: Arguments) -> int | str:
     """Return how many calls of a program take so long in plain Python that compiling pays, or why that is not known."""
@@ -49,6 +54,29 @@ def calls_worth_compiling(program: Callable[..., Any], arguments: Arguments) -> 
     return math.ceil(SECONDS_WORTH_COMPILING * calls / seconds)
 
 
+def check_that_it_ends(program: Callable[..., Any], arguments: Arguments) -> None:
+    """Refuse a program that does not come to an end in plain calls on some random inputs."""
+    rng = np.random.Generator(np.random.SFC64(3))
+    try:
+        arrays = Plan(arguments.nodes).run(CALLS_SEEN_TO_END, rng)
+    except (SampleFailure, ProgramError):
+        return
+    steps = 0
+    with seeded(rng):
+        for positional, named in arguments.plain(arrays, CALLS_SEEN_TO_END):
+            shown = ", ".join(map(reprlib.repr, (*positional, *named.values())))  # before the program changes it
+            taken = steps_of(program, positional, named, ENDLESS_STEPS, cut_short=True)
+            if taken >= ENDLESS_STEPS:
+                raise ProgramError(
+                    f"the program had not ended after {ENDLESS_STEPS:,} steps in plain Python: it seems to loop "
+                    f"without end on the input {shown}. If it is meant to run that long, let it do less in one call, "
+                    "or run it by itself with pv.External"
+                )
+            steps += taken
+            if steps >= MOST_STEPS:
+                break
+
+
 def _has_arrays(arguments: Arguments) -> bool:
     return any(
         leaf.node.shape != () if isinstance(leaf, RandomVariable) else isinstance(leaf, np.ndarray)
@@ -56,8 +84,17 @@ def _has_arrays(arguments: Arguments) -> bool:
     )
 
 
-def steps_of(program: Callable[..., Any], positional: Any, named: Any, most: int = MOST_STEPS) -> int:
-    """Count the lines begun and functions entered in one call, which may raise; at `most`, counting stops."""
+class _CutShort(BaseException):
+    """Ends a call that takes too many steps; not an `Exception`, so that no handler of the program holds it up."""
+
+
+def steps_of(
+    program: Callable[..., Any], positional: Any, named: Any, most: int = MOST_STEPS, *, cut_short: bool = False
+) -> int:
+    """Count the lines begun and functions entered in one call, which may raise.
+
+    At `most`, counting stops, and the call too if it is to be `cut_short`.
+    """
     steps = 0
 
     def count(frame: Any, event: str, argument: Any) -> Any:
@@ -66,11 +103,13 @@ def steps_of(program: Callable[..., Any], positional: Any, named: Any, most: int
             steps += 1
             if steps >= most:
                 sys.settrace(None)
+                if cut_short:
+                    raise _CutShort
         return count
 
     before = sys.gettrace()
     output = None
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception, _CutShort):
         sys.settrace(count)
         try:
             output = program(*positional, **named)

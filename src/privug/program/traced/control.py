@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from privug.errors import ProgramError, Untraceable
+from privug.model.node import count_round, leave_loop
 from privug.model.plates import Plate, current_plate
 from privug.model.variable import refusals, refuse
 from privug.program.traced import accumulators
@@ -34,7 +35,6 @@ from privug.program.traced.masks import (
     under,
 )
 
-MOST_ITERATIONS = 10_000
 MOST_RANDOM_ROUNDS = 64
 
 
@@ -42,6 +42,7 @@ class Frame:
     """One activation of a rewritten function: what has been returned, and which loops are under way."""
 
     def __init__(self) -> None:
+        count_round()
         self._value: Any = UNDEFINED
         self._returned: Mask = False
         self._loops: list[dict[str, Mask]] = []
@@ -129,6 +130,7 @@ class Frame:
         flags: dict[str, Mask] = {"broken": False, "continued": False}
         self._loops.append(flags)
         for item, there, plate in segments(items):
+            count_round()
             flags["continued"] = False
             if self.alive() is False:
                 break
@@ -183,10 +185,14 @@ class Frame:
         self._loops.append(flags)
         running: Mask = True
         rounds = 0
-        for _ in range(MOST_ITERATIONS):
+        while True:
+            count_round()
             flags["continued"] = False
             here = both(self.alive(), running)
-            if here is False or rounds == MOST_RANDOM_ROUNDS:
+            if here is False:
+                break
+            if rounds == MOST_RANDOM_ROUNDS:
+                leave_loop()
                 break
             with under(here):
                 running = both(running, truth(test()))

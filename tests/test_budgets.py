@@ -1,0 +1,218 @@
+"""Questions that used to hang: each is answered rightly, or refused with a clear message, after a bounded effort.
+
+Work is counted where it can be, in quantities and states; an alarm that is many times what is needed catches the rest.
+"""
+
+import math
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privug as pv
+from privug.errors import ObservationError, ProgramError, UnsuitableEngine
+from privug.model.node import Node
+from privug.program import tracing
+from privug.program.native import work
+
+ALARM = 60  # seconds of processor time
+
+
+@pytest.fixture(autouse=True)
+def alarm() -> Iterator[None]:
+    """Fail a test that takes the processor for very long, whatever else runs on the machine."""
+
+    def rings(*_: Any) -> None:
+        raise AssertionError(f"still at work after {ALARM} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, rings)
+    signal.setitimer(signal.ITIMER_PROF, ALARM)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+    signal.signal(signal.SIGPROF, before)
+
+
+def count_down(a):
+    seen = [a]
+    for x in seen:
+        if x > 0:
+            seen.append(x - 1)
+    return len(seen)
+
+
+def without_end(a):
+    seen = [a]
+    for x in seen:
+        seen.append(x + 1)
+    return len(seen)
+
+
+def waits(a):
+    while a >= 0:
+        a += 1
+    return a
+
+
+def walk(a):
+    total = 0
+    for i in range(100_000):
+        total = total + (a * i) % 7
+    return total
+
+
+def recursive(n, a):
+    return a if n <= 1 else recursive(n - 1, a) + recursive(n - 2, a)
+
+
+def many_calls(a):
+    return recursive(21, a)
+
+
+@pytest.fixture
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tracing and counting end after a hundredth of what they may take, so that tests are quick."""
+    monkeypatch.setattr(tracing, "MOST_NODES", 1000)
+    monkeypatch.setattr(tracing, "MOST_ROUNDS", 5000)
+    monkeypatch.setattr(work, "ENDLESS_STEPS", 2_000_000)
+
+
+@pytest.mark.parametrize("program", [count_down, many_calls], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("engine", ["auto", "exact"])
+def test_what_is_too_long_to_trace_is_called(program: Callable[..., Any], engine: str, small_budget: None) -> None:
+    attack = pv.Attack(program, {"a": pv.DiscreteUniform(0, 5)}, "a")
+    posterior = attack.run(pv.equals(program(3)), engine=engine, seed=1).posterior
+    assert {value: chance.value for value, chance in posterior.distribution().items()} == {3: 1.0}
+    assert attack.lifting.tier == "python"
+    assert "quantities" in str(attack.lifting.reason)
+    assert "line" in str(attack.lifting.reason)
+
+
+def test_a_trace_stops_at_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    start = Node.__init__
+
+    def counted(self: Node, *arguments: Any, **named: Any) -> None:
+        nonlocal made
+        made += 1
+        start(self, *arguments, **named)
+
+    monkeypatch.setattr(Node, "__init__", counted)
+    monkeypatch.setattr(tracing, "MOST_NODES", 500)
+    for program in (count_down, without_end, walk, many_calls):
+        made = 0
+        traced = tracing.trace(program, [pv.DiscreteUniform(0, 5)], {})
+        assert traced.no_end_seen, program.__name__
+        assert made < 3000, program.__name__
+
+
+def test_a_long_table_has_a_larger_budget() -> None:
+    def shifted(xs):
+        return [x * 2 + 1 for x in xs]
+
+    assert tracing.trace(shifted, [[pv.Normal(0, sd=1) for _ in range(2000)]], {}).obstacle is None
+
+
+@pytest.mark.parametrize("program", [without_end, waits], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("engine", ["auto", "exact", "sample"])
+def test_a_program_without_end_is_refused(program: Callable[..., Any], engine: str, small_budget: None) -> None:
+    attack = pv.Attack(program, {"a": pv.DiscreteUniform(0, 5)}, "a")
+    with pytest.raises(ProgramError, match=r"loop without end on the input [0-5]"):
+        attack.run(pv.equals(3), engine=engine)
+
+
+def test_sums_with_too_many_values_are_refused_before_they_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    transformed: list[int] = []
+    plain = np.fft.rfftn
+
+    def counted(array: Any, *arguments: Any, **named: Any) -> Any:
+        transformed.append(np.size(array))
+        return plain(array, *arguments, **named)
+
+    monkeypatch.setattr(np.fft, "rfftn", counted)
+    xs = [pv.DiscreteUniform(0, 100_000) for _ in range(200)]
+    attack = pv.Attack(lambda xs: sum(xs), {"xs": xs}, lambda xs: xs[0])
+    with pytest.raises(UnsuitableEngine, match="engine='sample' can"):
+        attack.run(pv.between(10_000_000, 10_100_000), engine="exact")
+    assert not transformed
+    result = attack.run(pv.between(10_000_000, 10_100_000), seed=1)
+    assert result.engine == "sample"
+    # Given the sum of the others, about normal with this mean and deviation, the secret is uniform but for a tilt.
+    mean = result.posterior.mean()
+    assert mean.low <= 50_125  # 50,000 + 50,000 / 200 / 2 at most
+    assert mean.high >= 49_875
+
+
+def test_a_secret_of_few_values_beside_a_sum_of_many_is_exact() -> None:
+    def total(flag, xs):
+        return sum(xs) + 7_500 * flag
+
+    prior = {"flag": pv.Bernoulli(0.5), "xs": [pv.DiscreteUniform(0, 3_000) for _ in range(12)]}
+    result = pv.Attack(total, prior, "flag").run(pv.equals(22_500), engine="exact")
+
+    # P(sum = n) of 12 uniform numbers, by inclusion and exclusion.
+    def ways(n: int, terms: int = 12, values: int = 3_001) -> int:
+        return sum(
+            (-1) ** k * math.comb(terms, k) * math.comb(n - k * values + terms - 1, terms - 1)
+            for k in range(terms + 1)
+            if n - k * values >= 0
+        )
+
+    with_flag, without = ways(15_000), ways(22_500)
+    expected = with_flag / (with_flag + without)
+    assert result.posterior.distribution()[1].value == pytest.approx(expected, abs=1e-6)
+
+
+MIXED: dict[str, tuple[Callable[..., Any], float, dict[int, float]]] = {
+    # The weight of each branch is its probability times the density of the output there, 1 / |slope|.
+    "square": (lambda a, c: a**2 if c else a, 0.25, {0: 1.0, 1: 1.0}),
+    "cube": (lambda a, c: a**3 if c else a, 0.125, {0: 1.0, 1: 1 / (3 * 0.25)}),
+    "outside": (lambda a, c: 2 * (a**2 if c else a) + 1, 1.08, {0: 1.0, 1: 1 / 0.4}),
+    "not the atom": (lambda a, c: a if c else 0.0, 0.25, {1: 1.0}),
+    "the atom": (lambda a, c: a if c else 0.25, 0.25, {0: 1.0}),
+    "a whole number": (lambda a, c: a if c else 7, 0.25, {1: 1.0}),
+    "beyond": (lambda a, c: 4 * a if c else a, 3.0, {1: 1.0}),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_exact_values_are_solved_on_each_branch(name: str) -> None:
+    program, value, weights = MIXED[name]
+    attack = pv.Attack(program, {"a": pv.Uniform(0, 1), "c": pv.Bernoulli(0.5)}, "c")
+    result = attack.run(pv.equals(value), samples=2000, seed=1)
+    found = result.posterior.distribution()
+    assert set(found) == set(weights)
+    for branch, weight in weights.items():
+        expected = weight / sum(weights.values())
+        assert found[branch].low - 0.02 <= expected <= found[branch].high + 0.02
+    assert result.diagnostics.draws < 50_000
+
+
+def test_several_branches_each_have_their_own_value() -> None:
+    def published(a, k):
+        if k == 0:
+            return a**3
+        if k == 1:
+            return 2 * a
+        if k == 2:
+            return 7
+        return a / 4
+
+    attack = pv.Attack(published, {"a": pv.Uniform(0, 1), "k": pv.DiscreteUniform(0, 3)}, "a")
+    found = attack.run(pv.equals(0.125), samples=4000, seed=1).posterior.distribution()
+    weights = {0.5: 1 / (3 * 0.25), 0.0625: 0.5, 0.5000001: 4.0}
+    # 0.125 = a**3 and 0.125 = a / 4 both say a = 0.5.
+    assert {round(value, 6) for value in found} == {0.5, 0.0625}
+    expected = 0.5 / sum(weights.values())
+    share = sum(chance.value for value, chance in found.items() if round(value, 6) == 0.0625)
+    assert share == pytest.approx(expected, abs=0.02)
+
+
+def test_a_value_that_cannot_be_solved_for_is_refused_at_once() -> None:
+    def published(a, c):
+        return a * a * a + a if c else a
+
+    attack = pv.Attack(published, {"a": pv.Uniform(0, 1), "c": pv.Bernoulli(0.5)}, "c")
+    with pytest.raises(ObservationError, match=r"write pv\.near\(0\.25, within=\.\.\.\)"):
+        attack.run(pv.equals(0.25), seed=1)
