@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.errors import ObservationError, ProgramError, UnsuitableEngine
+from privug.errors import ObservationError, PriorError, ProgramError, UnsuitableEngine
 from privug.model.node import Node
 from privug.program import tracing
 from privug.program.native import work
@@ -216,3 +216,26 @@ def test_a_value_that_cannot_be_solved_for_is_refused_at_once() -> None:
     attack = pv.Attack(published, {"a": pv.Uniform(0, 1), "c": pv.Bernoulli(0.5)}, "c")
     with pytest.raises(ObservationError, match=r"write pv\.near\(0\.25, within=\.\.\.\)"):
         attack.run(pv.equals(0.25), seed=1)
+
+
+def test_one_row_of_a_long_table_is_made_alone() -> None:
+    asked: list[int] = []
+
+    def person(position: int) -> pv.Row:
+        asked.append(position)
+        return pv.Row(age=pv.Uniform(0, 100))
+
+    table = pv.Records(900_000, person)
+    assert len(table) == 900_000
+    assert table[2] is table[2]
+    assert asked == [0, 1, 2]
+
+
+def test_more_rows_than_can_be_looked_at_are_refused_before_one_is_made() -> None:
+    def distinct(records):
+        return len({str(row.age) for row in records})
+
+    for rows in (lambda i: pv.Row(age=pv.DiscreteUniform(0, 100)), pv.Row(age=pv.DiscreteUniform(0, 100))):
+        attack = pv.Attack(distinct, {"records": pv.Records(10**7, rows)}, lambda records: records[0].age)
+        with pytest.raises(PriorError, match=r"10,000,000 rows are too many .* by one pv\.Row"):
+            attack.run(pv.equals(101))

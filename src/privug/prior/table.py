@@ -20,6 +20,9 @@ from privug.prior.plating import Likeness, copies, nodes_of
 
 LARGEST_SIZE = 10**9
 
+MOST_ROWS = 1_000_000
+"""Of a table whose rows are objects of their own, about a kilobyte and ten microseconds each."""
+
 
 def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
     """Independent quantities of one distribution as an array, or `size` quantities from a function of the position.
@@ -166,6 +169,12 @@ class Records(Portable):
             size = self.size
         if size < 0:
             raise PriorError(f"Records: size must not be negative, but is {size}")
+        if size > MOST_ROWS:
+            raise PriorError(
+                f"Records: {size:,} rows are too many to be looked at one by one (the limit is {MOST_ROWS:,}). "
+                "Describe rows that are alike by one pv.Row, as in pv.Records(size, pv.Row(age=...)), and let the "
+                "program be one that can be traced: sums, counts and loops take any number of those"
+            )
         while len(self._rows) < size:
             self._rows.append(self._checked_row(len(self._rows)))
         return Table(self._rows[:size])
@@ -211,12 +220,14 @@ class Records(Portable):
         return row
 
     def __len__(self) -> int:
-        return len(self.table())
+        return self.size if isinstance(self.size, int) else len(self.table())
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.table())
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int | np.integer) and isinstance(self.size, int) and 0 <= key < self.size:
+            return self.table(int(key) + 1)[key]  # the rows after it need not be made for that
         return self.table()[key]
 
     def __getattr__(self, name: str) -> Any:

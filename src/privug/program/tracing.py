@@ -30,6 +30,7 @@ from privug.program.traced.masks import without_masks
 MOST_CHECKS = 32
 FEWEST_CHECKS = 3
 CHECKED_CELLS = 20_000  # checks times cells of an input, so that checking a huge table stays quick
+FULLY_CHECKED_CELLS = 1_000_000  # beyond, making the plain table of one call takes seconds
 TOLERANCE = 1e-9
 
 # Tracing makes 20,000 to 100,000 quantities a second, and takes a million rounds or calls: a program beyond this is not
@@ -136,11 +137,13 @@ def difference_from_plain_calls(
     exclude_errors: bool = False,
 ) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
-    checks = max(FEWEST_CHECKS, min(checks, CHECKED_CELLS // max(1, _cells(arguments.leaves))))
+    cells = _cells(arguments.leaves)
+    fewest = FEWEST_CHECKS if cells <= FULLY_CHECKED_CELLS else 1
+    checks = max(fewest, min(checks, CHECKED_CELLS // max(1, cells)))
     rng = np.random.Generator(np.random.SFC64(0))
     known = _rare_values(arguments.nodes, checks, rng)
     comparison = _Comparison(program, arguments, traced, checks, exclude_errors)
-    if known and checks == FEWEST_CHECKS:  # one look for all
+    if known and checks <= FEWEST_CHECKS:  # one look for all
         return comparison.difference(known, rng)
     return comparison.difference({}, rng) or (comparison.difference(known, rng) if known else None)
 

@@ -23,7 +23,7 @@ class Shared:
 
 def sum_root(laws: Sequence[SumLaw], shared: Shared) -> tuple[Node, Array]:
     """Return a new root with a law for each class, and the vectors that its values stand for, a line for each."""
-    everything = np.unique(np.concatenate([law.values for law in laws]), axis=0)
+    everything = _distinct(np.concatenate([law.values for law in laws]))
     chances = np.zeros((len(laws), len(everything)))
     for line, law in zip(chances, laws, strict=True):
         line[_positions(everything, law.values)] = law.probabilities
@@ -37,8 +37,15 @@ def image_of(root: Node, table: Array) -> Node:
     return lookup(root, table)
 
 
+def _distinct(values: Array) -> Array:
+    """Return different vectors in order; single numbers many times as fast."""
+    return np.unique(values)[:, np.newaxis] if values.shape[1] == 1 else np.unique(values, axis=0)
+
+
 def _positions(everything: Array, values: Array) -> Array:
     """Return where vectors stand among sorted ones."""
+    if values.shape[1] == 1:
+        return np.searchsorted(everything[:, 0], values[:, 0])
     _, inverse = np.unique(np.concatenate([everything, values]), axis=0, return_inverse=True)
     return np.asarray(inverse).reshape(-1)[len(everything) :]
 
