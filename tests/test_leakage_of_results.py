@@ -125,4 +125,6 @@ def test_precision_must_be_a_positive_number(wrong):
 def test_what_cannot_become_precise_is_refused():
     estimate = pv.Estimate(0.5, 0.0, 1.0)
     with pytest.raises(pv.TooFewSamples, match="precision"):
-        until_precise(lambda samples: samples, lambda _: estimate, 0.1, first=10, most=1000)
+        until_precise(
+            lambda samples: samples, lambda _: estimate, 0.1, lambda found, remark: found, first=10, most=1000
+        )

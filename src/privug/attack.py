@@ -1,15 +1,12 @@
 """The five steps together: an Attack asks the question, a Result holds the answer."""
 
 import importlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
 
 from privug import settings
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
@@ -20,9 +17,11 @@ from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.merging import merged_prior, merged_query, with_values_merged
+from privug.inference.options import checked_options, positive
 from privug.inference.question import Question
 from privug.inference.run_beliefs import belief_of, normalised
 from privug.inference.sampling import Run
+from privug.inference.trying import bounded
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_table
 from privug.model.batch import Batch
@@ -105,6 +104,7 @@ class Attack(Portable):
         budget: int | None = None,
         precision: float | None = None,
         measure: Callable[["Result"], Estimate] | None = None,
+        seconds: float | None = None,
     ) -> "Result":
         """Condition the prior on what the attacker sees.
 
@@ -114,26 +114,25 @@ class Attack(Portable):
         With `precision`, samples are added until the interval of a measure is no wider than that to either side:
         of the function of the result given as `measure`, or of the first of the attack's questions, or of the
         mutual information.
+
+        `seconds` bounds the time: by then there is what was found so far, if that can be trusted, with a remark; else
+        `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.
         """
-        for label, number, least in (("samples", samples, 1), ("seed", seed, 0), ("budget", budget, 1)):
-            if number is None and label == "budget":
-                continue
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-                raise ArgumentError(f"{label} must be a whole number, {least} or more, not {number!r}")
+        options = checked_options(samples=samples, seed=seed, budget=budget)
+        limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
         observation = self.observe if observe is None else as_observation(observe)
         name, serve = engines.choose(engine)
-        if self.question.facts:
-            engines.check_facts(self.question)
-        options = {"samples": int(samples), "seed": int(seed), "budget": budget}
-        if precision is None:
-            return Result(self, observation, name, serve, options)
-        if isinstance(precision, bool) or not isinstance(precision, int | float) or not 0 < precision < math.inf:
-            raise ArgumentError(f"precision must be a positive number, such as 0.01, not {precision!r}")
-        return until_precise(
-            lambda count: Result(self, observation, name, serve, {**options, "samples": count}),
-            measure or self._first_question,
-            float(precision),
-        )
+        with bounded(name, limit):
+            if self.question.facts:
+                engines.check_facts(self.question)
+            if width is None:
+                return Result(self, observation, name, serve, options, limit)
+            return until_precise(
+                lambda count: Result(self, observation, name, serve, {**options, "samples": count}, limit),
+                measure or self._first_question,
+                width,
+                Result._remarked,
+            )
 
     def to_pymc(self, observe: Any = None) -> Any:
         """Return this attack as a PyMC model, with the observation as a potential; needs the extra 'pymc'."""
@@ -170,6 +169,7 @@ class Result(Unchanging):
         engine: str,
         serve: engines.Engine,
         options: Mapping[str, Any],
+        seconds: float | None = None,
     ) -> None:
         self.attack = attack
         self.observation = observation
@@ -177,6 +177,7 @@ class Result(Unchanging):
         self._options = dict(options)
         self._asked_for = engine
         self._rounding = settings.current().rounding
+        self._seconds = seconds
         self._run = self._answered(serve, observation, **self._options)
         self.engine = engines.served(engine, self._run)
         self.lifting = self._run.lifting or attack.question.lifting()
@@ -184,9 +185,14 @@ class Result(Unchanging):
 
     def _answered(self, serve: engines.Engine, observation: Observation | None, **options: Any) -> Run:
         """Ask an engine; values that differ only by rounding are one, unless that was not wanted when this was run."""
-        with settings.limited(rounding=self._rounding):
+        with settings.limited(rounding=self._rounding), bounded(self._asked_for, self._seconds):
             run = serve(self.attack.question, observation, **options)
             return with_values_merged(run, self.attack.question, options.get("extra"))
+
+    def _remarked(self, remark: str) -> "Result":
+        diagnostics = replace(self.diagnostics, remarks=(*self.diagnostics.remarks, remark))
+        self._run = replace(self._run, diagnostics=diagnostics)
+        return self
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -311,7 +317,7 @@ class Result(Unchanging):
         if self._run.further is not None:
             return self._run.further(query)
         _, serve = engines.choose(self.engine)
-        return serve(self.attack.question, self.observation, **self._options, extra=query).quantities[2]
+        return self._answered(serve, self.observation, **self._options, extra=query).quantities[2]
 
     def _sampled_before(self) -> dict[str, Array]:
         beliefs = {"secret": self.prior, "output": self.prediction}

@@ -12,6 +12,7 @@ PrivugError
     - TooFewSamples          too few effective samples to say anything
     - NotConverged           chains or populations do not agree with each other
     - UnsuitableEngine       the engine asked for cannot serve this question
+    - OutOfTime              the seconds given were over before there was an answer
 
 Warnings, which do not stop anything:
   x LiftingWarning           the traced program differed from plain calls and moved down a tier, or its outputs depend
@@ -71,6 +72,10 @@ class NotConverged(InferenceError):
 
 class UnsuitableEngine(InferenceError):
     """The engine asked for cannot serve this question."""
+
+
+class OutOfTime(InferenceError):
+    """The seconds given were over before there was an answer; the message says what was tried."""
 
 
 class LiftingWarning(UserWarning):

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-REMINDER_SECONDS = 1.0  # a program may swallow what is raised in it
+SAME_SECONDS = 0.2  # between deadlines that are meant to be one
+REMINDER_SECONDS = 5.0  # a program may swallow what is raised in it
 
 
 class TimeIsUp(KeyboardInterrupt):
@@ -26,37 +27,55 @@ class Deadline:
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._settled = threading.Event()
-        self._timer = threading.Thread(target=self._remind, daemon=True)
-        self._timer.start()
+        self._raised = False
+
+    def start(self) -> None:
+        """Interrupt the thread when the time comes."""
+        threading.Thread(target=self._remind, daemon=True).start()
 
     def _remind(self) -> None:
         wait = self.at - time.monotonic()
         while not self._settled.wait(max(0.0, wait)):
             with self._lock:
                 if not self._settled.is_set():
+                    self._raised = True
                     _raise_in(self._thread, TimeIsUp)
             wait = REMINDER_SECONDS
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the end was taken note of, so that nobody is to be interrupted any more."""
+        return self._settled.is_set()
+
+    @property
     def is_over(self) -> bool:
-        """Whether the time is up, and nobody has taken note of it yet."""
-        return not self._settled.is_set() and time.monotonic() >= self.at
+        """Whether the time is up."""
+        return time.monotonic() >= self.at
 
     def settle(self) -> None:
         """Interrupt nobody from now on."""
-        while not self._settled.is_set():
+        while True:
             try:
                 with self._lock:
                     self._settled.set()
-                    _raise_in(self._thread, None)
+                if self._raised:
+                    _raise_in(self._thread, _Nothing)  # in place of what was not raised yet
+                    while True:
+                        time.sleep(0)
+                return
             except TimeIsUp:  # it came at the last moment
                 continue
+            except _Nothing:
+                self._raised = False
+                return
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have an exception raised in a thread, or take back one that was not raised yet."""
-    what = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+class _Nothing(BaseException):
+    """Takes the place of an exception that is to be raised no more: just taking that back slows a thread for good."""
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 _deadlines: ContextVar[tuple[Deadline, ...]] = ContextVar("deadlines", default=())
@@ -72,16 +91,25 @@ def within(seconds: float | None) -> Iterator[None]:
     deadline = Deadline(seconds)
     token = _deadlines.set((*_deadlines.get(), deadline))
     try:
+        deadline.start()
         yield
     finally:
-        deadline.settle()
-        _deadlines.reset(token)
+        try:
+            deadline.settle()
+        finally:  # the time may be up in the midst of settling
+            deadline.settle()
+            _deadlines.reset(token)
 
 
 def seconds_left() -> float | None:
-    """Return how long this run may still take; None is no limit."""
-    ends = [deadline.at for deadline in _deadlines.get()]
+    """Return how long this run may still take; None is no limit, or one of which note was taken."""
+    ends = [deadline.at for deadline in _deadlines.get() if not deadline.is_settled]
     return max(0.0, min(ends) - time.monotonic()) if ends else None
+
+
+def is_time_up() -> bool:
+    """Say whether this run has had all of its time."""
+    return any(deadline.is_over for deadline in _deadlines.get())
 
 
 @contextmanager
@@ -99,20 +127,21 @@ def check() -> None:
     event = _stopped.get()
     if event is not None and event.is_set():
         raise KeyboardInterrupt
-    if any(deadline.is_over for deadline in _deadlines.get()):
+    if seconds_left() == 0:
         raise TimeIsUp
 
 
 def interruption() -> KeyboardInterrupt:
     """Return what to raise where a run was interrupted and has nothing to show for it."""
-    return TimeIsUp() if seconds_left() == 0 else KeyboardInterrupt()
+    return TimeIsUp() if is_time_up() else KeyboardInterrupt()
 
 
 def taken_note(kept: str) -> str:
     """Say why a run ends early and what was kept; from here on it may take the time to finish that."""
-    over = [deadline for deadline in _deadlines.get() if deadline.is_over]
-    if not over:
+    deadlines, soon = _deadlines.get(), time.monotonic() + SAME_SECONDS
+    first = next((place for place, deadline in enumerate(deadlines) if deadline.at <= soon), None)
+    if first is None or not is_time_up():
         return f"interrupted: {kept}"
-    for deadline in over:
+    for deadline in deadlines[first:]:  # the time of what is inside of it is up too
         deadline.settle()
-    return f"time was up after {over[0].seconds:g} s: {kept}"
+    return f"time was up after {deadlines[first].seconds:g} s: {kept}"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privug as pv
+from privug import interruption, progress
 from privug.errors import NotConverged
 from privug.inference import engines, sampling
 
@@ -110,3 +111,70 @@ def test_dependent_samples_do_not_become_the_joint():
     assert result.posterior.groups is not None
     assert result.joint.secret.groups is None
     assert len(result.joint.secret.batch) >= 10_000
+
+
+MANY = {"xs": pv.Array(pv.Normal(0, sd=1), 25)}
+
+
+@pytest.mark.parametrize(
+    ("program", "seen", "first"),
+    [
+        (lambda xs: sum(xs), pv.noisy(40, sd=0.1), "numpyro"),
+        (lambda xs: sum(x > 2 for x in xs), pv.equals(20), "rare"),  # walls that gradients do not lead over
+        (lambda xs: sum(xs) > 30, pv.equals(True), "rare"),
+    ],
+)
+def test_an_engine_that_cannot_lead_to_the_observation_is_not_tried_first(program, seen, first, monkeypatch):
+    monkeypatch.setattr(engines._Elsewhere, "is_installed", True)
+    question = pv.Attack(program, MANY, secret=lambda xs: xs[0]).question
+    order = list(engines._searching(question, seen, 0, 100))
+    assert order[0] == first
+    assert order.index("rare") <= 1  # after one engine that follows gradients the other one fares no better
+    assert sorted(order) == ["numpyro", "pymc", "rare"]
+
+
+def test_auto_tells_what_it_tries_and_what_came_of_it(monkeypatch, capsys):
+    tried = []
+
+    def refusing(name):
+        def infer(*arguments, **options):
+            tried.append(name)
+            if name == "rare":
+                return sampling.draw(arguments[0], None, **options)  # stands for an answer
+            raise pv.NotConverged("the chains do not agree; raise samples=")
+
+        return type("module", (), {"infer": staticmethod(infer)})
+
+    monkeypatch.setattr(engines._Elsewhere, "is_installed", True)
+    monkeypatch.setattr(engines, "loaded", refusing)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
+    attack = pv.Attack(lambda xs: sum(xs) ** 2, MANY, secret=lambda xs: xs[0])
+    with pv.limited(progress=True):
+        result = attack.run(observe=pv.noisy(900, sd=5), samples=200, seed=1)
+    assert tried == ["numpyro", "rare"]
+    assert "'numpyro' gave up after 0 s: the chains do not agree" in result.diagnostics.chosen_because
+    said = capsys.readouterr().err
+    assert "auto: now 'numpyro', because" in said
+    assert "auto: now 'rare', because" in said
+
+
+def test_time_that_is_up_is_told_with_what_was_tried(monkeypatch):
+    def waiting(name):
+        def infer(*arguments, **options):
+            while True:
+                interruption.check()
+
+        return type("module", (), {"infer": staticmethod(infer)})
+
+    def hopeless(*arguments, **options):
+        raise sampling.TooRare("draws from the prior are worth nothing")
+
+    monkeypatch.setattr(engines._Elsewhere, "is_installed", True)
+    monkeypatch.setattr(engines, "loaded", waiting)
+    monkeypatch.setattr(sampling, "draw", hopeless)
+    attack = pv.Attack(lambda xs: sum(xs) ** 2, MANY, secret=lambda xs: xs[0])
+    assert attack.lifting.tier == "traced"
+    with pytest.raises(pv.OutOfTime) as refusal:
+        attack.run(observe=pv.noisy(900, sd=5), samples=200, seed=1, seconds=4)
+    for name in ("numpyro", "rare", "pymc"):
+        assert f"'{name}' gave up after" in str(refusal.value)

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from privug.errors import TooFewSamples
+from privug import interruption
+from privug.errors import OutOfTime, TooFewSamples
 from privug.estimate import Estimate
 from privug.progress import ProgressMeter
 
@@ -18,22 +19,34 @@ def until_precise(
     run: Callable[[int], Outcome],
     measure: Callable[[Outcome], Estimate],
     precision: float,
+    remarked: Callable[[Outcome, str], Outcome],
     first: int = FIRST_SAMPLES,
     most: int = MOST_SAMPLES,
 ) -> Outcome:
     """Run with more and more samples until the interval of a measure is no wider than the precision on either side.
 
-    Intervals shrink as one over the root of the samples: the next run has as many as that rule asks for.
+    Intervals shrink as one over the root of the samples: the next run has as many as that rule asks for. If that is
+    interrupted, or out of time, the latest outcome is returned, with a remark.
     """
     samples, best = first, math.inf
+    latest: Outcome | None = None
     with ProgressMeter("tightening", 1.0) as meter:
         while True:
             # A measure may refuse few samples; then there is no interval yet.
-            attempt = _attempt(run, measure, samples)
+            try:
+                interruption.check()
+                attempt = _attempt(run, measure, samples)
+            except (KeyboardInterrupt, OutOfTime):
+                if latest is None:
+                    raise
+                return remarked(latest, interruption.taken_note(f"the interval is still {best:.3g} to either side"))
             half = math.inf if attempt is None else attempt[1]
             if attempt is not None and half <= precision:
                 return attempt[0]
             best = min(best, half)
+            latest = latest if attempt is None else attempt[0]
+            if interruption.is_time_up() and latest is not None:
+                return remarked(latest, f"the interval is still {best:.3g} to either side")
             if samples >= most:
                 raise TooFewSamples(
                     f"precision={precision:g} was not reached with {samples:,} samples: the interval is still "

@@ -26,10 +26,14 @@ from privug.estimate import Estimate
 from privug.inference import sampling
 from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
+from privug.inference.chains.problem import is_differentiable
+from privug.inference.chains.sizes import prepare
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Question, QuestionOfFacts, QuestionOfSecret
 from privug.inference.sampling import Run
+from privug.inference.trying import Tried
+from privug.model.critical import quietly
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.structure import random_leaves
@@ -39,6 +43,7 @@ PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
+EARLY_SHARE = 0.5  # of the time left that an engine may take if there is another one to ask
 MANY_DIMENSIONS = 20  # from which on following gradients pays for compiling the model
 
 
@@ -104,14 +109,15 @@ def loaded(name: str) -> Any:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keep PyTensor from warning that there is no C compiler: engines compile without one."""
+    """Keep PyTensor from warning that there is no C compiler, which engines do without, and ArviZ of its future."""
     logger = logging.getLogger("pytensor.configdefaults")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    with quietly():
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
 
 
 def _searching_engine(name: str, **options: Any) -> Engine:
@@ -188,54 +194,67 @@ def automatic(
     Where a pilot run shows that draws from the prior are not worth enough, an engine that searches for the observation
     takes over: by gradients for many continuous inputs, else by levels that come nearer and nearer.
     """
-    prepared = exact.prepare(Request(question, observation, extra))
-    if not isinstance(prepared, Obstacle):
-        affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
-        if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
-            try:
+    tried = Tried()
+    with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine):
+        prepared = exact.prepare(Request(question, observation, extra))
+        if not isinstance(prepared, Obstacle):
+            affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
+            if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
                 return _because(prepared.run(), "the answer can be computed without sampling", "exact")
-            except UnsuitableEngine as error:
-                run = _sampled(question, observation, samples=samples, extra=extra, **options)
-                return _because(run, f"{run.diagnostics.chosen_because}; {error}", run.engine)
-    return _sampled(question, observation, samples=samples, extra=extra, **options)
+    return _sampled(question, observation, tried, samples=samples, extra=extra, **options)
 
 
-def _sampled(question: Question, observation: Observation | None, **options: Any) -> Run:
+def _sampled(question: Question, observation: Observation | None, tried: Tried, **options: Any) -> Run:
     if observation is None and not question.facts:
-        run = sampling.draw(question, None, **options)
-        return _because(run, "nothing was observed: draws from the prior are the answer", "sample")
+        with tried.last_attempt("sample"):
+            run = sampling.draw(question, None, **options)
+        return _because(run, f"nothing was observed: draws from the prior are the answer{tried}", "sample")
     try:
-        run = sampling.draw(question, observation, abandon=True, **options)
+        with tried.last_attempt("sample"):
+            run = sampling.draw(question, observation, abandon=True, **options)
     except (TooFewSamples, NotConverged) as error:
-        found = _searched(question, observation, str(error), **options)
+        found = _searched(question, observation, str(error), tried, **options)
         if found is not None:
             return found
-        run = sampling.draw(question, observation, **options)
-        return _because(run, "no other engine could answer, though draws from the prior seldom fit", "sample")
+        tried.tell("draws from the prior, up to the whole budget")
+        with tried.last_attempt("sample"):
+            run = sampling.draw(question, observation, **options)
+        return _because(run, f"no other engine could answer, though draws from the prior seldom fit{tried}", "sample")
     kept = f"{run.diagnostics.draws:,} draws from the prior are worth {run.diagnostics.effective_samples:,.0f} samples"
-    return _because(run, kept, "sample")
+    return _because(run, f"{kept}{tried}", "sample")
 
 
-def _searched(question: Question, observation: Observation | None, obstacle: str, **options: Any) -> Run | None:
+def _searched(
+    question: Question, observation: Observation | None, obstacle: str, tried: Tried, **options: Any
+) -> Run | None:
     """Ask the engines that need no draw from the prior to fit, the likeliest to succeed first."""
-    for name in _searching(question):
-        try:
+    names = list(_searching(question, observation, options["seed"], options["samples"]))
+    for name in names:
+        tried.tell(f"'{name}', because {obstacle}")
+        with tried.attempt(name, 1.0 if name == names[-1] else EARLY_SHARE):
             run = _searching_engine(name)(question, observation, **options)
-        except InferenceError:
-            continue
-        return _because(run, obstacle, name)
+            return _because(run, f"{obstacle}{tried}", name)
     return None
 
 
-def _searching(question: Question) -> Iterator[str]:
+def _searching(question: Question, observation: Observation | None, seed: int, samples: int) -> Iterator[str]:
+    """Yield engines by name, those first that lead to the observation; one that follows gradients stands for all."""
     gradients = [name for name in GRADIENTS if _LOADED_LATER[name].is_installed]
     dimensions = _dimensions(question)
     if dimensions is None:
         yield "rare"
-    elif dimensions < MANY_DIMENSIONS:
+    elif dimensions < MANY_DIMENSIONS or not _has_gradients(question, observation, seed, samples):
         yield from ("rare", *gradients)
     else:
-        yield from (*gradients, "rare")
+        yield from (*gradients[:1], "rare", *gradients[1:])
+
+
+def _has_gradients(question: Question, observation: Observation | None, seed: int, samples: int) -> bool:
+    """Say whether gradients lead to the observation, rather than a wall that chains would have to run against."""
+    try:
+        return is_differentiable(prepare(question, observation, seed, samples))
+    except (InferenceError, SampleFailure):
+        return False
 
 
 def _dimensions(question: Question) -> int | None:

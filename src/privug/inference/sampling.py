@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privug import settings
+from privug import interruption, settings
 from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
@@ -113,7 +113,8 @@ class Sampler:
     def run(self) -> Run:
         """Draw rounds until there are enough samples or the budget is spent."""
         started = time.perf_counter()
-        with ProgressMeter("sampling", self._samples) as meter:
+        label = "trying to sample" if self._abandon else "sampling"
+        with ProgressMeter(label if self._not_compiled is None else f"{label}, not compiled", self._samples) as meter:
             number = 0
             while (samples := self._next_round()) > 0:
                 try:
@@ -121,7 +122,7 @@ class Sampler:
                 except KeyboardInterrupt:
                     if self._worth() < FEWEST_SAMPLES:
                         raise
-                    self._remarks.append("interrupted: the samples drawn so far were kept")
+                    self._remarks.append(interruption.taken_note("the samples drawn so far were kept"))
                     break
                 number += 1
                 self._consider()

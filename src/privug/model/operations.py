@@ -185,7 +185,9 @@ class SampleFailure(Exception):
     `failing` marks them all, if they are known; a single mark stands for every sample.
     """
 
-    def __init__(self, index: int, cause: Exception, label: str = "the program", failing: Array | None = None) -> None:
+    def __init__(
+        self, index: int, cause: BaseException, label: str = "the program", failing: Array | None = None
+    ) -> None:
         super().__init__(index, cause, label)
         self.index = index
         self.cause = cause

@@ -83,9 +83,9 @@ class BatchedCall(Operation):
             if must_be_function():
                 return self._repeated(arguments, context.samples)
             return self._outputs(arguments, context.samples)
-        except PrivugError:
+        except (PrivugError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise self._located(arguments, context, error) from error
 
     def _outputs(self, arguments: Sequence[Array], samples: int) -> Array:
@@ -106,7 +106,9 @@ class BatchedCall(Operation):
                 raise not_a_function("the program draws random numbers of its own")
         return results
 
-    def _located(self, arguments: Sequence[Array], context: Context, error: Exception) -> SampleFailure | ProgramError:
+    def _located(
+        self, arguments: Sequence[Array], context: Context, error: BaseException
+    ) -> SampleFailure | ProgramError:
         """Find the samples that fail by calling the program on halves of the batch, and halves of those."""
         failing = np.zeros(context.samples, np.bool_)
         waiting = [range(context.samples)]
@@ -115,7 +117,9 @@ class BatchedCall(Operation):
             part = [array if len(array) == 1 else array[samples.start : samples.stop] for array in arguments]
             try:
                 call_on_batch(self.program, self.arguments, part, len(samples))
-            except Exception as cause:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as cause:
                 middle = len(samples) // 2
                 if middle:
                     waiting += [samples[middle:], samples[:middle]]
@@ -227,9 +231,9 @@ def _checked_inputs(program: Callable[..., Any], arguments: Arguments, exclude_e
     for sample in range(MOST_TRIED):
         try:
             call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)
-        except PrivugError:
+        except (PrivugError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             if sample == MOST_TRIED - 1 and not fine:
                 raise ProgramError(f"the program failed on {MOST_TRIED} inputs out of {MOST_TRIED}: {error}") from error
             continue

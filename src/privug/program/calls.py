@@ -159,7 +159,9 @@ class Call(Operation):
                 continue
             try:
                 results[position] = _plain_output(settled(self.program(*positional, **named)))
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a program may call sys.exit()
                 if not self.exclude_errors or isinstance(error, PrivugError):
                     raise SampleFailure(position, error, self.label) from error
                 results[position] = FAILED

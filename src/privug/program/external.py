@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from privug import interruption
 from privug.errors import ArgumentError, ProgramError
 from privug.model.critical import critical_section
 from privug.model.operations import SampleFailure
@@ -60,7 +61,11 @@ class External:
         Threads share the process, and each has to wait until the answers of another one were read.
         """
         with critical_section():
-            return self._call_many(calls)
+            try:
+                return self._call_many(calls)
+            except BaseException:
+                self.close()  # answers that nobody has read would be taken for those to the next calls
+                raise
 
     def _call_many(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
         lines = [json.dumps(_with_rows_as_objects(inputs), default=_as_json, allow_nan=False) for inputs in calls]
@@ -91,10 +96,8 @@ class External:
         except ValueError:
             shown = line[:200].decode(errors="replace")
             cause = ProgramError(f"{self.__name__} answered {shown!r}, which is not JSON")
-            self._processes.pop(os.getpid()).stop()  # the lines that follow may be off by one
             raise SampleFailure(position, cause) from None
         if isinstance(answer, dict) and answer.keys() == {"error"}:
-            self._processes.pop(os.getpid()).stop()
             raise SampleFailure(position, ProgramError(f"{self.__name__}: {answer['error']}"))
         return answer
 
@@ -152,9 +155,12 @@ class _Process:
         assert self._popen.stdout is not None
         deadline = time.monotonic() + timeout
         while b"\n" not in self._unread:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._popen.stdout], [], [], left)[0]:
+            interruption.check()
+            left, allowed = deadline - time.monotonic(), interruption.seconds_left()
+            if left <= 0:
                 raise _Died(f"did not answer within {timeout:g} s")
+            if not select.select([self._popen.stdout], [], [], left if allowed is None else min(left, allowed))[0]:
+                continue
             more = os.read(self._popen.stdout.fileno(), READ_BYTES)
             if not more:
                 raise _Died(f"ended{self._last_words()}")

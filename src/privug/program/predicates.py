@@ -56,7 +56,9 @@ def _traced(predicate: Callable[[Any], Any], batch: Batch) -> Array | None:
 def _verdict(predicate: Callable[[Any], Any], value: Any) -> bool:
     try:
         verdict = predicate(value)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ArgumentError(
             f"the predicate failed with {type(error).__name__}: {error}, on the value {value!r}"
         ) from error

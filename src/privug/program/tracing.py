@@ -77,11 +77,11 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
     limit = trace_budget.set(budget)
     try:
         output = without_masks(settled(rewritten(program)(*positional, **named)))
-    except PriorError:
+    except (PriorError, KeyboardInterrupt):
         raise
     except TraceTooLong as error:
         return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
-    except Exception as error:
+    except BaseException as error:  # a program may call sys.exit()
         what = noted[0] if noted else _described(error)
         return Trace(obstacle=f"{what}{_place(program, error)}")
     finally:
@@ -112,7 +112,7 @@ def _cells(leaves: Sequence[Any]) -> int:
     return sum(math.prod(as_node(leaf).shape) if isinstance(leaf, RandomVariable) else 1 for leaf in leaves)
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Untraceable:  # its message is random
@@ -224,7 +224,9 @@ def difference_in_calls(
         try:
             with np.errstate(all="ignore"):
                 plain = settled(program(*positional, **named))
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             what = f"{type(error).__name__}: {error}"
             if not exclude_errors or isinstance(error, PrivugError):
                 return f"it fails on some inputs ({what})"

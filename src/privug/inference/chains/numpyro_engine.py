@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax, random
 from numpyro.infer import NUTS
 
+from privug import interruption
 from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
 from privug.inference.chains.cross_check import check_against_prior
 from privug.inference.chains.finishing import draws_of_each, finished
@@ -98,7 +99,7 @@ def _drawn(problem: Problem, samples: int, seed: int, chains: int) -> tuple[dict
         except KeyboardInterrupt:
             if not run.warmed_up or run.draws < FEWEST_LEFT:
                 raise
-            remarks = ("interrupted: the draws made so far were kept",)
+            remarks = (interruption.taken_note("the draws made so far were kept"),)
     positions, divergences = run.result()
     states = _states(model, positions, keys[1])
     return _values(model, positions, states), divergences, remarks

@@ -17,7 +17,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 
-from privug import settings
+from privug import interruption, settings
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.inference.chains.cross_check import check_against_prior
 from privug.inference.chains.finishing import FEWEST_DRAWS, FEWEST_LARGE_DRAWS, Chains, draws_of_each, finished
@@ -176,8 +176,8 @@ def _waited_for(running: Any, meter: ProgressMeter) -> Any:
 
 def _interrupted(draws: int) -> tuple[str, ...]:
     if draws < FEWEST_LEFT:
-        raise KeyboardInterrupt
-    return ("interrupted: the draws made so far were kept",)
+        raise interruption.interruption()
+    return (interruption.taken_note("the draws made so far were kept"),)
 
 
 def _steps(problem: Problem, model: Any, sampler: str, size: Size, meter: ProgressMeter) -> Raw:
@@ -205,7 +205,8 @@ def _steps(problem: Problem, model: Any, sampler: str, size: Size, meter: Progre
     lengths = [len(trace._straces[chain]) for chain in trace.chains]
     usable = [c for c, length in zip(trace.chains, lengths, strict=True) if length >= FEWEST_LEFT * thinning]
     shortest = min((length for length in lengths if length >= FEWEST_LEFT * thinning), default=0)
-    remarks = _interrupted(shortest if len(usable) > 1 else 0) if min(lengths) < draws * thinning else ()
+    is_short = len(lengths) < chains or min(lengths) < draws * thinning  # PyMC leaves out chains that hardly began
+    remarks = _interrupted(shortest if len(usable) > 1 else 0) if is_short else ()
 
     def values(name: str) -> Array:
         kept = [trace._straces[c].get_values(name)[:shortest:thinning] for c in usable]

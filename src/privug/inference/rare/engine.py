@@ -6,8 +6,6 @@ of the evidence and of every answer; where they differ too much, there is no ans
 """
 
 import math
-import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privug import settings
+from privug import interruption, settings
 from privug.errors import ImpossibleObservation, InferenceError, NotConverged, ProgramError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import sampling
@@ -105,7 +103,6 @@ class _Search:
         self._budget = budget or (LARGEST_OPAQUE_BUDGET if case.plan.is_opaque else LARGEST_BUDGET)
         self._runs = 0
         self._remarks: list[str] = []
-        self._stopped = threading.Event()
 
     def run(self) -> Run:
         """Search with larger and larger populations until they agree."""
@@ -129,8 +126,9 @@ class _Search:
         needed = 8 * size * width * 4 + self._case.plan.bytes_per_sample * self._case.plan.block
         allowance = max(1, (self._budget - self._runs) // POPULATIONS)
         outcomes: list[Outcome] = []
-        with ProgressMeter("searching", POPULATIONS) as meter:
-            watch = partial(self._watch, meter, outcomes, os.getpid())
+        label = "searching" if attempt == 0 else f"searching, attempt {attempt + 1} of {ATTEMPTS}"
+        with ProgressMeter(label, POPULATIONS) as meter:
+            watch = partial(self._watch, meter, outcomes)
             work = partial(self._search, attempt, size, wanted, allowance, watch)
             opaque = self._case.plan.is_opaque
             try:
@@ -139,10 +137,10 @@ class _Search:
                     self._runs += outcome.runs
                     meter.update(len(outcomes), f"{self._runs:,} program runs")
             except KeyboardInterrupt:
-                self._stopped.set()
                 if len(outcomes) < FEWEST_POPULATIONS:
                     raise
-                self._remarks.append(f"interrupted: {len(outcomes)} of {POPULATIONS} populations were kept")
+                kept = f"{len(outcomes)} of {POPULATIONS} populations were kept"
+                self._remarks.append(interruption.taken_note(kept))
         return outcomes
 
     def _search(
@@ -151,12 +149,9 @@ class _Search:
         rng = sampling.generator(self._seed, attempt, number)
         return Population(self._model, rng, size=size, allowance=allowance, watch=watch).run(wanted)
 
-    def _watch(self, meter: ProgressMeter, outcomes: Sequence[Outcome], owner: int, log_evidence: float) -> None:
-        if self._stopped.is_set():
-            raise KeyboardInterrupt
-        if os.getpid() == owner and threading.current_thread() is threading.main_thread():
-            reached = log_evidence / math.log(10)
-            meter.update(len(outcomes), f"population {len(outcomes) + 1}: down to 1e{reached:.1f}")
+    def _watch(self, meter: ProgressMeter, outcomes: Sequence[Outcome], log_evidence: float) -> None:
+        reached = log_evidence / math.log(10)
+        meter.update(len(outcomes), f"population {len(outcomes) + 1}: down to 1e{reached:.1f}")
 
     def _refusal(self, outcomes: Sequence[Outcome]) -> InferenceError | ProgramError | None:
         """Say why these populations are no answer, if they are not."""

@@ -13,6 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types as numba_types
 from numba.core.extending import intrinsic
 
+from privug import interruption
 from privug.model.critical import critical_section, quietly
 from privug.model.node import Array
 from privug.program.calls import Arguments
@@ -26,6 +27,7 @@ from privug.program.traced.calling import is_users_own
 
 DEEPEST_RECURSION = 400
 KERNEL = "kernel_"
+AT_ONCE = 512  # samples in one call of compiled code
 MARK_LENGTH = 32  # 128 bits: no two programs share a mark
 
 
@@ -57,7 +59,11 @@ class NativeProgram:
         outputs = [np.zeros(samples, DTYPES[letter]) for letter in self.results]
         failed = np.zeros(samples, bool)
         with critical_section() if self.is_recursive else nullcontext():  # it counts its depth in one place
-            self.kernel(samples, failed, *arrays, *outputs)
+            for start in range(0, samples, AT_ONCE):
+                interruption.check()  # compiled code cannot be interrupted
+                some = slice(start, start + AT_ONCE)
+                parts = [array[some] for array in (*arrays, *outputs)]
+                self.kernel(min(AT_ONCE, samples - start), failed[some], *parts)
         return outputs, failed
 
 

@@ -63,7 +63,9 @@ class NativeCall(Operation):
                 parts = list(result) if self.compiled.is_tuple and type(result) is tuple else [result]
                 if len(parts) != len(outputs) or not all(map(_fits, parts, outputs)):
                     raise OutputMisfit(f"the output is {shortened(result)}, but numbers of other types on other inputs")
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 if context.failed is None or isinstance(error, PrivugError):
                     raise SampleFailure(int(position), error, self.label) from error
                 context.failed[position] = True

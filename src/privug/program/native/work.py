@@ -1,6 +1,5 @@
 """How much Python a program runs: counted, never timed, so that all machines decide alike whether compiling pays."""
 
-import contextlib
 import math
 import reprlib
 import sys
@@ -109,11 +108,14 @@ def steps_of(
 
     before = sys.gettrace()
     output = None
-    with contextlib.suppress(Exception, _CutShort):
+    try:
         sys.settrace(count)
-        try:
-            output = program(*positional, **named)
-        finally:
-            sys.settrace(before)
+        output = program(*positional, **named)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # told when it is called for good
+        pass
+    finally:
+        sys.settrace(before)
     incomparable(output)  # closes coroutines, which would complain
     return steps

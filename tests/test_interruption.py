@@ -1,0 +1,313 @@
+"""Runs that are to stop: by the keyboard, because their time is up, because the program exits or its worker dies."""
+
+import functools
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import privug as pv
+from privug import interruption
+from privug.model import execution
+from privug.model.workers import run_forked
+
+PARENT = os.getpid()
+FEW = {"x": pv.DiscreteUniform(0, 9)}
+MANY_SECONDS = 60  # far above what anything here takes, and far below for ever
+
+
+def by_text(x):
+    return int(str(x)) * 2
+
+
+def loops_in_workers(x):
+    while os.getpid() != PARENT:
+        pass
+    return by_text(x)
+
+
+def loops(x):
+    while by_text(x) >= 0:
+        pass
+
+
+def exits(x):
+    if x == int("7"):
+        sys.exit("no more")
+    return by_text(x)
+
+
+@pytest.fixture
+def forking(monkeypatch):
+    monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
+
+
+def interrupted_after(script: str, seconds: float) -> tuple[str, str]:
+    """Run a script in a process group of its own, press Ctrl-C there once it is ready, and return what it says."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        os.killpg(started.pid, signal.SIGINT)
+        return started.communicate(timeout=MANY_SECONDS)
+    finally:
+        started.kill()
+        started.wait()
+
+
+SCRIPT = """
+    import os, sys, threading, time
+    import privug as pv
+    from privug.model import execution
+    execution.SECONDS_WORTH_A_FORK = 0.0
+    PARENT = os.getpid()
+    {program}
+    print("ready", flush=True)
+    try:
+        with pv.limited(workers=3, progress=False):
+            attack = pv.Attack(program, {{"x": pv.DiscreteUniform(0, 9)}}, secret="x")
+            result = attack.run(samples={samples}, engine="sample")
+        print(*result.diagnostics.remarks, result.diagnostics.accepted)
+    except KeyboardInterrupt:
+        print("interrupted")
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("no process is left")
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0])
+def test_a_program_that_loops_in_workers_is_interrupted(seconds):
+    program = "def program(x):\n        while os.getpid() != PARENT: pass\n        return len(str(x))"
+    said, errors = interrupted_after(SCRIPT.format(program=program, samples=2000), seconds)
+    # The first block is drawn in the process itself, and is enough to be kept.
+    kept = ["interrupted: the samples drawn so far were kept 256", "no process is left"]
+    assert said.splitlines() in (kept, ["interrupted", "no process is left"])
+    assert "Traceback" not in errors
+
+
+def test_a_consumer_that_stops_leaves_no_process():
+    results = run_forked(lambda task: os.getpid(), range(100), 2)
+    worker = next(results)
+    results.close()
+    with pytest.raises(OSError, match="No such process"):
+        os.kill(worker, 0)
+
+
+def test_what_cannot_be_sent_is_computed_here():
+    class Local:
+        def __init__(self, number):
+            self.number = number
+
+        def __eq__(self, other):
+            return self.number == other.number
+
+        def __hash__(self):
+            return hash(self.number)
+
+    assert [found.number for found in run_forked(Local, range(20), 2)] == list(range(20))
+
+
+class Stubborn(Exception):
+    def __init__(self, one, two):
+        super().__init__("it cannot be made again from its message")
+
+
+def test_what_a_task_raises_is_raised_here_whatever_it_is():
+    def work(task):
+        if task == 3:
+            raise Stubborn(1, 2)
+        raise_from = ValueError("because")
+        if task == 1:
+            raise KeyError("wrong") from raise_from
+        return task
+
+    results = run_forked(work, [0, 1], 2)
+    assert next(results) == 0
+    with pytest.raises(KeyError) as found:
+        next(results)
+    assert isinstance(found.value.__cause__, ValueError)
+    with pytest.raises(Stubborn):
+        list(run_forked(work, [0, 3], 2))
+
+
+def test_a_task_is_done_again_if_its_worker_dies_and_refused_if_that_happens_twice(tmp_path):
+    def dies_once(task):
+        mark = tmp_path / str(task)
+        if task == 2 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+    assert list(run_forked(dies_once, range(5), 2)) == [0, 1, 2, 3, 4]
+    results = run_forked(lambda task: os.kill(os.getpid(), signal.SIGKILL) if task == 2 else task, range(5), 2)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(pv.ProgramError, match="died twice"):
+        next(results)
+
+
+def test_a_program_that_exits_has_failed_on_that_input(forking):
+    for workers in (1, 2):
+        attack = pv.Attack(exits, FEW, secret="x")
+        with pv.limited(workers=workers), pytest.raises(pv.ProgramError, match=r"SystemExit: no more\n.*x = 7"):
+            attack.run(engine="sample", samples=3000)
+    excluding = pv.Attack(exits, FEW, secret="x", on_error="exclude").run(engine="sample", samples=3000, seed=1)
+    assert 7 not in excluding.posterior.distribution()
+    assert abs(excluding.diagnostics.excluded / excluding.diagnostics.draws - 0.1) < 0.05
+
+    @pv.batched
+    def exits_in_batches(x):
+        if (x == 7).any():
+            sys.exit(1)
+        return x
+
+    with pytest.raises(pv.ProgramError, match="SystemExit"):
+        pv.Attack(exits_in_batches, {"x": pv.DiscreteUniform(0, 99)}, secret="x").run(engine="sample", samples=9000)
+    with pytest.raises(pv.ArgumentError, match="the predicate failed with SystemExit"):
+        pv.Attack(by_text, FEW, secret="x").run(seed=1).posterior.probability(exits)
+
+
+def counted(seed):
+    result = pv.Attack(by_text, FEW, secret="x").run(engine="sample", samples=2000, seed=seed)
+    return {value: p.value for value, p in result.prediction.distribution().items()}
+
+
+def test_runs_inside_of_a_pool_of_processes(forking):
+    expected = [counted(seed) for seed in range(3)]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(counted, range(3)) == expected
+
+
+def within(seconds, **options):
+    started = time.monotonic()
+    try:
+        return pv.Attack(**options.pop("attack")).run(seconds=seconds, **options)
+    finally:
+        assert time.monotonic() - started < MANY_SECONDS
+
+
+LOOPING = {"program": loops, "prior": FEW, "secret": "x"}
+IN_WORKERS = {"program": loops_in_workers, "prior": FEW, "secret": "x"}
+
+
+@pytest.mark.parametrize("engine", ["auto", "exact", "sample", "rare", "numpyro", "pymc"])
+def test_a_program_that_never_ends_is_refused_when_the_time_is_up(engine):
+    with pytest.raises(pv.OutOfTime, match="seconds"):
+        within(0.5, attack=LOOPING, engine=engine, observe=pv.equals(4), samples=500)
+
+
+def test_the_time_of_a_run_holds_in_any_thread_and_for_any_worker(forking):
+    found = []
+
+    def run():
+        with pv.limited(workers=2):
+            for attack in (LOOPING, IN_WORKERS):
+                with pytest.raises(pv.OutOfTime) as refusal:
+                    within(1, attack=attack, engine="rare", observe=pv.equals(4), samples=50)
+                found.append(refusal.value)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(MANY_SECONDS)
+    assert len(found) == 2
+
+
+def test_what_there_is_when_the_time_is_up_is_kept_with_a_remark(forking):
+    with pv.limited(workers=2):
+        result = within(
+            3, attack={"program": slow_in_workers, "prior": FEW, "secret": "x"}, samples=10**6, engine="sample"
+        )
+    assert result.diagnostics.remarks == ("time was up after 3 s: the samples drawn so far were kept",)
+    assert 256 <= result.diagnostics.accepted < 10**6
+    assert 4.5 in result.posterior.mean().widened(3)
+
+
+def slow_in_workers(x):
+    time.sleep(0.0005)
+    return by_text(x)
+
+
+def test_array_code_in_threads_stops_in_time():
+    prior = {"xs": pv.Array(pv.Normal(0, sd=1), 200)}
+    attack = {"program": lambda xs: xs.max(), "prior": prior, "secret": lambda xs: xs[0]}
+    with pv.limited(workers=2):
+        result = within(2, attack=attack, engine="sample", samples=10**7)
+    assert "time was up after 2 s" in result.diagnostics.remarks[0]
+    assert 0.0 in result.posterior.mean().widened(3)
+    with pv.limited(workers=2), pytest.raises(pv.OutOfTime):
+        within(0.5, attack=attack, engine="rare", observe=pv.between(7, math.inf), samples=10**5)
+
+
+def test_a_precision_that_takes_too_long_gives_the_latest_result():
+    attack = {"program": lambda x, y: x + y, "prior": {"x": pv.Uniform(0, 1), "y": pv.Uniform(0, 1)}, "secret": "x"}
+    measure = functools.partial(lambda result: result.posterior.mean())
+    options = {"engine": "sample", "observe": pv.between(1, 2), "precision": 1e-6, "measure": measure}
+    result = within(3, attack=attack, **options)
+    assert any("to either side" in remark for remark in result.diagnostics.remarks)
+    assert 2 / 3 in result.posterior.mean().widened(3)
+
+
+def test_time_enough_changes_nothing():
+    attack = pv.Attack(by_text, FEW, secret="x")
+    free = attack.run(engine="sample", samples=500, seed=2)
+    bounded = attack.run(engine="sample", samples=500, seed=2, seconds=1000)
+    assert bounded.posterior.distribution() == free.posterior.distribution()
+    assert bounded.diagnostics.remarks == free.diagnostics.remarks
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "60", True, [1]])
+def test_seconds_must_be_a_positive_number(seconds):
+    with pytest.raises(pv.ArgumentError, match="seconds must be a positive number, such as 60, not"):
+        pv.Attack(by_text, FEW, secret="x").run(seconds=seconds)
+
+
+def test_an_interruption_never_comes_late():
+    """However the end of a block and of its time meet, nothing is raised after the block."""
+    for k in range(200):
+        try:
+            with interruption.within(0.002):
+                stop = time.monotonic() + 0.0015 + k * 5e-6
+                while time.monotonic() < stop:
+                    pass
+        except interruption.TimeIsUp:
+            pass
+    for _ in range(1000):
+        time.sleep(0)
+
+
+def test_the_time_of_a_part_does_not_end_the_whole():
+    with interruption.within(1000):
+        with pytest.raises(interruption.TimeIsUp), interruption.within(0.05):
+            loops(1)
+        assert not interruption.is_time_up()
+        interruption.check()
+
+
+def test_answers_that_an_interrupted_run_has_not_read_are_nobodys():
+    slow = """
+import sys, json, time
+for line in sys.stdin:
+    x = json.loads(line)["x"]
+    time.sleep(2.0 * (x > 5))
+    print(x, flush=True)
+"""
+    program = pv.External([sys.executable, "-c", slow])
+    assert program(x=0) == 0
+    with pytest.raises(interruption.TimeIsUp), interruption.within(0.3):
+        program.call_many([{"x": 1}, {"x": 9}, {"x": 2}])
+    assert program.call_many([{"x": 3}, {"x": 4}]) == [3, 4]
