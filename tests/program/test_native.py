@@ -729,6 +729,22 @@ def test_stored_programs_are_written_whole_and_the_oldest_go(tmp_path, monkeypat
     assert storage.load("another") is None
 
 
+def test_code_is_loaded_only_from_where_nobody_else_can_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", str(tmp_path))
+    stored = storage.Stored("source", ("i",), False, False, {}, b"code")
+    storage.save("one", stored)
+    folder, file = tmp_path / "native", tmp_path / "native" / "one.kernel"
+    assert storage.load("one") == stored
+    for path, mode in ((file, 0o620), (file, 0o602), (folder, 0o770), (folder, 0o707)):
+        before = path.stat().st_mode
+        path.chmod(mode)
+        assert storage.load("one") is None
+        path.chmod(before)
+    assert storage.load("one") == stored
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    assert storage.load("one") is None
+
+
 def test_where_compiled_programs_are_stored(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("PRIVUG_CACHE_DIR", "/somewhere")

@@ -2,12 +2,14 @@
 """Compiled programs on disk, one file each, named by fingerprint: the next process need not compile them again.
 
 The folder is $PRIVUG_CACHE_DIR, else the user's cache directory. Files appear whole or not at all, so any number of
-processes may read and write. What cannot be read or written is as if it were not there.
+processes may read and write. What cannot be read or written is as if it were not there, and so is what somebody else
+may have written: code is loaded only from files and a folder that belong to this user and that others cannot change.
 """
 
 import contextlib
 import os
 import pickle
+import stat
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -59,11 +61,23 @@ def load(digest: str) -> Stored | None:
         return None
     path = where / f"{digest}{SUFFIX}"
     try:
-        stored = pickle.loads(path.read_bytes())
+        if not _is_ours(os.stat(where)):
+            return None
+        with open(path, "rb") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
+            stored = pickle.loads(file.read())
         os.utime(path)
     except Exception:  # a broken file may raise anything
         return None
     return stored if isinstance(stored, Stored) else None
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Say whether a file or a folder belongs to this user and cannot be changed by others, where there are users."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def save(digest: str, stored: Stored) -> None:
