@@ -7,8 +7,10 @@ import pytest
 from scipy import stats
 
 import privug as pv
+from multimodal_questions import MULTIMODAL, Sides
 from privug.inference.belief import Belief
 from privug.model.batch import Batch
+from rare_problems import PROBLEMS, Rare
 
 RUNS = 400
 # A 95 % interval that is right covers between 92 % and 98 % of 400 runs, with room for 4 standard errors; exact
@@ -135,3 +137,71 @@ def test_table_of_random_size_end_to_end():
     weights = np.array([0.5**n for n in range(1, 5)])
     truth = float(weights[0] / weights.sum())
     assert engine_coverage(attack, truth, lambda r: r.posterior.probability(lambda n: n == 1)) >= ENGINE_LEAST
+
+
+# Engines that search or follow chains may refuse; refusals are counted apart, and what is answered must be right.
+
+
+def counted(seeds, ask, truth) -> tuple[int, int]:
+    """Return how many answers there were, and how many of them cover the truth."""
+    answers = []
+    for seed in seeds:
+        try:
+            answers.append(truth in ask(seed))
+        except pv.InferenceError:
+            continue
+    return len(answers), sum(answers)
+
+
+def searched(problem: Rare, seeds) -> tuple[int, int]:
+    return counted(seeds, lambda seed: problem.run(seed).diagnostics.evidence, problem.truth)
+
+
+@pytest.mark.parametrize("name", ["a rare flag", "two modes"])
+def test_rare_observations(name):
+    answered, covered = searched(PROBLEMS[name], range(3))
+    assert answered == 3
+    assert covered >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_rare_observations_over_many_seeds(name):
+    answered, covered = searched(PROBLEMS[name], range(100))
+    assert answered >= 50
+    assert covered >= 0.9 * answered
+
+
+def sided(known: Sides, engine: str, seeds) -> tuple[int, int]:
+    """Ask for the probability of one of several modes; intervals are widened to three standard errors."""
+    attack = pv.Attack(known.program, prior=known.prior, secret="s")
+
+    def ask(seed):
+        result = attack.run(observe=known.observation, engine=engine, samples=4000, seed=seed)
+        return result.posterior.probability(lambda s: s > 0).widened(1.5)
+
+    return counted(seeds, ask, known.truth)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MULTIMODAL)
+@pytest.mark.parametrize("engine", ["numpyro", "pymc", "auto"])
+def test_chains_never_miss_a_mode(engine, name):
+    pytest.importorskip("numpyro" if engine == "auto" else engine)
+    answered, covered = sided(MULTIMODAL[name], engine, range(10))
+    assert covered == answered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["numpyro", "pymc"])
+def test_chains_cover_the_mean(engine):
+    pytest.importorskip(engine)
+    prior = {"x": pv.Normal(0, sd=1), "ys": pv.Array(pv.Normal(0, sd=1), 20)}
+    attack = pv.Attack(lambda x, ys: x + ys.mean(), prior=prior, secret="x")
+
+    def ask(seed):
+        return attack.run(observe=pv.noisy(2.0, sd=0.5), engine=engine, samples=4000, seed=seed).posterior.mean()
+
+    answered, covered = counted(range(20), ask, 2 / (1 + 1 / 20 + 0.25))
+    assert answered >= 15
+    assert covered >= 0.9 * answered - 1  # one more may miss by chance

@@ -19,16 +19,15 @@ from privug.inference.joint import Joint
 from privug.inference.merging import merged_prior, merged_query, with_values_merged
 from privug.inference.options import checked_options, positive
 from privug.inference.question import Question
+from privug.inference.reach import Definition, definition_of
 from privug.inference.run_beliefs import belief_of, normalised
 from privug.inference.sampling import Run
 from privug.inference.trying import bounded
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_table
 from privug.model.batch import Batch
-from privug.model.node import Array, Kind
+from privug.model.node import Array
 from privug.model.pickling import Portable, Unchanging
-from privug.model.structure import flatten
-from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation, as_observation
 from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
@@ -202,7 +201,7 @@ class Result(Unchanging):
     @cached_property
     def posterior(self) -> Belief:
         """What the attacker believes about the secret after the observation."""
-        return belief_of(self._run, 0, self._spread("secret"))
+        return belief_of(self._run, 0, self._defined("secret", given=self.observation is not None))
 
     @cached_property
     def joint(self) -> Joint:
@@ -216,7 +215,7 @@ class Result(Unchanging):
                 if self._asked_for == "exact":
                     raise
                 run = self._drawn_before(engines.ENGINES["sample"])
-        return Joint(belief_of(run, 0, self._spread("secret")), belief_of(run, 1, self._spread("output")))
+        return Joint(belief_of(run, 0, self._defined("secret")), belief_of(run, 1, self._defined("output")))
 
     @cached_property
     def _unconditioned(self) -> Run:
@@ -262,7 +261,7 @@ class Result(Unchanging):
             run = self._answered(self._serve, self.observation, **self._options, extra=query)
         except UnsuitableEngine:
             run = self._answered(engines.ENGINES["sample"], self.observation, **self._options, extra=query)
-        belief = belief_of(run, 2, None)
+        belief = belief_of(run, 2, Definition())
         is_exception = self._run.exact is not None and run.exact is None
         return replace(belief, label="sampled, though the posterior is exact, ") if is_exception else belief
 
@@ -323,12 +322,8 @@ class Result(Unchanging):
         beliefs = {"secret": self.prior, "output": self.prediction}
         return drawn_from(beliefs, max(self._options["samples"], FEWEST_PRIOR_SAMPLES))
 
-    def _spread(self, which: str) -> Kind | None:
-        if self.attack.question.size_nodes:
-            return None
-        leaves = flatten(getattr(self.attack.question.case(), which))[1]
-        kinds = {as_node(leaf).kind for leaf in leaves if isinstance(leaf, RandomVariable)}
-        return kinds.pop() if len(kinds) == 1 else None
+    def _defined(self, which: str, *, given: bool = False) -> Definition:
+        return definition_of(self.attack.question, which, given=given)
 
     def summary(self) -> Summary:
         """Return what a report says about this result."""

@@ -27,6 +27,11 @@ class Estimate:
     1.00 [0.60, 1.00] (n=6)
     >>> 0.2 in Estimate(0.2034, 0.1972, 0.2096)
     True
+
+    What does not exist, or cannot be told, is not a number, and its interval leaves everything open.
+
+    >>> print(Estimate.undefined("the mean does not exist"))
+    undefined (the mean does not exist)
     """
 
     value: float
@@ -41,13 +46,18 @@ class Estimate:
         ends: tuple[Any, ...] = (self.low, self.value, self.high)
         if not all(hasattr(end, "__float__") for end in ends):
             raise ArgumentError(f"an estimate needs numbers, not {ends!r:.80}")
-        if not self.low <= self.value <= self.high:
+        if not self.low <= self.value <= self.high and not (math.isnan(self.value) and math.isinf(self.high)):
             raise ArgumentError(f"an estimate needs low <= value <= high, not {self.low}, {self.value}, {self.high}")
 
     @classmethod
     def exactly(cls, value: float, unit: str = "", method: str = "") -> "Estimate":
         """Return an estimate without error."""
         return cls(value, value, value, unit, method, exact=True)
+
+    @classmethod
+    def undefined(cls, method: str, low: float = -math.inf, unit: str = "") -> "Estimate":
+        """Return the estimate of a number that does not exist or cannot be told, for the reason given."""
+        return cls(math.nan, low, math.inf, unit, method)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -59,6 +69,8 @@ class Estimate:
 
     def widened(self, factor: float) -> "Estimate":
         """Return the same estimate with its interval stretched around the value."""
+        if math.isnan(self.value):
+            return self
         low = self.value - factor * (self.value - self.low)
         high = self.value + factor * (self.high - self.value)
         return replace(self, low=low, high=high)
@@ -80,6 +92,8 @@ class Estimate:
 
         An end of the interval that is the value itself is left out where the other end is near, or the value zero.
         """
+        if math.isnan(self.value):
+            return "undefined"
         below, above = self.value - self.low, self.high - self.value
         if self.exact or self.low == self.high:
             return _plain(self.value)

@@ -21,6 +21,9 @@ from privug.inference.intervals import (
     shifted,
     std_estimate,
 )
+from privug.inference.mapped import NoSuchMoment
+from privug.inference.reach import UNKNOWN, Reach
+from privug.inference.tails import is_too_heavy
 from privug.model.batch import Batch, Column
 from privug.model.keys import key_of, shown_key
 from privug.model.node import Array, Kind
@@ -30,6 +33,8 @@ MOST_LISTED = 1000
 NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
 TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
 MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are worth
+_MOMENTS = {1: "the mean", 2: "the standard deviation"}
+_HEAVY = "the tails are too heavy; ask for median() or quantile()"
 SAMPLES_OF_CURVE = 200_000  # where a predicate on an exactly known curve can only be sampled
 
 
@@ -86,6 +91,8 @@ class Belief:
     curve: Curve | None = None
     error: float = 0.0
     groups: int | None = None
+    reach: Reach = UNKNOWN
+    """What the quantity's definition says about its range and its moments."""
 
     def __post_init__(self) -> None:
         if self.groups is not None and self.groups < 2:
@@ -188,21 +195,46 @@ class Belief:
         return Estimate(value, min(low, value), max(high, value), method=self.method, exact=True)
 
     def mean(self, confidence: float = CONFIDENCE) -> Estimate:
-        """Return the expected value."""
+        """Return the expected value; undefined if it does not exist, or if samples cannot tell it."""
         values = self._numbers("mean")
         if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
-            mean = self._mean(values) if self.curve is None else float(self.curve.mean())
+            try:
+                mean = self._mean(values) if self.curve is None else float(self.curve.mean())
+            except NoSuchMoment as error:
+                return Estimate.undefined(str(error))
             return self._exactly(mean, mean - self._off(values), mean + self._off(values))
-        return mean_estimate(values, self.weights, self.method, confidence, groups=self._grouping)
+        missing = self._missing(values, 1)
+        if missing is not None:
+            return missing
+        options: Any = {"groups": self._grouping, "reach": (self.reach.low, self.reach.high)}
+        return mean_estimate(values, self.weights, self.method, confidence, **options)
+
+    def _missing(self, values: Array, order: int) -> Estimate | None:
+        """Return why there is no moment of that order, if there is none or samples cannot tell it."""
+        if self.exact or not np.all(np.isfinite(values)) or self.reach.has(order):
+            return None
+        if self.reach.has(1) is False:
+            return Estimate.undefined(f"{_MOMENTS[order]} does not exist: {_HEAVY}", 0.0 if order == 2 else -math.inf)
+        if self.reach.has(order) is False:
+            return Estimate.exactly(math.inf, method=f"infinite by definition: {_HEAVY}")
+        if not is_too_heavy(values, self.weights, order):
+            return None
+        return Estimate.undefined(f"samples cannot tell {_MOMENTS[order]}: {_HEAVY}", 0.0 if order == 2 else -math.inf)
 
     def std(self, confidence: float = CONFIDENCE) -> Estimate:
-        """Return the standard deviation."""
+        """Return the standard deviation; undefined if it does not exist, or if samples cannot tell it."""
         values = self._numbers("std")
         if self.exact and (self.curve is not None or np.all(np.isfinite(values))):
-            if self.curve is not None and math.isinf(self.curve.mean()):
-                return Estimate.exactly(math.inf, method=f"some values are infinite; {self.method}")
-            std = float(self._standard_deviation(values) if self.curve is None else self.curve.std())
+            try:
+                if self.curve is not None and math.isinf(self.curve.mean()):
+                    return Estimate.exactly(math.inf, method=f"some values are infinite; {self.method}")
+                std = float(self._standard_deviation(values) if self.curve is None else self.curve.std())
+            except NoSuchMoment as error:
+                return Estimate.undefined(str(error), 0.0)
             return self._exactly(std, max(0.0, std - self._off(values)), std + self._off(values))
+        missing = self._missing(values, 2)
+        if missing is not None:
+            return missing
         return std_estimate(values, self.weights, self.method, confidence, self._grouping)
 
     def _mean(self, values: Array) -> float:

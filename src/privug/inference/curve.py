@@ -20,7 +20,7 @@ from privug.inference.density import (
     tabulate,
     united,
 )
-from privug.inference.mapped import Density
+from privug.inference.mapped import Density, NoSuchMoment
 from privug.inference.quantiles import quantiles
 from privug.inference.regions import true_intervals
 from privug.inference.standard_normal import StandardNormal
@@ -244,10 +244,7 @@ class Curve:
         """Refuse an integral to which the outermost panel of an endless tail still contributes."""
         ends = np.isinf(part.breaks[[0, -1]])
         if np.any(ends & (shares[[0, -1]] > HEAVY * shares.sum())):
-            raise ArgumentError(
-                "this expected value does not exist: the tails of the distribution are too heavy; ask for median() "
-                "or quantile()"
-            )
+            raise NoSuchMoment("this expected value does not exist: the tails are too heavy; ask for median()")
 
     def mean(self) -> float:
         """Return the expected value."""
@@ -274,7 +271,7 @@ class Curve:
     def _moment(self, known: Callable[[Density], float | None], function: Callable[[Array], Array]) -> float:
         closed = [known(part) for _, part in self.parts]
         if any(value is not None and not math.isfinite(value) for value in closed):
-            raise ArgumentError("the mean does not exist; ask for median() or quantile()")
+            raise NoSuchMoment("the mean does not exist; ask for median() or quantile()")
         total = float(self.masses @ function(self.atoms)) if len(self.atoms) else 0.0
         for (weight, part), value in zip(self.parts, closed, strict=True):
             total += weight * (Curve(((1.0, part),)).expectation(function) if value is None else value)

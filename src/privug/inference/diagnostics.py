@@ -79,7 +79,7 @@ def pareto_k(log_weights: Array | None) -> float | None:
     weights = np.sort(np.exp(largest - largest.max()))
     if weights[0] > 0.5:  # largest weights that are much the same, or tied, are no tail
         return -math.inf
-    return _tail_shape(weights[1:] - weights[0])
+    return tail_shape(weights[1:] - weights[0])
 
 
 def _perplexity(log_weights: Array) -> float:
@@ -89,7 +89,7 @@ def _perplexity(log_weights: Array) -> float:
     return total * math.exp(-float(weights @ (log_weights - log_weights.max())) / total)
 
 
-def _tail_shape(excess: Array) -> float:
+def tail_shape(excess: Array) -> float:
     """Fit the shape of a generalised Pareto distribution to ascending excesses (Zhang and Stephens, 2009)."""
     excess = excess[excess > 0]
     count = len(excess)

@@ -13,6 +13,7 @@ import scipy
 
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference.tails import is_skewed, skewed_interval
 from privug.model.node import Array
 from privug.model.overflow import largest
 from privug.model.whole_numbers import FLOAT_LIMIT, apart
@@ -84,8 +85,13 @@ def _known_share(hits: Array, weights: Array | None, confidence: float, groups: 
     samples = min(samples, effective_size(hits.astype(float), weights, groups.number))
     if min(share, 1 - share) * len(hits) < groups.number:
         samples = min(samples, groups.worth)
+    return share, samples * _few_groups(samples, groups, confidence)
+
+
+def _few_groups(samples: float, groups: Groups | None, confidence: float) -> float:
+    """Return by what factor the size of a sample shrinks because only few groups tell what it is."""
     ratio = _student(samples - 1, confidence) / _student(_degrees(samples, groups), confidence)
-    return share, samples * min(1.0, ratio) ** 2
+    return min(1.0, ratio) ** 2
 
 
 def _degrees(samples: float, groups: Groups | None) -> float:
@@ -113,24 +119,32 @@ def mean_estimate(
     *,
     binary: bool = True,
     groups: Groups | None = None,
+    reach: tuple[float, float] | None = None,
 ) -> Estimate:
     """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size.
 
-    With `binary`, a mean of zeros and ones is taken as the proportion that it is.
+    With `binary`, a mean of zeros and ones is taken as the proportion that it is. With `reach`, the range of the
+    quantity as far as it is known, intervals of skewed samples account for what was seen seldom or not at all.
     """
     values, shift = shifted(values)
     if not np.all(np.isfinite(values)):
         return _infinite(values, method, confidence)
-    if binary and not shift and _is_binary(values):
+    within = None if shift else reach  # whole numbers beyond floats are counted from the least
+    beyond = within is not None and _is_finite_beyond(values, within)
+    if binary and not shift and _is_binary(values) and not beyond:
         return share_estimate(values == 1, weights, method, confidence, groups)
-    if is_constant(values):
+    if is_constant(values) and not beyond:
         return _constant(values, method, confidence)
     mean, variance, samples = _mean_and_error(values, weights, groups)
     mean += shift
     if samples <= 1:
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
     half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance)
-    return Estimate(mean, mean - half, mean + half, method=method, confidence=confidence)
+    low, high = mean - half, mean + half
+    if within is not None and is_skewed(values, weights, samples, half, within):
+        known = samples * _few_groups(samples, groups, confidence)
+        low, high = skewed_interval(values, weights, known, within, confidence)
+    return Estimate(mean, min(low, mean), max(high, mean), method=method, confidence=confidence)
 
 
 def shifted(values: Array) -> tuple[Array, int]:
@@ -209,7 +223,7 @@ def _fewest_for_bound(confidence: float) -> float:
 
 def _infinite(values: Array, method: str, confidence: float) -> Estimate:
     if np.isposinf(values).any() and np.isneginf(values).any():
-        raise ArgumentError("the mean does not exist: the quantity is infinite in both directions")
+        return Estimate.undefined("the mean does not exist: the quantity is infinite in both directions")
     value = math.inf if np.isposinf(values).any() else -math.inf
     return Estimate(value, value, value, method=f"some values are infinite; {method}", confidence=confidence)
 
@@ -230,6 +244,12 @@ def _constant(values: Array, method: str, confidence: float) -> Estimate:
 
 def _is_binary(values: Array) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
+
+
+def _is_finite_beyond(values: Array, reach: tuple[float, float]) -> bool:
+    """Say whether a quantity is known to take other values than zero and one, or than the one that was seen."""
+    low, high = min(0.0, float(values.min())), max(1.0, float(values.max()))
+    return reach[0] < reach[1] and (-math.inf < reach[0] < low or high < reach[1] < math.inf)
 
 
 def _mean_and_error(values: Array, weights: Array | None, groups: Groups | None) -> tuple[float, float, float]:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from privug.errors import ArgumentError
 from privug.inference.density import Analytic, Tabulated, followed, resolved
 from privug.model.node import Array
 
@@ -13,6 +14,10 @@ FARTHEST = 1e100  # values beyond are those of an endless tail
 FADED = 1e-12  # a density times the width of its range that is as good as none
 
 Function = Callable[[Array], Array]
+
+
+class NoSuchMoment(ArgumentError):
+    """An expected value that does not exist."""
 
 
 @dataclass(frozen=True, eq=False)

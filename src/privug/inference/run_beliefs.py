@@ -3,15 +3,16 @@
 import numpy as np
 
 from privug.inference.belief import Belief
+from privug.inference.reach import Definition
 from privug.inference.sampling import Run
-from privug.model.node import Array, Kind
+from privug.model.node import Array
 
 
-def belief_of(run: Run, position: int, spread: Kind | None) -> Belief:
+def belief_of(run: Run, position: int, known: Definition) -> Belief:
     """Return the belief about one of the quantities of a run."""
     belief = None if run.exact is None else run.exact.beliefs[position]
     weights = normalised(run.log_weights)
-    return belief or Belief(run.quantities[position], weights, spread=spread, groups=run.groups)
+    return belief or Belief(run.quantities[position], weights, groups=run.groups, **known._asdict())
 
 
 def normalised(log_weights: Array | None) -> Array | None:

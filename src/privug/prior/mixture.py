@@ -59,7 +59,7 @@ class MixtureFamily(Family):
     def whole(self) -> Whole:  # type: ignore[override]
         return any(family.dtype.kind == "i" or family.whole for family in self.families)
 
-    def parts(self, parameters: Sequence[Array]) -> list[tuple[Family, Sequence[Array]]]:
+    def parts(self, parameters: Sequence[Any]) -> list[tuple[Family, Sequence[Any]]]:
         """Return each family with its own parameters."""
         starts = np.cumsum((1, *self.counts))
         return [

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import privug as pv
 from privug.errors import NotConverged
@@ -59,3 +60,48 @@ def test_observations_that_the_prior_hardly_reaches_are_not_judged():
     attack = pv.Attack(lambda x: x, {"x": pv.Normal(0, sd=1)}, "x")
     problem = prepare(attack.question, pv.noisy(9, sd=0.1), 1, 0)
     check_against_prior(problem, Chains({problem.roots[0]: np.full((4, 100), 3.0)}), "pymc")
+
+
+# Modes that few draws from the prior know of. The truth is known by quadrature: both signs of s have a share.
+
+SQUARE = pv.Attack(lambda s, e: s * s + e, {"s": pv.Normal(0.5, sd=2), "e": pv.Normal(0, sd=0.2)}, secret="s")
+
+
+def draws_of_square(seen, share_below, seed=7):
+    """Return the problem of a square seen through noise, and chains that are below zero with a given share."""
+    problem = prepare(SQUARE.question, pv.noisy(seen, sd=0.1), 1, 0)
+    rng = np.random.default_rng(seed)
+    s = np.linspace(-9, 9, 20_001)
+    density = stats.norm.pdf(s, 0.5, 2) * stats.norm.pdf(seen, s * s, np.hypot(0.1, 0.2))
+    for side, share in ((s < 0, share_below), (s >= 0, 1 - share_below)):
+        density[side] *= share / density[side].sum()
+    chosen = rng.choice(s, (8, 1000), p=density)
+    noise = 0.8 * (seen - chosen**2) + rng.normal(0, np.sqrt(0.2) * 0.2, chosen.shape)
+    by_name = {"s": chosen, "e": noise}
+    return problem, Chains({root: by_name[name] for name, root in zip(problem.names, problem.roots, strict=True)})
+
+
+@pytest.mark.parametrize("seen", [4, 16, 36])
+def test_chains_in_one_of_two_modes_are_caught_by_few_draws(seen):
+    for share in (0.0, 1.0):
+        problem, chains = draws_of_square(seen, share)
+        with pytest.raises(NotConverged, match="they missed a part"):
+            check_against_prior(problem, chains, "numpyro")
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seen", [4, 16, 36])
+def test_chains_in_both_modes_pass(seen, seed):
+    ratio = np.exp(-0.5 * ((-np.sqrt(seen) - 0.5) ** 2 - (np.sqrt(seen) - 0.5) ** 2) / 4)
+    problem, chains = draws_of_square(seen, ratio / (1 + ratio), seed)
+    check_against_prior(problem, chains, "numpyro")
+
+
+def test_heavy_tails_of_the_prior_are_no_missed_mode():
+    attack = pv.Attack(lambda x, c: x, {"x": pv.Normal(0, sd=1), "c": pv.Cauchy(0, 1)}, lambda x, c: c)
+    problem = prepare(attack.question, pv.noisy(3.0, sd=0.5), 1, 0)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        by_name = {"x": rng.normal(2.4, 0.2**0.5, (8, 1000)), "c": rng.standard_cauchy((8, 1000))}
+        draws = {root: by_name[name] for name, root in zip(problem.names, problem.roots, strict=True)}
+        check_against_prior(problem, Chains(draws), "numpyro")

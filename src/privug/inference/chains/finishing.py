@@ -19,7 +19,7 @@ from privug.model.batch import Batch
 from privug.model.node import Array, Node
 
 GROUPS_PER_CHAIN = 8
-FEWEST_DRAWS = 2000  # of a chain: compiling takes longer, and chains are judged the better
+FEWEST_DRAWS = 1000  # of a chain: compiling takes longer, and chains are judged the better
 FEWEST_LARGE_DRAWS = 250  # of a chain that takes much memory
 MOST_EXTRA_BYTES = 64 << 20
 MOST_BYTES = 6 << 30

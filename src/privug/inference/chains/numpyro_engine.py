@@ -18,6 +18,7 @@ from privug.inference.chains.finishing import draws_of_each, finished
 from privug.inference.chains.numpyro_model import JaxModel
 from privug.inference.chains.problem import Problem, reached
 from privug.inference.chains.sizes import prepare
+from privug.inference.chains.starting import dispersed
 from privug.inference.chains.states import directly, listed_values, summed_out
 from privug.inference.chains.translation import Untranslatable
 from privug.inference.chains.trimming import trimmed
@@ -28,11 +29,12 @@ from privug.observation.observations import Observation
 from privug.progress import ProgressMeter
 
 SAMPLERS = ("nuts",)
-CHAINS = 4
+CHAINS = 8  # so many that all of them seldom start towards the same one of several modes
 WARM_UP = 800
 TARGET = 0.9  # share of accepted steps: small steps, few divergences
 STEPS = 50  # of all chains between two looks at the clock
-MOST_STARTS = 100
+STARTS = 512  # draws from the prior among which chains start
+MOST_STARTS = 20
 FEWEST_LEFT = 250  # draws of a chain that are kept after an interruption
 BLOCK = 4096  # draws turned into values of the roots at a time
 
@@ -151,16 +153,20 @@ class _Chains:
 
 
 def _starts(potential: Callable[[Any], Any], dimensions: int, chains: int, key: Any) -> Any:
-    """Draw where chains start from the prior, which is wider than the posterior, wherever the density is not zero."""
+    """Return where chains start: at draws from the prior, which is wider than the posterior.
+
+    Half of them are any draws, the others are among those that fit the observation best.
+    """
     judge = jax.jit(jax.vmap(potential))
-    found: list[Array] = []
     for attempt in range(MOST_STARTS):
-        drawn = random.normal(random.fold_in(key, attempt), (chains, dimensions))
-        found += list(np.asarray(drawn)[np.isfinite(np.asarray(judge(drawn)))])
-        if len(found) >= chains:
-            return jnp.asarray(np.stack(found[:chains]))
+        drawn = np.asarray(random.normal(random.fold_in(key, attempt), (STARTS, dimensions)))
+        energy = np.asarray(judge(drawn))
+        possible = np.isfinite(energy)
+        if possible.sum() >= chains:
+            fit = 0.5 * (drawn[possible] ** 2).sum(axis=1) - energy[possible]
+            return jnp.asarray(drawn[possible][dispersed(fit, chains)])
     raise NotConverged(
-        f"engine='numpyro': none of {MOST_STARTS * chains} draws from the prior has a finite density given the "
+        f"engine='numpyro': next to none of {MOST_STARTS * STARTS} draws from the prior has a finite density given the "
         "observation, so no chain can start; check the observation, or choose engine='rare'"
     )
 

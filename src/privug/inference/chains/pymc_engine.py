@@ -39,7 +39,7 @@ from privug.prior.mixture import MvNormalFamily
 from privug.progress import ProgressMeter
 
 SAMPLERS = ("nutpie", "nuts", "metropolis", "smc")
-CHAINS = 4
+CHAINS = 8  # so many that all of them seldom start towards the same one of several modes
 WARM_UP = 1000
 THINNING = 10  # steps for each draw that is kept, where not all of them follow gradients
 MOST_SMC_NUMBERS = 50  # beyond, populations agree with each other on a wrong answer

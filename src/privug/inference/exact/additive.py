@@ -33,6 +33,7 @@ from privug.inference.exact.shifts import Kernel, Places, Ranges, Seen, conditio
 from privug.inference.exact.sight import noise_of, seen_of
 from privug.inference.exact.terms import Slot, Unsummable, prior_of
 from privug.inference.joint import Joint
+from privug.inference.mapped import NoSuchMoment
 from privug.inference.sampling import Run
 from privug.model.node import Node
 from privug.observation.likelihood import Likelihood
@@ -181,7 +182,7 @@ def _followed(step: Callable[[_Problem], Answer], problem: _Problem) -> Answer:
     """Do a step; what cannot be followed is a question for another engine."""
     try:
         return step(problem)
-    except (Unfollowed, Unsummable, NotAffine) as obstacle:
+    except (Unfollowed, Unsummable, NotAffine, NoSuchMoment) as obstacle:
         raise UnsuitableEngine(f"engine='exact' cannot answer this: {obstacle}; engine='sample' can") from None
 
 

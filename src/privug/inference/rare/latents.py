@@ -7,8 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privug.model.node import Array, Context, Kind, Node, Operation, Shape, ancestors
-from privug.prior.family import Draw, OfNormals
+from privug.inference.rare.scattering import Steps
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
+from privug.prior.choice import ChoiceFamily
+from privug.prior.family import Draw, Family, OfNormals, family_of
+from privug.prior.mixture import MixtureFamily
+
+MOST_VALUES = 1000
 
 
 class Given(Operation):
@@ -28,6 +33,16 @@ class Latent(NamedTuple):
     def size(self) -> int:
         """How many normal numbers there are."""
         return math.prod(self.node.shape)
+
+    def steps(self) -> list[Steps]:
+        """Return for each number whether and where it steps from value to value."""
+        family = family_of(self.root)
+        chances = _chances(family, self.root.parents)
+        known = None if chances is None else np.concatenate([[0.0], np.cumsum(chances)])
+        chooser = Steps(isinstance(family, MixtureFamily) or self.root.kind is Kind.DISCRETE, known)
+        others = Steps(self.root.kind is Kind.DISCRETE)
+        behind = family.latents if isinstance(family, MixtureFamily) else 1
+        return [others if place % behind else chooser for place in range(self.size)]
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,15 @@ def with_latents(targets: Sequence[Node]) -> Latents:
         image.bound = node.bound
         images[node] = image
     return Latents(latents, images)
+
+
+def _chances(family: Family, parents: Sequence[Node]) -> Array | None:
+    """Return the probabilities of the values that a number chooses among, in their order, if there are few."""
+    constants = [parent.operation for parent in parents[:1] if isinstance(parent.operation, ConstantValue)]
+    if not isinstance(family, ChoiceFamily | MixtureFamily) or not constants or constants[0].array.ndim != 2:
+        return None
+    chances: Array = constants[0].array.reshape(-1)
+    return chances / chances.sum() if 1 < len(chances) <= MOST_VALUES and np.all(chances > 0) else None
 
 
 def _latent_shape(shape: Shape, latents: int) -> Shape:

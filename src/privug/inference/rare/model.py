@@ -11,6 +11,7 @@ from privug.inference.case_plan import Quantity, answer, explained, needed_by, n
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.rare.latents import Latent, Layout, with_latents
 from privug.inference.rare.particles import Particles
+from privug.inference.rare.scattering import Steps
 from privug.inference.solving import solve
 from privug.model.batch import Batch
 from privug.model.node import Array, ConstantValue, Node, ancestors
@@ -77,6 +78,10 @@ class LatentCase:
             if isinstance(latent.root.operation, Draw)
             for _ in range(latent.size)
         ]
+
+    def steps(self) -> list[Steps]:
+        """Return for each normal number whether and where it steps from value to value."""
+        return [steps for latent in self.latents for steps in latent.steps()]
 
     def known(self, points: Array, layout: Layout) -> dict[Node, Array]:
         """Return the values of the latent nodes at some points."""

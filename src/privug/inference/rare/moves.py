@@ -6,74 +6,30 @@
 * plain: the same around the standard normal distribution, which needs no correction;
 * refresh: some numbers drawn anew, the others left alone, so that discrete quantities move one at a time;
 * exchange: two numbers change places, or all those of two rows of a table, or one changes its sign, which leads from
-  one mode to another.
+  one mode to another;
+* jump: to a point that does not depend on the one at hand, near the particles or scattered (`scattering`), corrected
+  for how much likelier that makes it. A mode of a rare value is found as soon as it holds a share of the particles,
+  although no path leads there.
 """
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from privug.inference.rare.fitting import Fit, Near, Ray
+from privug.inference.rare.scattering import Scattering
 from privug.model.node import Array
 
-FITTED, PLAIN, REFRESH, EXCHANGE = range(4)
-KINDS = 4
+FITTED, PLAIN, REFRESH, EXCHANGE, JUMP = range(5)
+KINDS = 5
 SIDES = (0, 1)
-WIDEST_FIT = 60
-FEWEST_FOR_FIT = 20
-FEWEST_A_DIMENSION = 3
-FLATTEST = 1e-12  # variance in the narrowest direction over the mean one: a sharp window leaves next to nothing of it
-INFLATION = 2.0  # of a fitted covariance: with lighter tails than the particles' own it would lose theirs
 WANTED_RATE = 0.3  # of accepted moves: between the best rates of one and of many dimensions
 LEAST_SHARE = 0.1  # of each kind of move
+LEAST_JUMPS = 0.3
 LONGEST_RUN = 6  # of neighbouring numbers drawn anew
 WIDEST_ROW = 32
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A normal distribution near the particles: its mean, and a factor of its covariance."""
-
-    mean: Array
-    factor: Array
-
-    @classmethod
-    def of(cls, points: Array) -> "Fit | None":
-        """Fit particles; None if too few of them are different from each other."""
-        width = points.shape[1]
-        if not 0 < width <= WIDEST_FIT:
-            return None
-        different = len(np.unique(points @ np.cos(np.arange(1.0, width + 1))))
-        if different < max(FEWEST_FOR_FIT, FEWEST_A_DIMENSION * width):
-            return None
-        mean = points.mean(axis=0)
-        centered = points - mean
-        covariance = centered.T @ centered / (len(points) - 1)
-        least = FLATTEST * (np.trace(covariance) / width + 1e-300)
-        return cls(mean, np.linalg.cholesky(INFLATION * (covariance + least * np.eye(width))))
-
-    def widened(self, width: int) -> "Fit":
-        """Return the fit for points with more numbers, which it knows nothing about."""
-        known = len(self.mean)
-        if known == width:
-            return self
-        factor = np.eye(width)
-        factor[:known, :known] = self.factor
-        return Fit(np.concatenate([self.mean, np.zeros(width - known)]), factor)
-
-    def moved(self, points: Array, normals: Array, step: float) -> tuple[Array, Array]:
-        """Return new points, and the log of the factor by which to accept them."""
-        kept = math.sqrt(1 - step**2) * (points - self.mean)
-        proposed: Array = self.mean + kept + step * (normals @ self.factor.T)
-        return proposed, self._surplus(proposed) - self._surplus(points)
-
-    def _surplus(self, points: Array) -> Array:
-        """Return the log of the standard normal density over this one, but for a constant."""
-        standard = np.linalg.solve(self.factor, (points - self.mean).T)
-        surplus: Array = 0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1))
-        return surplus
 
 
 class Rows(NamedTuple):
@@ -94,10 +50,11 @@ class Rows(NamedTuple):
 class Moves:
     """Proposals of all kinds, each with a scale that follows from how often it is accepted."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, scattering: Scattering) -> None:
+        self._rows, self._scattering = rows, scattering
         self._fits: list[Fit | None] = [None, None]
-        self._steps = np.array([0.7, 0.7, 0.3, 1.0])  # of a refresh: the share of the numbers
+        self._near = [Near([Ray.nowhere()]) for _ in SIDES]
+        self._steps = np.array([0.7, 0.7, 0.3, 1.0, 1.0])  # of a refresh: the share of the numbers
         self._rates = np.full(KINDS, WANTED_RATE)
 
     def fit(self, points: Array, sides: Array) -> None:
@@ -106,6 +63,7 @@ class Moves:
         A distribution fitted to the very particles that it moves would hold them together.
         """
         self._fits = [Fit.of(points[sides != side]) for side in SIDES]
+        self._near = [Near.of(points[sides != side]) for side in SIDES]
 
     def propose(self, points: Array, sides: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Return new points, the log of the factor by which to accept them, and the kind of each move."""
@@ -128,7 +86,21 @@ class Moves:
         in_rows = rng.random(len(exchanged)) < 0.5
         self._exchange_rows(proposed, exchanged[in_rows], rng)
         _exchange(proposed, exchanged[~in_rows], rng)
+        for side, near in zip(SIDES, self._near, strict=True):
+            chosen = (kinds == JUMP) & (sides == side)
+            if chosen.any():
+                proposed[chosen], correction[chosen] = self._jumped(points[chosen], near, rng)
         return proposed, correction, kinds
+
+    def _jumped(self, points: Array, near: Near, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return points that do not depend on those at hand, and the log of the factor by which to accept them."""
+        count, width = points.shape
+        near = near.widened(width)
+        scattered = rng.random((count, 1)) < 0.5
+        draws = self._scattering.draw(count, width, rng), near.draw(count, width, rng)
+        proposed: Array = np.where(scattered, *draws)
+        old, new = (np.logaddexp(near.log_ratio(z), self._scattering.log_ratio(z)) for z in (points, proposed))
+        return proposed, old - new
 
     def _exchange_rows(self, points: Array, chosen: Array, rng: np.random.Generator) -> None:
         """Let two rows of a table change places."""
@@ -162,11 +134,12 @@ class Moves:
     def _shares(self) -> Array:
         """Return how often to make each kind of move: more often those that go further."""
         progress = self._progress() + 1e-9
-        shares: Array = LEAST_SHARE + (1 - KINDS * LEAST_SHARE) * progress / progress.sum()
+        least = np.array([*[LEAST_SHARE] * JUMP, LEAST_JUMPS])
+        shares: Array = least + (1 - least.sum()) * progress / progress.sum()
         return shares
 
     def _progress(self) -> Array:
-        progress: Array = self._rates * np.array([*self._steps[:EXCHANGE] ** 2, 0.1])
+        progress: Array = self._rates * np.array([*self._steps[:EXCHANGE] ** 2, 0.1, 1.0])
         return progress
 
     @property

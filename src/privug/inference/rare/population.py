@@ -14,6 +14,7 @@ from privug.errors import PrivugError
 from privug.inference.rare.model import LatentModel, Space
 from privug.inference.rare.moves import Moves, Rows
 from privug.inference.rare.particles import Particles
+from privug.inference.rare.scattering import Scattering
 from privug.model.batch import Batch
 from privug.model.node import Array
 
@@ -64,7 +65,8 @@ class Population:
         watch: Callable[[float], None] = lambda log_evidence: None,
     ) -> None:
         self._space = Space(model, rng)
-        self._rng, self._moves = rng, Moves(Rows.of(model.typical.signatures()))
+        self._rng = rng
+        self._moves = Moves(Rows.of(model.typical.signatures()), Scattering(model.typical.steps()))
         self._chains = max(1, round(size * SHARE))
         self._size = self._chains * CHAIN
         self._allowance, self._watch = allowance, watch

@@ -1,0 +1,195 @@
+"""What the definition of a quantity says about its tails: between which numbers it lies, and which moments it has.
+
+Samples do not show a rare jackpot that is not among them, nor that a mean does not exist; the graph may know both.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privug.inference.question import Question
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
+from privug.model.numpy_functions import Cast
+from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack
+from privug.model.structure import random_leaves
+from privug.model.variable import RandomVariable
+from privug.prior.choice import ChoiceFamily
+from privug.prior.conditional import Choose
+from privug.prior.family import Draw, Family, ScalarFamily
+from privug.prior.mixture import MixtureFamily, MvNormalFamily, PointFamily
+
+LOCATION_AND_SCALE = {"Normal", "Laplace", "Uniform", "Cauchy", "Exponential"}
+
+
+class Reach(NamedTuple):
+    """The range of a quantity, and its moments: E|x|^p is finite for all p below `least`, and for none from `most` on.
+
+    >>> Reach(0.0, 1.0, math.inf).has(2), Reach().has(1), Reach(most=1.0).has(1)
+    (True, None, False)
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    least: float = 0.0
+    most: float = math.inf
+
+    def has(self, order: int) -> bool | None:
+        """Say whether a moment is finite; None if that is not known."""
+        if self.least > order:
+            return True
+        return False if self.most <= order else None
+
+    def given(self) -> "Reach":
+        """Return what is left of it after an observation: its range may shrink, its tails almost never get heavier."""
+        return Reach(least=self.least)
+
+
+UNKNOWN = Reach()
+TRUTH = Reach(0.0, 1.0, math.inf)
+
+
+def reach_of(node: Node) -> Reach:
+    """Return what is known about the range and the moments of a node."""
+    found: dict[Node, Reach] = {}
+    for one in ancestors([node]):
+        reach = _reach(one, found)
+        bounded = math.isfinite(reach.low) and math.isfinite(reach.high)
+        found[one] = reach._replace(least=math.inf) if bounded else reach
+    return found[node]
+
+
+def reach_of_value(value: Any) -> Reach:
+    """Return what is known about the range and the moments of a value, if it is a single number."""
+    leaves = random_leaves([value])
+    return reach_of(leaves[0].node) if len(leaves) == 1 and isinstance(value, RandomVariable) else UNKNOWN
+
+
+class Definition(NamedTuple):
+    """What the definition of a quantity says about it: whether it is discrete or continuous, and its reach."""
+
+    spread: Kind | None = None
+    reach: Reach = UNKNOWN
+
+
+def definition_of(question: Question, which: str, *, given: bool = False) -> Definition:
+    """Return what is known of a question's secret or output, before an observation or given one."""
+    if question.size_nodes:
+        return Definition()
+    value = getattr(question.case(), which)
+    kinds = {variable.node.kind for variable in random_leaves([value])}
+    reach = reach_of_value(value)
+    return Definition(kinds.pop() if len(kinds) == 1 else None, reach.given() if given else reach)
+
+
+def _reach(node: Node, found: Mapping[Node, Reach]) -> Reach:
+    operation, parents = node.operation, [found[parent] for parent in node.parents]
+    if node.levels is not None:
+        return UNKNOWN
+    if node.dtype == bool:
+        return TRUTH
+    match operation:
+        case ConstantValue():
+            return _of_numbers(operation.array)
+        case Draw():
+            return _of_family(operation.family, list(zip(node.parents, parents, strict=True)))
+        case Choose():
+            return _either(parents[1:])
+        case Lookup():
+            return _of_numbers(operation.table)
+        case Stack():
+            return _either(parents)
+        case Cast() if operation.dtype.kind == "f":
+            return parents[0]
+        case Index():
+            return _either(parents[:1])
+        case Elementwise():
+            return _of_operator(operation.name, parents)
+        case ArrayFunction() if operation.name in ("sum", "mean", "median", "sort", "max", "min"):
+            least = min(parent.least for parent in parents)
+            return Reach(least=least) if operation.name == "sum" else _either(parents)
+        case _:
+            return UNKNOWN
+
+
+def _of_operator(name: str, parents: Sequence[Reach]) -> Reach:
+    match name:
+        case "add":
+            return _sum(*parents)
+        case "subtract":
+            return _sum(parents[0], _scaled(parents[1], -1.0))
+        case "negative":
+            return _scaled(parents[0], -1.0)
+        case "multiply":
+            return _product(*parents)
+        case "true_divide" if parents[1].low == parents[1].high != 0:
+            return _scaled(parents[0], 1 / parents[1].low)
+        case "where":
+            return _either(parents[1:])
+        case "minimum" | "maximum":
+            pick = min if name == "minimum" else max
+            low, high = pick(parent.low for parent in parents), pick(parent.high for parent in parents)
+            return Reach(low, high, min(parent.least for parent in parents))
+        case "absolute":
+            one = parents[0]
+            nearest = max(0.0, one.low, -one.high)
+            return Reach(nearest, max(abs(one.low), abs(one.high)), one.least, one.most)
+        case _:
+            return UNKNOWN
+
+
+def _sum(left: Reach, right: Reach) -> Reach:
+    """Return the reach of a sum: it is as heavy as one of its terms if the other has lighter tails."""
+    most = min(left.most if left.most < right.least else math.inf, right.most if right.most < left.least else math.inf)
+    return Reach(left.low + right.low, left.high + right.high, min(left.least, right.least), most)
+
+
+def _scaled(one: Reach, factor: float) -> Reach:
+    if factor == 0:
+        return Reach(0.0, 0.0, math.inf)
+    low, high = sorted((one.low * factor, one.high * factor))
+    return Reach(low, high, one.least, one.most)
+
+
+def _product(left: Reach, right: Reach) -> Reach:
+    """Return the reach of a product; its moments by Hölder's inequality."""
+    for one, other in ((left, right), (right, left)):
+        if one.low == one.high:
+            return _scaled(other, one.low)
+    ends = [a * b if a and b else 0.0 for a, b in product((left.low, left.high), (right.low, right.high))]
+    inverse = sum(math.inf if one.least == 0 else 1 / one.least for one in (left, right))
+    return Reach(min(ends), max(ends), math.inf if inverse == 0 else 1 / inverse)
+
+
+def _either(parts: Sequence[Reach]) -> Reach:
+    lows, highs, least, _ = zip(*parts, strict=True)
+    return Reach(min(lows), max(highs), min(least), parts[0].most if len(parts) == 1 else math.inf)
+
+
+def _of_numbers(numbers: Array) -> Reach:
+    if numbers.dtype.kind not in "bif" or not numbers.size:
+        return UNKNOWN
+    return Reach(float(numbers.min()), float(numbers.max()), math.inf)
+
+
+def _of_family(family: Family, parameters: Sequence[tuple[Node, Reach]]) -> Reach:
+    parents = [reach for _, reach in parameters]
+    if isinstance(family, ChoiceFamily):
+        return _of_numbers(family.table)
+    if isinstance(family, MixtureFamily):
+        return _either([_of_family(inner, own) for inner, own in family.parts(parameters)])
+    if isinstance(family, PointFamily):
+        return _either(parents)
+    if isinstance(family, MvNormalFamily):
+        return Reach(least=min(parent.least for parent in parents))
+    arrays = [node.operation.array for node, _ in parameters if isinstance(node.operation, ConstantValue)]
+    if not isinstance(family, ScalarFamily):
+        return UNKNOWN
+    if len(arrays) < len(parameters):
+        order = 1.0 if family.name == "Cauchy" else min((parent.least for parent in parents), default=0.0)
+        return Reach(least=order) if family.name in LOCATION_AND_SCALE else UNKNOWN
+    low, high = family.frozen(*arrays).support()
+    order = {"Cauchy": 1.0, "StudentT": float(np.min(arrays[0]))}.get(family.name, math.inf)
+    return Reach(float(np.min(low)), float(np.max(high)), order, order)
