@@ -204,8 +204,8 @@ def test_values_unseen_in_the_prior_give_a_lower_bound():
 
 
 def test_samples_that_never_vary():
-    certain, prior = Belief.of(["a"] * 100), Belief.of("abc", probabilities=[0.5, 0.3, 0.2])
-    truth = kl_divergence(Belief.of("ab", probabilities=[0.98, 0.02]), prior).value
+    certain, prior = Belief.of(["a"] * 100), Belief.of(list("abc"), probabilities=[0.5, 0.3, 0.2])
+    truth = kl_divergence(Belief.of(list("ab"), probabilities=[0.98, 0.02]), prior).value
     assert truth in kl_divergence(certain, prior)
     assert 0.02 + 0.48 in total_variation(certain, prior)
     assert jensen_shannon(certain, prior).low < jensen_shannon(certain, prior).high

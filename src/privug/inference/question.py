@@ -16,12 +16,12 @@ from privug.errors import QuestionError
 from privug.estimate import Estimate
 from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
-from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import Index, constant
 from privug.model.pickling import Portable
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
-from privug.model.structure import random_leaves
+from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of, judged
@@ -94,10 +94,19 @@ class Question(Portable):
         return [size.node for size in sizes if isinstance(size, RandomVariable)]
 
     @cached_property
+    def drawn_sizes(self) -> Array:
+        """Some sizes of each of the tables of random size, drawn from the prior."""
+        return np.array(Plan(self.size_nodes).run(101, np.random.Generator(np.random.SFC64(0))))
+
+    @property
     def typical_sizes(self) -> Sizes:
         """Sizes of the tables of random size that lie in the middle."""
-        drawn = Plan(self.size_nodes).run(101, np.random.Generator(np.random.SFC64(0)))
-        return tuple(int(np.sort(array)[50]) for array in drawn)
+        return tuple(int(np.sort(array)[50]) for array in self.drawn_sizes)
+
+    def secret_at(self, sizes: Sizes) -> Any:
+        """Return the secret for given sizes of the tables of random size, without a look at the program."""
+        inputs = self._inputs(dict(zip(self.random_tables, sizes, strict=True)), Records.plated)
+        return self._function_of_inputs(self.secret, inputs, "secret")
 
     def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
         """Return the model for given sizes of the tables of random size.
@@ -328,10 +337,16 @@ class QuestionOfSecret(Question):
 
 
 def _is_one_secret(question: Question) -> bool:
-    """Say whether the secret is the same quantity for all sizes of the tables that were looked at, or one like it."""
-    question.case(question.typical_sizes)
-    secrets = [case.secret for case in list(question._cases.values())]
-    return len({_likeness([leaf.node for leaf in random_leaves(secret)]) for secret in secrets}) == 1
+    """Say whether the secret is the same quantity for small, typical and large sizes of the tables, or one like it."""
+    drawn = np.sort(question.drawn_sizes, axis=1)
+    sizes = {tuple(map(int, drawn[:, place])) for place in (0, drawn.shape[1] // 2, -1)}
+    found = [flatten(question.secret_at(one)) for one in sizes]
+    known = [[leaf for leaf in leaves if not isinstance(leaf, RandomVariable)] for _, leaves in found]
+    alike = [_likeness([leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]) for _, leaves in found]
+    return all(
+        (structure, plain, likeness) == (found[0][0], known[0], alike[0])
+        for (structure, _), plain, likeness in zip(found, known, alike, strict=True)
+    )
 
 
 def _likeness(nodes: Sequence[Node]) -> tuple[Hashable, ...]:

@@ -44,8 +44,8 @@ def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     estimate is a lower bound and says so. Continuous samples are compared by the distances to their neighbours (Wang,
     Kulkarni and Verdú, 2009), which is too low where the prior has few samples. Kullback and Leibler (1951).
 
-    >>> before = Belief.of("abcd", probabilities=[1 / 4] * 4)
-    >>> print(kl_divergence(Belief.of("ab", probabilities=[1 / 2, 1 / 2]), before))
+    >>> before = Belief.of(list("abcd"), probabilities=[1 / 4] * 4)
+    >>> print(kl_divergence(Belief.of(list("ab"), probabilities=[1 / 2, 1 / 2]), before))
     1 bit (exact)
     """
     curves = _curves(posterior, prior, "kl_divergence")
@@ -73,8 +73,8 @@ def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     middle, and the interval holds both. Samples of continuous numbers are put in bins first, which can only hide
     change: a lower bound, safer than the truth. Levin, Peres and Wilmer, Markov Chains and Mixing Times, chapter 4.
 
-    >>> before = Belief.of("abcd", probabilities=[1 / 4] * 4)
-    >>> print(total_variation(Belief.of("ab", probabilities=[1 / 2, 1 / 2]), before))
+    >>> before = Belief.of(list("abcd"), probabilities=[1 / 4] * 4)
+    >>> print(total_variation(Belief.of(list("ab"), probabilities=[1 / 2, 1 / 2]), before))
     0.5 (exact)
     """
     curves = _curves(posterior, prior, "total_variation")
@@ -93,7 +93,7 @@ def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     truth. J. Lin, IEEE Trans. Inf. Theory 37, 145 (1991).
 
     >>> even = [1 / 2, 1 / 2]
-    >>> print(jensen_shannon(Belief.of("ab", probabilities=even), Belief.of("cd", probabilities=even)))
+    >>> print(jensen_shannon(Belief.of(list("ab"), probabilities=even), Belief.of(list("cd"), probabilities=even)))
     1 bit (exact)
     """
     curves = _curves(posterior, prior, "jensen_shannon")

@@ -45,7 +45,7 @@ def entropy(belief: Belief) -> Estimate:
     risky side for a posterior, and the upper end of the interval allows for it. If many values were seen only once, the
     estimate is a lower bound and says so. G. A. Miller, Information Theory in Psychology (1955).
 
-    >>> print(entropy(Belief.of("abcd", probabilities=[1 / 2, 1 / 4, 1 / 8, 1 / 8])))
+    >>> print(entropy(Belief.of(list("abcd"), probabilities=[1 / 2, 1 / 4, 1 / 8, 1 / 8])))
     1.75 bit (exact)
     """
     kind = checked(belief, "entropy").kind
@@ -97,7 +97,7 @@ def min_entropy(belief: Belief) -> Estimate:
     vulnerability, and so on samples too high on average, which makes a mistake look safer than the truth; the interval
     allows for it. G. Smith, On the Foundations of Quantitative Information Flow (2009).
 
-    >>> print(min_entropy(Belief.of("abc", probabilities=[1 / 4, 1 / 4, 1 / 2])))
+    >>> print(min_entropy(Belief.of(list("abc"), probabilities=[1 / 4, 1 / 4, 1 / 2])))
     1 bit (exact)
     """
     kind = checked(belief, "min_entropy").kind
@@ -116,7 +116,7 @@ def guessing_entropy(belief: Belief) -> Estimate:
     for a belief with a continuous part. On samples the order is found on some and judged on others, which takes too
     many guesses on average and looks safer than the truth; the interval allows for it. J. L. Massey, ISIT (1994).
 
-    >>> print(guessing_entropy(Belief.of("abc", probabilities=[1 / 4, 1 / 4, 1 / 2])))
+    >>> print(guessing_entropy(Belief.of(list("abc"), probabilities=[1 / 4, 1 / 4, 1 / 2])))
     1.75 guesses (exact)
     """
     if checked(belief, "guessing_entropy").kind is not Kind.DISCRETE:
@@ -134,7 +134,7 @@ def renyi_entropy(belief: Belief, order: float) -> Estimate:
     the estimate is a lower bound. The bias that is left makes the attacker look more certain than they are.
     A. Rényi, On Measures of Entropy and Information (1961).
 
-    >>> print(renyi_entropy(Belief.of("abc", probabilities=[1 / 2, 1 / 4, 1 / 4]), 2))
+    >>> print(renyi_entropy(Belief.of(list("abc"), probabilities=[1 / 2, 1 / 4, 1 / 4]), 2))
     1.41504 bit (exact)
     """
     if isinstance(order, bool) or not isinstance(order, int | float) or not order >= 0:

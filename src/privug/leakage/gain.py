@@ -75,7 +75,7 @@ def identity() -> Gain:
 def tries(count: int) -> Gain:
     """One if the secret is among `count` guesses, as for a password that locks after as many.
 
-    >>> print(g_vulnerability(Belief.of("abc", probabilities=[0.5, 0.25, 0.25]), tries(2)))
+    >>> print(g_vulnerability(Belief.of(list("abc"), probabilities=[0.5, 0.25, 0.25]), tries(2)))
     0.75 (exact)
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= LARGEST:
@@ -119,7 +119,7 @@ def property_of(function: Callable[[Any], Any], gain: Gain | None = None) -> Gai
 def guess_or_abstain(penalty: float) -> Gain:
     """One for the right guess, minus the penalty for a wrong one, nothing for not guessing.
 
-    >>> print(g_vulnerability(Belief.of("ab", probabilities=[0.9, 0.1]), guess_or_abstain(5)))
+    >>> print(g_vulnerability(Belief.of(list("ab"), probabilities=[0.9, 0.1]), guess_or_abstain(5)))
     0.4 (exact)
     """
     if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 <= penalty <= LARGEST:

@@ -288,6 +288,6 @@ def _checked_size(size: Any) -> int | RandomVariable:
 
 def _check_function(what: str, function: Callable[..., Any]) -> None:
     """Refuse a distribution whose parentheses were forgotten, and a function that does not take a position."""
-    if getattr(function, "__module__", "").startswith("privug.") and function.__name__[:1].isupper():
+    if str(getattr(function, "__module__", "")).startswith("privug.") and function.__name__[:1].isupper():
         refuse_code(what, function, PriorError)
     check_takes(what, function, 1, PriorError)
