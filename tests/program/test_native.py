@@ -1,5 +1,6 @@
 """The native tier: compiled programs give what plain calls give, or are refused with a reason."""
 
+import itertools
 import math
 import os
 import re
@@ -760,3 +761,15 @@ def test_where_compiled_programs_are_stored(monkeypatch):
 def test_importing_privug_does_not_import_the_compiler():
     code = "import sys, privug; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_process_compiles_only_so_many_programs(monkeypatch, tmp_path):
+    """Compiled code is never released: a service that answers questions for weeks must not fill its memory with it."""
+    monkeypatch.setenv("PRIVUG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel, "_cache", {})
+    monkeypatch.setattr(kernel, "_compiled_so_far", itertools.count(kernel.MOST_COMPILED))
+    arguments = lifting.Arguments(*lifting._flattened(([pv.DiscreteUniform(0, 3)], {})))
+    assert isinstance(kernel.compile_program(lambda x: x * 3 + 1, arguments), kernel.NativeProgram)
+    refused = kernel.compile_program(lambda x: x * 5 + 1, arguments)
+    assert isinstance(refused, str)
+    assert "never released" in refused

@@ -1,6 +1,7 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any
 """Compiling a program with Numba, together with the loop over the samples of a block."""
 
+import itertools
 import types
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -28,6 +29,7 @@ from privug.program.traced.calling import is_users_own
 DEEPEST_RECURSION = 400
 KERNEL = "kernel_"
 AT_ONCE = 512  # samples in one call of compiled code
+MOST_COMPILED = 256  # programs in one process: each keeps 2 to 5 MB of compiled code, which is never released
 MARK_LENGTH = 32  # 128 bits: no two programs share a mark
 
 
@@ -69,6 +71,7 @@ class NativeProgram:
 
 _cache: dict[tuple[Any, Layout], tuple[Fingerprint, NativeProgram | str]] = {}
 LARGEST_CACHE = 64
+_compiled_so_far = itertools.count(1)
 
 
 def compile_program(program: Any, arguments: Arguments) -> NativeProgram | str:
@@ -81,10 +84,17 @@ def compile_program(program: Any, arguments: Arguments) -> NativeProgram | str:
     known, result = _cache.get((program, shape), (None, None))
     if result is not None and known == mark:
         return result
-    result = _loaded(mark, shape) or _compiled(program, shape, mark)
+    result = _loaded(mark, shape) or _compiled_within_limits(program, shape, mark)
     _cache.pop(next(iter(_cache)), None) if len(_cache) >= LARGEST_CACHE else None
     _cache[program, shape] = mark, result
     return result
+
+
+def _compiled_within_limits(program: Any, shape: Layout, mark: Fingerprint) -> NativeProgram | str:
+    """Compile a program unless this process has compiled so many that their code fills its memory."""
+    if next(_compiled_so_far) > MOST_COMPILED:
+        return f"{MOST_COMPILED} programs were compiled in this process, whose code is never released; start a new one"
+    return _compiled(program, shape, mark)
 
 
 def _compiled(program: Any, shape: Layout, mark: Fingerprint) -> NativeProgram | str:
