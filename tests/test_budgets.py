@@ -13,6 +13,10 @@ import pytest
 
 import privug as pv
 from privug.errors import ObservationError, PriorError, ProgramError, UnsuitableEngine
+from privug.inference import workload
+from privug.inference.exact import rounds
+from privug.inference.exact.ordering import schedule
+from privug.inference.exact.states import States
 from privug.model.node import Node
 from privug.program import tracing
 from privug.program.native import work
@@ -235,7 +239,79 @@ def test_more_rows_than_can_be_looked_at_are_refused_before_one_is_made() -> Non
     def distinct(records):
         return len({str(row.age) for row in records})
 
-    for rows in (lambda i: pv.Row(age=pv.DiscreteUniform(0, 100)), pv.Row(age=pv.DiscreteUniform(0, 100))):
-        attack = pv.Attack(distinct, {"records": pv.Records(10**7, rows)}, lambda records: records[0].age)
-        with pytest.raises(PriorError, match=r"10,000,000 rows are too many .* by one pv\.Row"):
+    alike = pv.Row(age=pv.DiscreteUniform(0, 100))
+    refusals = {
+        r"10,000,000 rows are too many .* by one pv\.Row": (10**7, lambda i: pv.Row(age=pv.DiscreteUniform(0, 100))),
+        r"1,000,000 rows are too many .* whole columns": (10**6, alike),
+    }
+    for message, table in refusals.items():
+        attack = pv.Attack(distinct, {"records": pv.Records(*table)}, lambda records: records[0].age)
+        with pytest.raises(PriorError, match=message):
             attack.run(pv.equals(101))
+
+
+@pytest.mark.parametrize("engine", ["auto", "sample"])
+def test_more_random_numbers_than_can_be_drawn_are_refused_before_one_is(engine: str) -> None:
+    def mean(records):
+        return sum(row.pay * row.share for row in records) / len(records)
+
+    table = pv.Records(10**6, pv.Row(pay=pv.Gamma(2, rate=1), share=pv.Uniform(0, 1)))
+    attack = pv.Attack(mean, {"records": table}, lambda records: records[0].pay)
+    with pytest.raises(UnsuitableEngine, match=r"samples=10,000 are too many .* 2,000,000 random .* samples=2000 or"):
+        attack.run(pv.between(0.99, 1.01), engine=engine)
+    assert attack.run(None, engine="sample", samples=20, seed=1).diagnostics.draws == 20
+
+
+def test_programs_that_are_called_get_as_many_numbers_as_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def distinct(records):
+        return len({str(row.age) for row in records})
+
+    monkeypatch.setattr(workload, "MOST_PLAIN_NUMBERS", 1_000_000)
+    table = pv.Records(200, pv.Row(age=pv.DiscreteUniform(0, 100)))
+    attack = pv.Attack(distinct, {"records": table}, lambda records: records[0].age)
+    with pytest.raises(UnsuitableEngine, match="the program is called sample by sample, with 200 random numbers"):
+        attack.run(pv.equals(101), engine="sample")
+
+
+LONG_OUTPUTS: dict[str, tuple[Callable[..., Any], Any, float, float]] = {
+    # Mean and deviation of the first of standard normal numbers: those of one number, and given its sum with another.
+    "nothing seen": (lambda xs: xs * 2, None, 0.0, 1.0),
+    "a list": (lambda xs: [x + 1 for x in xs], None, 0.0, 1.0),
+    "one part": (lambda xs: {"all": xs * 2, "sum": xs[0] + xs[1]}, {"sum": pv.equals(1.0)}, 0.5, math.sqrt(0.5)),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "a list" else []) for name in LONG_OUTPUTS]
+)
+def test_outputs_of_many_numbers(name: str) -> None:
+    program, observation, mean, sd = LONG_OUTPUTS[name]
+    attack = pv.Attack(program, {"xs": pv.Array(pv.Normal(0, sd=1), 100_000)}, lambda xs: xs[0])
+    result = attack.run(observation)
+    assert result.engine == "exact (gaussian)"
+    assert result.posterior.mean().value == pytest.approx(mean, abs=1e-9)
+    assert result.posterior.std().value == pytest.approx(sd, abs=1e-9)
+    assert "samples=10,000 are too many" in str(result)
+    assert "too many to keep" in dict(result.leakage().left_out)["mutual_information"]
+    with pytest.raises(UnsuitableEngine, match="samples=5000 or fewer"):
+        attack.run(observation, engine="sample")
+
+
+def test_what_is_not_sure_to_be_few_states_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = 0
+    computed = rounds._computed
+
+    def counted(states: Any, one: Any) -> Any:
+        nonlocal cells
+        cells += len(states) * (len(one.computed) + len(one.kept) + 1)
+        return computed(states, one)
+
+    monkeypatch.setattr(rounds, "_computed", counted)
+    xs = [pv.DiscreteUniform(0, 99) for _ in range(40)]
+    total: Any = 0
+    for x in xs:
+        total = (total * 31 + x) % 10_007
+    plan = schedule([total.node, xs[0].node], {}, 1)
+    with pytest.raises(UnsuitableEngine, match="engine='sample' can"):
+        rounds.eliminated(States({}, np.ones(1)), plan)
+    assert 0 < cells <= 2 * rounds.HOPEFUL_WORK

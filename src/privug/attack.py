@@ -23,8 +23,9 @@ from privug.inference.reach import Definition, definition_of
 from privug.inference.run_beliefs import belief_of, normalised
 from privug.inference.sampling import Run
 from privug.inference.trying import bounded
+from privug.inference.workload import TooMuchWork, affordable_samples
 from privug.leakage.information import mutual_information
-from privug.leakage.table import LeakageTable, leakage_table
+from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.model.pickling import Portable, Unchanging
@@ -225,7 +226,9 @@ class Result(Unchanging):
 
     def _drawn_before(self, serve: engines.Engine) -> Run:
         """Run without the observation, on enough samples where samples are drawn."""
-        samples = max(self._options["samples"], FEWEST_PRIOR_SAMPLES)
+        samples, question = self._options["samples"], self.attack.question
+        if samples < FEWEST_PRIOR_SAMPLES:
+            samples = max(samples, affordable_samples(question, FEWEST_PRIOR_SAMPLES))
         # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
         options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
         return self._answered(serve, None, **options)
@@ -271,7 +274,11 @@ class Result(Unchanging):
 
     @cached_property
     def _leakage(self) -> LeakageTable:
-        return leakage_table(self.joint, self._after, self.prior)
+        try:
+            joint = self.joint
+        except TooMuchWork as error:  # secrets and outputs together are too many numbers; beliefs may be known
+            return leakage_of_observation(self.prior, self._after, str(error))
+        return leakage_table(joint, self._after, self.prior)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report says as plain values."""
@@ -334,6 +341,8 @@ class Result(Unchanging):
             after = None if self._after is None else self._after.probability(predicate)
             lines.append(Comparison(f"P({claim})", before.number(), None if after is None else after.number()))
             sentences.append(change_sentence(claim, before, after))
+        if self._leakage.warning:
+            sentences.append(self._leakage.warning)
         return Summary(f"Privug: {self.attack.name}", self._facts(), lines, sentences, self._leakage)
 
     @property

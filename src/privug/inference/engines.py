@@ -33,6 +33,7 @@ from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Question, QuestionOfFacts, QuestionOfSecret
 from privug.inference.sampling import Run
 from privug.inference.trying import Tried
+from privug.inference.workload import pilot_samples, random_nodes
 from privug.model.critical import quietly
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
@@ -277,8 +278,10 @@ def _draws_per_sample(question: Question, observation: Observation | None) -> fl
     if observation is None or question.size_nodes:
         return 1.0
     try:
-        plan = CasePlan(question.case(), observation, None, [], question.exclude_errors, points_only=False)
-        kept = plan.run(sampling.generator(0, 0), np.arange(PILOT_SAMPLES), {})
+        case = question.case()
+        samples = pilot_samples(random_nodes(case), PILOT_SAMPLES)
+        plan = CasePlan(case, observation, None, [], question.exclude_errors, points_only=False)
+        kept = plan.run(sampling.generator(0, 0), np.arange(samples), {})
     except (SampleFailure, PrivugError):  # what is wrong shows again when the samples are drawn
         return 1.0
-    return PILOT_SAMPLES / max(1, len(kept.positions))
+    return samples / max(1, len(kept.positions))

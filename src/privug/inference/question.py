@@ -147,7 +147,7 @@ class Question(Portable):
     def _build(self, sizes: Sizes, native: bool) -> Case:
         by_name = dict(zip(self.random_tables, sizes, strict=True))
         with without_garbage_collection():  # tables and traces are thousands of objects, all of which stay
-            return self._with_plates(by_name) or self._case_of(self._inputs(by_name, Records.table), native)
+            return self._with_plates(by_name) or self._case_of(self._inputs(by_name, Records.copied_table), native)
 
     def _inputs(self, sizes: Mapping[str, int], made: Callable[[Records, int | None], Any]) -> dict[str, Any]:
         return {

@@ -19,6 +19,7 @@ from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
 from privug.inference.intervals import mean_estimate, proportion_estimate
 from privug.inference.question import Case, Question
+from privug.inference.workload import Workload
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
 from privug.model.node import Array, Node, ancestors
@@ -108,6 +109,7 @@ class Sampler:
         self._budget = budget
         self._kept: list[Kept] = []
         self._draws = 0
+        self._workload = Workload()
         self._remarks: list[str] = []
 
     def run(self) -> Run:
@@ -223,6 +225,8 @@ class Sampler:
     def _tasks(self, number: int, samples: int) -> Iterator[_Task]:
         counter, start_of_round = 1, self._draws
         for sizes, members, known in self._strata(number, samples):
+            if number == 0:  # later rounds keep to the budget, which follows from how large the model is
+                self._workload.add(self._question.case(sizes, self._expected), len(members))
             plan = self._plan(sizes)
             if plan.impossible is not None:
                 if not sizes:

@@ -36,6 +36,7 @@ from privug.inference.solutions import (
     solve_for,
     through_functions,
 )
+from privug.inference.workload import pilot_samples
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, substitute
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
@@ -121,7 +122,7 @@ def _with_condition_solved(state: Solved, position: int, fixed: Sequence[Node]) 
     if rate >= OFTEN[_equality(condition)[0] is not None]:
         return state
     solution = _best([way for way in _solutions_of_condition(condition) if way.replacements.keys().isdisjoint(fixed)])
-    if solution is None or _worth(solution) < WORTHWHILE * rate * PILOT_SAMPLES:
+    if solution is None or _worth(solution) < WORTHWHILE * rate * pilot_samples([condition], PILOT_SAMPLES):
         return state
     others = [other for other in state.likelihood.conditions if other is not condition]
     rest = replace(state.likelihood, conditions=tuple(others))
@@ -244,6 +245,7 @@ def _has_atoms(node: Node) -> bool:
 
 def _pilot(*nodes: Node, samples: int = PILOT_SAMPLES) -> Array:
     """Draw some values of the first node, leaving out samples for which there is none."""
+    samples = pilot_samples(list(nodes), samples)
     failed = np.zeros(samples, np.bool_)
     try:
         values = Plan(nodes).run(samples, np.random.Generator(np.random.SFC64(0)), failed=failed)

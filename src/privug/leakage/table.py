@@ -2,8 +2,8 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privug.errors import PrivugError
@@ -50,6 +50,8 @@ class LeakageTable:
 
     rows: tuple[LeakageRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    warning: str = ""
+    """Why there are no measures that average over outputs, if there are none."""
 
     def __iter__(self) -> Iterator[LeakageRow]:
         return iter(self.rows)
@@ -97,7 +99,21 @@ def leakage_table(joint: Joint, posterior: Belief | None = None, prior: Belief |
     1 bit (exact) 0 (exact)
     """
     before = prior if prior is not None and prior.kind is joint.secret.kind else joint.secret
-    entries = [*(_observed(before, posterior) if posterior is not None else ()), *_averaged(joint, before)]
+    return _computed([*_observed(before, posterior), *_averaged(joint, before)])
+
+
+def leakage_of_observation(prior: Belief, posterior: Belief | None, reason: str) -> LeakageTable:
+    """Compute the measures of the observation alone, where for some reason there is no joint."""
+    table = _computed(_observed(prior, posterior))
+    return replace(
+        table,
+        left_out=(*table.left_out, ("mutual_information", reason)),
+        warning=f"What outputs tell on average is not known: {reason}.",
+    )
+
+
+def _computed(entries: Sequence[_Entry]) -> LeakageTable:
+    """Compute the measures that can be computed, and say why others cannot."""
     rows: list[LeakageRow] = []
     left_out: list[tuple[str, str]] = []
     for entry in entries:
@@ -168,8 +184,10 @@ def _guesses(joint: Joint, secret: Belief) -> list[_Entry]:
     ]
 
 
-def _observed(prior: Belief, posterior: Belief) -> list[_Entry]:
-    """Return the measures of what this one observation changed."""
+def _observed(prior: Belief, posterior: Belief | None) -> list[_Entry]:
+    """Return the measures of what this one observation changed, if there is one."""
+    if posterior is None:
+        return []
     entries = [
         _Entry("entropy_drop", "here", lambda: entropy_drop(prior, posterior), _dropped),
         _Entry(

@@ -21,6 +21,7 @@ from privug.prior.plating import Likeness, copies, nodes_of
 LARGEST_SIZE = 10**9
 
 MOST_ROWS = 1_000_000
+MOST_COPIES = 100_000  # of a row, each with quantities of its own: some seconds to make
 """Of a table whose rows are objects of their own, about a kilobyte and ten microseconds each."""
 
 
@@ -178,6 +179,17 @@ class Records(Portable):
         while len(self._rows) < size:
             self._rows.append(self._checked_row(len(self._rows)))
         return Table(self._rows[:size])
+
+    def copied_table(self, size: int | None = None) -> Table:
+        """Return the rows as quantities of their own, for a program that cannot take whole columns of those alike."""
+        rows = self.size if size is None else size
+        if self.template is not None and isinstance(rows, int) and rows > MOST_COPIES:
+            raise PriorError(
+                f"Records: {rows:,} rows are too many for a program that cannot be traced on whole columns and takes "
+                f"rows one by one (the limit is {MOST_COPIES:,}): sums, counts, extremes and loops that only add up "
+                "take any number of rows; for this one, give a table of fewer"
+            )
+        return self.table(size)
 
     def plated(self, size: int | None = None) -> Table:
         """Return the same rows, those that are independent copies of one another as plates."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from privug.errors import ProgramError, UnsuitableEngine
-from privug.inference.exact.ordering import Round, Schedule
+from privug.inference.exact.ordering import COST_OF_CELL, Round, Schedule
 from privug.inference.exact.states import States, crossed
 from privug.inference.exact.support import Support, support
 from privug.model.distinct import ranked
@@ -15,7 +15,8 @@ from privug.prior.family import family_of
 
 BLOCK = 1 << 20  # combinations of values that are computed at a time
 MOST_COMBINATIONS = 20_000_000
-MOST_WORK = 2e9  # cells computed in all rounds
+MOST_WORK = 2e9  # cells computed in all rounds, where there are no more than so many for sure
+HOPEFUL_WORK = 1e8  # where equal states must turn out to be many
 MANY = 1 << 17  # combinations, beyond which those of negligible probability are left out
 NEGLIGIBLE = 1e-17  # the probability that one round may leave out
 TOO_MANY = (
@@ -27,20 +28,21 @@ TOO_MANY = (
 def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
     """Go through all rounds; return the states that are left and how much probability was left out."""
     states, lost, work = start, 0.0, 0.0
+    most = MOST_WORK if plan.cost <= COST_OF_CELL * MOST_WORK else HOPEFUL_WORK
     supports: dict[tuple[object, ...], Support] = {}
     for one in plan.rounds:
         parts: list[States] = []
         fixed = None if one.root is None else _fixed(one.root, states, supports)
         step = BLOCK if one.root is None else max(1, BLOCK // max(1, _values_of(one.root, fixed)))
         cells = len(one.computed) + len(one.kept) + 1
-        if fixed is not None and work + len(states) * len(fixed.values) * cells > MOST_WORK:
+        if fixed is not None and work + len(states) * len(fixed.values) * cells > most:
             raise UnsuitableEngine(TOO_MANY)
         for begin in range(0, len(states), step):
             part = states if len(states) <= step else states.take(slice(begin, begin + step))
             grown = part if one.root is None else _brought_in(part, one.root, fixed)
             work += len(grown) * cells
             parts.append(_merged(_computed(grown, one), one.kept))
-            if sum(map(len, parts)) > MOST_COMBINATIONS or work > MOST_WORK:
+            if sum(map(len, parts)) > MOST_COMBINATIONS or work > most:
                 raise UnsuitableEngine(TOO_MANY)
         states = parts[0] if len(parts) == 1 else _merged(_concatenated(parts, one.kept), one.kept)
         states, cut = _without_negligible(states)

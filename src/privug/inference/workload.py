@@ -1,0 +1,91 @@
+"""How much work and memory samples take, told from the model before any is drawn."""
+
+import math
+from typing import Any
+
+from privug import interruption
+from privug.errors import UnsuitableEngine
+from privug.inference.question import Case, Question
+from privug.model.node import Node, ancestors
+from privug.model.structure import random_leaves
+
+MOST_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
+MOST_PLAIN_NUMBERS = 500_000_000  # that are handed to a program one by one: some minutes
+MOST_KEPT = 1 << 29  # numbers of secrets and outputs, 4 GiB
+MOST_PILOT_NUMBERS = 1 << 26
+FEWEST_PILOT = 32
+
+
+class TooMuchWork(UnsuitableEngine):
+    """The samples asked for would take far longer, or far more memory, than anybody waits for or has."""
+
+
+class Workload:
+    """What the samples of a run take in all, for tables of any size together."""
+
+    def __init__(self) -> None:
+        self._samples = 0
+        self._drawn = self._plain = self._kept = 0
+
+    def add(self, case: Case, samples: int) -> None:
+        """Count samples of a case before they are drawn, or refuse if that makes too many."""
+        drawn, kept = random_numbers(random_nodes(case)), _numbers(random_nodes(case))
+        self._samples += samples
+        self._drawn += samples * drawn
+        self._plain += samples * drawn if case.lifting.tier in ("python", "external") else 0
+        self._kept += samples * kept
+        if self._kept > MOST_KEPT:
+            raise self._refused(self._kept / MOST_KEPT, f"secret and output are {kept:,} numbers, too many to keep")
+        if interruption.seconds_left() is not None:  # the user has said how long it may take
+            return
+        if self._plain > MOST_PLAIN_NUMBERS:
+            reason = f"the program is called sample by sample, with {drawn:,} random numbers each time"
+            raise self._refused(self._plain / MOST_PLAIN_NUMBERS, f"{reason}, which would take hours")
+        if self._drawn > MOST_RANDOM_NUMBERS:
+            reason = f"each is made of {drawn:,} random numbers, which would take very long"
+            raise self._refused(self._drawn / MOST_RANDOM_NUMBERS, reason)
+
+    def _refused(self, times: float, reason: str) -> TooMuchWork:
+        fewer = round_down(self._samples / times)
+        return TooMuchWork(
+            f"samples={self._samples:,} are too many here: {reason}; ask for samples={max(1, fewer)} or fewer, "
+            "for a table of fewer rows, or for an output of fewer numbers"
+        )
+
+
+def round_down(number: float) -> int:
+    """Return a whole number of one digit and zeros, at most as large."""
+    if number < 1:
+        return 0
+    power = 10 ** math.floor(math.log10(number))
+    return int(number // power * power)
+
+
+def affordable_samples(question: Question, wanted: int) -> int:
+    """Return how many samples of a question can be had, at most as many as wanted; any, if its tables vary in size."""
+    if question.size_nodes:
+        return wanted
+    case = question.case()
+    drawn, kept = random_numbers(random_nodes(case)), _numbers(random_nodes(case))
+    most = MOST_PLAIN_NUMBERS if case.lifting.tier in ("python", "external") else MOST_RANDOM_NUMBERS
+    return min(wanted, most // max(1, drawn), MOST_KEPT // max(1, kept))
+
+
+def pilot_samples(nodes: list[Node], wanted: int) -> int:
+    """Return how many samples a pilot run may have, so that it is quick."""
+    return min(wanted, max(FEWEST_PILOT, MOST_PILOT_NUMBERS // max(1, random_numbers(nodes))))
+
+
+def random_nodes(case: Case) -> list[Node]:
+    """Return the nodes that secret and output of a case hold."""
+    held: Any = (case.secret, case.output)
+    return [variable.node for variable in random_leaves(held)]
+
+
+def random_numbers(nodes: list[Node]) -> int:
+    """Return how many random numbers one sample of some nodes is made of."""
+    return _numbers([node for node in ancestors(nodes) if node.is_random and not node.operation.opaque])
+
+
+def _numbers(nodes: list[Node]) -> int:
+    return sum(math.prod(node.shape) for node in nodes)
