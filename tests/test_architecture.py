@@ -9,7 +9,7 @@ ROOT = Path(privug.__file__).parent
 
 # Each room may import from the rooms before it, and from itself.
 LAYERS = [
-    {"escaping", "errors", "estimate", "settings", "interruption", "progress"},
+    {"escaping", "errors", "arguments", "estimate", "settings", "interruption", "progress"},
     {"model"},
     {"prior"},
     {"program"},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from privug import settings
+from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference import engines
@@ -74,15 +75,16 @@ class Attack(Portable):
         name: str = "",
         on_error: str = "raise",
     ) -> None:
-        if on_error not in ("raise", "exclude"):
-            raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {on_error!r}")
+        check_kind("Attack", "name", name, (str,))
+        if not is_one_of(on_error, ("raise", "exclude")):
+            raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {shown(on_error)}")
         if questions is not None and not (
             isinstance(questions, Mapping) and all(callable(predicate) for predicate in questions.values())
         ):
             raise QuestionError("questions must map claims in words to predicates on the secret")
         facts = (assume,) if callable(assume) else assume
         if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
-            raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {assume!r}")
+            raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
         self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=tuple(facts))
         self.observe = None if observe is None else as_observation(observe)
         self.questions = dict(questions or {})
@@ -254,7 +256,7 @@ class Result(Unchanging):
     def belief(self, query: Callable[..., Any]) -> Belief:
         """Return the posterior belief about any function of the inputs and of `output`."""
         if not callable(query):
-            raise ArgumentError(f"belief: a function of the inputs is needed, not {query!r}")
+            raise ArgumentError(f"belief: a function of the inputs is needed, not {shown(query)}")
         if self._run.further is not None:
             weights = normalised(self._run.log_weights)
             with settings.limited(rounding=self._rounding):
@@ -293,6 +295,7 @@ class Result(Unchanging):
             "leakage": self._leakage.to_dict(),
         }
 
+    @kinds_checked
     def to_json(self, indent: int | None = 2) -> str:
         """Return what the report says as JSON; infinite numbers as the strings 'inf' and '-inf'."""
         return as_json(self.to_dict(), indent)
@@ -386,6 +389,9 @@ class Result(Unchanging):
         return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"
 
 
+@kinds_checked
 def side_by_side(title: str, results: Sequence[Result]) -> str:
     """Return the reports of several results next to each other, as text."""
+    for result in results:
+        check_kind("side_by_side", "results", result, (Result,))
     return beside(title, [replace(result.summary(), title=result.attack.name) for result in results])

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from decimal import Decimal
+from fractions import Fraction
 
+from privug.arguments import check_kind, kinds_checked, plain_number
 from privug.errors import ArgumentError
 
 CONFIDENCE = 0.95
@@ -43,13 +45,24 @@ class Estimate:
     confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
-        ends: tuple[Any, ...] = (self.low, self.value, self.high)
-        if not all(hasattr(end, "__float__") for end in ends):
-            raise ArgumentError(f"an estimate needs numbers, not {ends!r:.80}")
-        if not self.low <= self.value <= self.high and not (math.isnan(self.value) and math.isinf(self.high)):
+        for name in ("value", "low", "high"):
+            number = getattr(self, name)
+            if not (name == "value" and self._is_undefined):
+                check_kind("an estimate", name, number, (float,))
+            if isinstance(number, Fraction | Decimal):
+                object.__setattr__(self, name, plain_number(number))
+        check_kind("an estimate", "unit", self.unit, (str,))
+        check_kind("an estimate", "method", self.method, (str,))
+        check_kind("an estimate", "exact", self.exact, (bool,))
+        if not self.low <= self.value <= self.high and not self._is_undefined:
             raise ArgumentError(f"an estimate needs low <= value <= high, not {self.low}, {self.value}, {self.high}")
 
+    @property
+    def _is_undefined(self) -> bool:
+        return isinstance(self.value, float) and math.isnan(self.value) and self.high == math.inf
+
     @classmethod
+    @kinds_checked
     def exactly(cls, value: float, unit: str = "", method: str = "") -> "Estimate":
         """Return an estimate without error."""
         return cls(value, value, value, unit, method, exact=True)
@@ -67,6 +80,7 @@ class Estimate:
         slack = ROUNDING * abs(self.value) if self.exact and math.isfinite(self.value) else 0.0
         return self.low - slack <= truth <= self.high + slack
 
+    @kinds_checked
     def widened(self, factor: float) -> "Estimate":
         """Return the same estimate with its interval stretched around the value."""
         if math.isnan(self.value):
@@ -77,11 +91,13 @@ class Estimate:
 
     def divided_by(self, whole: "Estimate") -> "Estimate":
         """Return a conditional probability: this one as a share of a whole that it is part of; a density stays one."""
+        check_kind("divided_by", "whole", whole, (Estimate,))
         ceiling = math.inf if self.unit else 1.0
         value, low, high = self.value / whole.value, self.low / whole.high, self.high / max(whole.low, 5e-324)
         value = min(value, ceiling)
         return replace(self, value=value, low=min(low, value), high=max(value, min(high, ceiling)))
 
+    @kinds_checked
     def clipped(self, low: float, high: float) -> "Estimate":
         """Return the same estimate within the range that its quantity can have."""
         value, below, above = (min(max(number, low), high) for number in (self.value, self.low, self.high))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from privug.arguments import check_kind, is_one_of, shown
 from privug.errors import ArgumentError
 
 MEBIBYTE = 1 << 20
@@ -95,10 +96,12 @@ def _checked(**given: Any) -> dict[str, Any]:
     """Return the limits that were named, which must make sense."""
     for name in ("memory_budget", "workers"):
         number = given[name]
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise ArgumentError(f"{name} must be a positive whole number, not {number!r}")
-    if given["native"] not in (None, True, False, "auto"):
-        raise ArgumentError(f"native must be 'auto', True or False, not {given['native']!r}")
-    if given["rounding"] not in (None, "merged", "bits"):
-        raise ArgumentError(f"rounding must be 'merged' or 'bits', not {given['rounding']!r}")
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and not (is_whole and 0 < number < 1 << 63):
+            raise ArgumentError(f"{name} must be a positive whole number below 2**63, not {shown(number)}")
+    check_kind("limits", "progress", given["progress"], (bool, type(None)))
+    if not is_one_of(given["native"], (None, True, False, "auto")):
+        raise ArgumentError(f"native must be 'auto', True or False, not {shown(given['native'])}")
+    if not is_one_of(given["rounding"], (None, "merged", "bits")):
+        raise ArgumentError(f"rounding must be 'merged' or 'bits', not {shown(given['rounding'])}")
     return {name: value for name, value in given.items() if value is not None}

@@ -74,7 +74,7 @@ def test_kinds_are_told_apart():
     ("ask", "message"),
     [
         (lambda b: b.quantile(0), "between 0 and 1"),
-        (lambda b: b.quantile(float("nan")), "between 0 and 1"),
+        (lambda b: b.quantile(float("nan")), "level must be a number"),
         (lambda b: b.interval(1), "between 0 and 1"),
         (lambda b: b.samples(0), "positive"),
         (lambda b: b.probability(3), "function"),

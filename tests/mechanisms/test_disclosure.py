@@ -109,7 +109,7 @@ def test_bad_arguments():
         (lambda: m.suppressed(same, fewer_than=5, zeros=True), "shown_as=-1"),
         (lambda: m.subsample(same, rate=2), "rate must be a number from 0 to 1"),
         (lambda: m.subsample(same, rate=0.1, of="rows"), "of='rows' is not a parameter of the program; it has x"),
-        (lambda: m.subsample(5, rate=0.1), "a program is needed"),
+        (lambda: m.subsample(5, rate=0.1), "subsample: program must be a function, not 5"),
     ):
         with pytest.raises(pv.ArgumentError, match=words):
             call()

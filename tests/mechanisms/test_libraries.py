@@ -62,7 +62,7 @@ def test_promises():
 def test_bad_arguments():
     for call, words in (
         (lambda: m.from_factory(3), "a function that makes the program"),
-        (lambda: m.from_factory(coarse_total, parameters=[]), "a list of names"),
+        (lambda: m.from_factory(coarse_total, parameters=[]), "parameters must be names"),
         (lambda: m.from_factory(coarse_total, guarantee=1.0), "guarantee must be a Guarantee"),
         (lambda: m.from_factory(lambda: 3)([1]), "must return something to call, not 3"),
     ):

@@ -161,12 +161,12 @@ def test_programs_whose_output_changes_its_form():
     [
         (lambda: m.laplace(total, sensitivity=0, epsilon=1), "laplace: sensitivity must be a number above 0, not 0"),
         (lambda: m.laplace(total, sensitivity=1, epsilon=math.inf), "epsilon must be finite"),
-        (lambda: m.laplace(3, sensitivity=1, epsilon=1), "a program is needed"),
+        (lambda: m.laplace(3, sensitivity=1, epsilon=1), "laplace: program must be a function, not 3"),
         (lambda: m.gaussian(total, sensitivity=1, epsilon=1), "either epsilon= and delta=, or rho=, or sd="),
         (lambda: m.gaussian(total, sensitivity=1, rho=1, sd=1), "either epsilon="),
         (lambda: m.gaussian(total, sensitivity=1, epsilon=1, delta=0.7), "delta must be a number from 0 to 0.5"),
         (lambda: m.discrete_gaussian(total, sensitivity=1, sd=-1), "sd must be a number above 0"),
-        (lambda: m.discrete_laplace(total, sensitivity="1", epsilon=1), "sensitivity must be a number above 0"),
+        (lambda: m.discrete_laplace(total, sensitivity="1", epsilon=1), "sensitivity must be a number, not '1'"),
         (lambda: m.together(total), "mechanisms are needed"),
     ],
 )

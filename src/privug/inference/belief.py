@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_kind, kinds_checked, plain_number, shown
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.arguments import as_list, as_numbers
@@ -30,6 +31,8 @@ from privug.model.node import Array, Kind
 from privug.program.predicates import holds
 
 MOST_LISTED = 1000
+MOST_BINS = 1_000_000
+MOST_DRAWN = 1_000_000_000
 NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
 TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
 MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are worth
@@ -168,6 +171,7 @@ class Belief:
             return f"{self.label}n={len(self.batch)}"
         return f"{self.label}effective n={self.effective_samples:.0f}"
 
+    @kinds_checked
     def probability(self, predicate: Callable[[Any], Any], confidence: float = CONFIDENCE) -> Estimate:
         """Return the probability that the predicate holds, with its exact binomial interval."""
         if not callable(predicate):
@@ -194,6 +198,7 @@ class Belief:
             return Estimate.exactly(value, method=self.method)
         return Estimate(value, min(low, value), max(high, value), method=self.method, exact=True)
 
+    @kinds_checked
     def mean(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the expected value; undefined if it does not exist, or if samples cannot tell it."""
         values = self._numbers("mean")
@@ -221,6 +226,7 @@ class Belief:
             return None
         return Estimate.undefined(f"samples cannot tell {_MOMENTS[order]}: {_HEAVY}", 0.0 if order == 2 else -math.inf)
 
+    @kinds_checked
     def std(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the standard deviation; undefined if it does not exist, or if samples cannot tell it."""
         values = self._numbers("std")
@@ -251,6 +257,7 @@ class Belief:
         seen = values[np.isfinite(values)]
         return self.error * float(np.max(seen) - float(np.min(seen))) if len(seen) else 0.0
 
+    @kinds_checked
     def quantile(self, level: float, confidence: float = CONFIDENCE) -> Estimate:
         """Return the smallest value that is not exceeded with the given probability."""
         if not isinstance(level, int | float) or not 0 < level < 1:
@@ -266,10 +273,12 @@ class Belief:
             return self.curve.quantile(level)
         return quantile_estimate(values, self.weights, min(level, 1 - 1e-16), self.method).value
 
+    @kinds_checked
     def median(self, confidence: float = CONFIDENCE) -> Estimate:
         """Return the middle value."""
         return self.quantile(0.5, confidence)
 
+    @kinds_checked
     def interval(self, probability: float = 0.95) -> CredibleInterval:
         """Return the range that holds the quantity with the given probability, with equal tails."""
         if not isinstance(probability, int | float) or not 0 < probability < 1:
@@ -282,9 +291,12 @@ class Belief:
         values = self._numbers("histogram").astype(float)
         if not np.all(np.isfinite(values)):
             raise ArgumentError("histogram: some values are infinite")
-        if (isinstance(bins, int) and bins < 1) or isinstance(bins, float | str | bool):
-            raise ArgumentError(f"histogram: bins must be a positive whole number or a list of edges, not {bins!r}")
-        if not isinstance(bins, int) and not np.all(np.diff(np.asarray(bins, float)) > 0):
+        check_kind("histogram", "bins", bins, (int, Sequence[float]))
+        bins = plain_number(bins)
+        if not 0 < bins <= MOST_BINS if isinstance(bins, int) else len(bins) < 2:
+            wanted = f"a positive whole number up to {MOST_BINS:,}, or a list of edges"
+            raise ArgumentError(f"histogram: bins must be {wanted}, not {shown(bins)}")
+        if not isinstance(bins, int) and not np.all(np.diff(as_numbers("histogram: the edges", bins)) > 0):
             raise ArgumentError("histogram: the edges must increase")
         if self.curve is not None:
             return self._histogram_of_curve(self.curve, bins)
@@ -309,6 +321,8 @@ class Belief:
 
     def probability_of(self, values: Collection[Any]) -> Estimate:
         """Return the probability of some values together, each written as `distribution` has it."""
+        if isinstance(values, str) or not isinstance(values, Collection):
+            raise ArgumentError(f"probability_of: the values must be a list or a set, not {shown(values)}")
         places, codes = self._keys()
         return self._share(np.isin(codes, [place for key, place in places.items() if key in values]))
 
@@ -325,10 +339,11 @@ class Belief:
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         return places, np.array([places[key] for key in keys])[codes]
 
+    @kinds_checked
     def samples(self, n: int, seed: int = 0) -> Any:
         """Return `n` equally weighted samples: an array of numbers, or a list of other values."""
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ArgumentError(f"samples: n must be a positive whole number, not {n!r}")
+        if not 0 < n <= MOST_DRAWN:
+            raise ArgumentError(f"samples: n must be a positive whole number up to {MOST_DRAWN:,}, not {shown(n)}")
         rng = np.random.default_rng(seed)
         if self.curve is not None:
             return self.curve.sample(n, rng)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import (
     ArgumentError,
     ImpossibleObservation,
@@ -88,7 +89,7 @@ NAMES = ("auto", *ENGINES, *_LOADED_LATER)
 def choose(name: str) -> tuple[str, Engine]:
     """Return the engine of that name, with a way of sampling after a colon; 'auto' is the best one for the question."""
     if not isinstance(name, str) or name.partition(":")[0] not in NAMES:
-        raise ArgumentError(f"engine must be one of {', '.join(map(repr, NAMES))}, not {name!r}")
+        raise ArgumentError(f"engine must be one of {', '.join(map(repr, NAMES))}, not {shown(name)}")
     base, _, sampler = name.partition(":")
     if sampler and base not in GRADIENTS:
         raise ArgumentError(f"engine={name!r}: only 'pymc' and 'numpyro' have samplers to choose; write {base!r}")

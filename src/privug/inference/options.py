@@ -1,10 +1,10 @@
 """The options of a run, checked."""
 
-import math
 from typing import Any
 
 import numpy as np
 
+from privug.arguments import LARGEST, is_number, shown
 from privug.errors import ArgumentError
 
 
@@ -14,7 +14,7 @@ def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
         if number is None and label == "budget":
             continue
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-            raise ArgumentError(f"{label} must be a whole number, {least} or more, not {number!r}")
+            raise ArgumentError(f"{label} must be a whole number, {least} or more, not {shown(number)}")
     return {"samples": int(samples), "seed": int(seed), "budget": budget}
 
 
@@ -22,7 +22,6 @@ def positive(name: str, value: Any, example: str) -> float | None:
     """Return a positive number, if one was given."""
     if value is None:
         return None
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:
-        raise ArgumentError(f"{name} must be a positive number, such as {example}, not {value!r}")
+    if not is_number(value) or not 0 < value <= LARGEST:
+        raise ArgumentError(f"{name} must be a positive number, such as {example}, not {shown(value)}")
     return float(value)

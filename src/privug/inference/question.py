@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privug import settings
+from privug.arguments import shown
 from privug.errors import QuestionError
 from privug.estimate import Estimate
 from privug.model.critical import critical_section
@@ -253,7 +254,7 @@ class Question(Portable):
 
     def _check_names(self) -> None:
         if not callable(self.program) or inspect.iscoroutinefunction(self.program):
-            raise QuestionError(f"program must be an ordinary function, not {self.program!r}")
+            raise QuestionError(f"program must be an ordinary function, not {shown(self.program)}")
         if not isinstance(self.prior, Mapping) or not all(isinstance(name, str) for name in self.prior):
             raise QuestionError(
                 "prior must be a dict from the program's parameters to what the attacker knows, "
@@ -285,7 +286,8 @@ class Question(Portable):
             wanted = self.secret
         else:
             raise QuestionError(
-                f"secret must be a function of the inputs, the name of an input or a list of names, not {self.secret!r}"
+                "secret must be a function of the inputs, the name of an input or a list of names, "
+                f"not {shown(self.secret)}"
             )
         for name in wanted:
             if name not in self.prior:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.intervals import proportion_estimate
@@ -36,6 +37,7 @@ FEWEST = 5  # samples to learn from, and to judge by
 MOST_JUDGES = 100_000  # of each point of a convergence curve
 
 
+@kinds_checked
 @ranging(0.0, 1.0)
 def estimate_bayes_risk(joint: Joint, method: str = "auto", *, test: Joint | None = None, seed: int = 0) -> Estimate:
     """The probability that the best guess of the secret, made after seeing the output, is wrong; from samples alone.
@@ -185,6 +187,7 @@ class Convergence:
         )
 
 
+@kinds_checked
 def convergence(
     joint: Joint,
     method: str = "auto",

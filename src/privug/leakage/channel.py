@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_takes, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
@@ -48,9 +49,9 @@ class Channel:
             raise ArgumentError("a channel needs rows of probabilities that sum to one")
         object.__setattr__(self, "matrix", matrix / matrix.sum(axis=1, keepdims=True))
         if isinstance(self.error, bool) or not isinstance(self.error, int | float) or not 0 <= self.error <= 1:
-            raise ArgumentError(f"a channel's error bounds that of its probabilities: 0 to 1, not {self.error!r}")
+            raise ArgumentError(f"a channel's error bounds that of its probabilities: 0 to 1, not {shown(self.error)}")
         if not isinstance(self.discrete, bool | np.bool_):
-            raise ArgumentError(f"a channel's outputs are discrete or not: True or False, not {self.discrete!r}")
+            raise ArgumentError(f"a channel's outputs are discrete or not: True or False, not {shown(self.discrete)}")
         for name, size in zip(("secrets", "outputs"), matrix.shape, strict=True):
             labels = tuple(as_list(f"the {name} of a channel", getattr(self, name))) or tuple(range(size))
             if len(labels) != size:
@@ -61,7 +62,9 @@ class Channel:
     def of(cls, joint: Joint) -> "Channel":
         """Take the channel of an exact joint; secrets of probability zero have no row in it."""
         if not isinstance(joint, Joint):
-            raise ArgumentError(f"a channel is taken of a Joint, or made of a matrix by Channel(matrix), not {joint!r}")
+            raise ArgumentError(
+                f"a channel is taken of a Joint, or made of a matrix by Channel(matrix), not {shown(joint)}"
+            )
         if not joint.exact:
             raise ArgumentError(
                 "a channel holds for every prior, so samples, which show what is likely, cannot bound it: use "
@@ -173,7 +176,9 @@ def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None
     if not channel.discrete:
         raise ArgumentError("epsilon: cells of a density hide how large ratios get within them; round the output")
     if adjacent is not None and not callable(adjacent):
-        raise ArgumentError(f"epsilon: adjacent must be a function of two secrets, not {adjacent!r}")
+        raise ArgumentError(f"epsilon: adjacent must be a function of two secrets, not {shown(adjacent)}")
+    if adjacent is not None:
+        check_takes("epsilon: adjacent", adjacent, 2)
     largest, secret, output, sure = _largest_ratio(channel, adjacent)
     where = f"secret {channel.secrets[secret]!r}, output {channel.outputs[output]!r}"
     if sure:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -102,6 +103,7 @@ def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     return _through_bins(posterior, prior, _discrete_js, "jensen_shannon")
 
 
+@kinds_checked
 @ranging(-1.0, 1.0)
 def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[Any], Any]) -> Estimate:
     """Probability change: by how much the observation raised the probability of a statement.

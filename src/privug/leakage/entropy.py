@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -60,6 +61,7 @@ def entropy(belief: Belief) -> Estimate:
     return differential_entropy(belief)
 
 
+@kinds_checked
 def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko", k: int = 3) -> Estimate:
     """Differential entropy of a continuous belief: the entropy of its density, which may be negative.
 
@@ -125,6 +127,7 @@ def guessing_entropy(belief: Belief) -> Estimate:
     return posterior_guessing_entropy(unseen_output(belief))
 
 
+@kinds_checked
 @ranging(0.0, math.inf)
 def renyi_entropy(belief: Belief, order: float) -> Estimate:
     """Rényi entropy of a discrete belief: order 0 counts values, 1 is Shannon's, 2 the collision entropy.
@@ -159,7 +162,7 @@ def checked(belief: Belief, name: str) -> Belief:
             "mutual_information of the joint"
         )
     if not isinstance(belief, Belief):
-        raise ArgumentError(f"{name} needs a Belief such as result.posterior, not {belief!r}")
+        raise ArgumentError(f"{name} needs a Belief such as result.posterior, not {shown(belief)}")
     return belief
 
 

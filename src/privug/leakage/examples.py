@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
@@ -68,7 +69,7 @@ def _joined(first: Joint, second: Joint) -> Joint:
 def check_sampled(joint: Joint, what: str) -> None:
     """Refuse what is not a joint of samples."""
     if not isinstance(joint, Joint):
-        raise ArgumentError(f"{what} needs a Joint such as Joint.from_samples(secrets, outputs), not {joint!r}")
+        raise ArgumentError(f"{what} needs a Joint such as Joint.from_samples(secrets, outputs), not {shown(joint)}")
     if joint.exact:
         raise ArgumentError(
             f"{what} learns from samples, but this joint is exact; use bayes_risk(joint), which is exact"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_takes, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -15,7 +16,6 @@ from privug.leakage.crossfit import try_guesses, unseen_output
 from privug.leakage.finite import distinct_values, pairs_of
 from privug.leakage.strategy import Abstention, Gain, Strategy, Tries, Worths
 from privug.leakage.trial import PRIOR_HINDSIGHT, Trial
-from privug.model.arguments import check_takes, shown
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 
@@ -72,6 +72,7 @@ def identity() -> Gain:
     return Tries(1)
 
 
+@kinds_checked
 def tries(count: int) -> Gain:
     """One if the secret is among `count` guesses, as for a password that locks after as many.
 
@@ -83,6 +84,7 @@ def tries(count: int) -> Gain:
     return Tries(int(count))
 
 
+@kinds_checked
 def distance(scale: float, metric: Callable[[Any, Any], float] | None = None) -> Gain:
     """One for the right guess, less in proportion to the distance, nothing from `scale` on.
 
@@ -101,6 +103,7 @@ def distance(scale: float, metric: Callable[[Any, Any], float] | None = None) ->
     return Function(lambda guess, secret: max(0.0, 1.0 - away(guess, secret) / scale))
 
 
+@kinds_checked
 def property_of(function: Callable[[Any], Any], gain: Gain | None = None) -> Gain:
     """One for guessing the value of a function of the secret, such as whether an age is below 18.
 
@@ -116,6 +119,7 @@ def property_of(function: Callable[[Any], Any], gain: Gain | None = None) -> Gai
     return Property(function, identity() if gain is None else as_gain(gain))
 
 
+@kinds_checked
 def guess_or_abstain(penalty: float) -> Gain:
     """One for the right guess, minus the penalty for a wrong one, nothing for not guessing.
 
@@ -144,9 +148,9 @@ def as_gain(gain: Any, guesses: Sequence[Any] | None = None, secrets: Sequence[A
         return Function(gain, None if guesses is None else tuple(guesses))
     try:
         matrix = np.asarray(gain, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
-            f"gain: a Gain, a function of guess and secret, or a matrix is needed, not {gain!r}"
+            f"gain: a Gain, a function of guess and secret, or a matrix is needed, not {shown(gain)}"
         ) from None
     if matrix.ndim != 2 or not matrix.size:
         raise ArgumentError(f"gain: a matrix needs a row for each guess and a column for each secret, not {gain!r}")
@@ -156,6 +160,7 @@ def as_gain(gain: Any, guesses: Sequence[Any] | None = None, secrets: Sequence[A
     return Matrix(matrix, names)
 
 
+@kinds_checked
 def g_vulnerability(
     about: Belief | Joint,
     gain: Any,
@@ -179,6 +184,7 @@ def g_vulnerability(
     return g_trial(joint, as_gain(gain, guesses, secrets), "g_vulnerability").vulnerability()
 
 
+@kinds_checked
 def g_leakage(
     joint: Joint,
     gain: Any,
@@ -213,7 +219,7 @@ def g_leakage(
 def g_trial(joint: Joint, gain: Gain, what: str) -> Trial:
     """Try the best guesses under a gain on a joint, if they can be learned from it."""
     if not isinstance(joint, Joint):
-        raise ArgumentError(f"{what} averages over outputs: it needs a Joint such as result.joint, not {joint!r}")
+        raise ArgumentError(f"{what} averages over outputs: it needs a Joint such as result.joint, not {shown(joint)}")
     if joint.exact and joint.secret.kind is not Kind.DISCRETE:
         raise ArgumentError(
             f"{what}: the secret has a density; make what the attacker guesses the secret, such as "

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -39,6 +40,7 @@ DETERMINED = "the output determines the secret without noise, or the other way r
 SOMETIMES = "with some probability the output gives the secret away to the last digit"
 
 
+@kinds_checked
 @ranging(0.0, math.inf)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
@@ -76,6 +78,7 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     return _capped(_by_neighbours(sampled, k), sampled)
 
 
+@kinds_checked
 def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
     """Entropy of the secret given the output: how uncertain the attacker still is on average.
 
@@ -324,6 +327,6 @@ def _check(joint: Joint, k: int, name: str) -> None:
             "prior and a posterior for entropy_drop or kl_divergence"
         )
     if not isinstance(joint, Joint):
-        raise ArgumentError(f"{name} needs a Joint such as result.joint, not {joint!r}")
+        raise ArgumentError(f"{name} needs a Joint such as result.joint, not {shown(joint)}")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ArgumentError(f"{name}: k must be a positive whole number of neighbours, not {k!r}")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
@@ -138,7 +139,7 @@ def pointwise_leakage(joint: Joint) -> PointwiseLeakage:
 
 def _pairs(joint: Joint, what: str) -> Pairs:
     if not isinstance(joint, Joint):
-        raise ArgumentError(f"{what}: a Joint such as result.joint is needed, not {joint!r}")
+        raise ArgumentError(f"{what}: a Joint such as result.joint is needed, not {shown(joint)}")
     if joint.secret.kind is Kind.CONTINUOUS:
         raise ArgumentError(f"{what}: no value of a continuous secret has positive probability; round the secret")
     if not joint.exact and joint.output.kind is not Kind.DISCRETE:

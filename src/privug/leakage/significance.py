@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.joint import Joint
@@ -61,6 +62,7 @@ class Evidence:
         return f"{self.verdict} (p = {self.p_value:.2g}, n={self.samples:.0f}{remark})"
 
 
+@kinds_checked
 def evidence_of_leak(joint: Joint, *, level: float = 0.05, permutations: int = 999, seed: int = 0) -> Evidence:
     """Test whether the output depends on the secret at all.
 
@@ -99,6 +101,7 @@ def evidence_of_leak(joint: Joint, *, level: float = 0.05, permutations: int = 9
     )
 
 
+@kinds_checked
 def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float = 0.05, power: float = POWER) -> int:
     """Return how many samples show a leak of so many bits with the given probability, for so many values of each.
 
@@ -107,6 +110,9 @@ def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float =
     >>> samples_to_detect(0.01, secrets=2, outputs=2)
     567
     """
+    for name, share in (("level", level), ("power", power)):
+        if not 0 < share < 1:
+            raise ArgumentError(f"samples_to_detect: {name} must lie between 0 and 1, not {share!r}")
     if not bits > 0 or secrets < 2 or outputs < 2:
         raise ArgumentError(
             f"samples_to_detect: bits must be positive and there must be two secrets and outputs or more, "
@@ -118,7 +124,7 @@ def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float =
 
 def _check(joint: Joint, level: float, permutations: int) -> None:
     if not isinstance(joint, Joint):
-        raise ArgumentError(f"evidence_of_leak needs a Joint such as Joint.from_samples(...), not {joint!r}")
+        raise ArgumentError(f"evidence_of_leak needs a Joint such as Joint.from_samples(...), not {shown(joint)}")
     if not 0 < level < 1:
         raise ArgumentError(f"evidence_of_leak: level must lie between 0 and 1, such as 0.05, not {level!r}")
     if isinstance(permutations, bool) or not isinstance(permutations, int) or (permutations + 1) * level < 1:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privug.arguments import check_kind
 from privug.errors import PrivugError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -98,6 +99,9 @@ def leakage_table(joint: Joint, posterior: Belief | None = None, prior: Belief |
     >>> print(table["mutual_information"], table["bayes_risk"])
     1 bit (exact) 0 (exact)
     """
+    check_kind("leakage_table", "joint", joint, (Joint,))
+    for name, belief in (("posterior", posterior), ("prior", prior)):
+        check_kind("leakage_table", name, belief, (Belief, type(None)))
     before = prior if prior is not None and prior.kind is joint.secret.kind else joint.secret
     return _computed([*_observed(before, posterior), *_averaged(joint, before)])
 

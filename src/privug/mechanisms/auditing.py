@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
 from privug.mechanisms.checks import check_number, check_whole
@@ -109,6 +110,7 @@ class Audit:
         }
 
 
+@kinds_checked
 def audit(
     mechanism: Callable[..., Any],
     neighbours: Sequence[tuple[Any, Any]],
@@ -163,7 +165,7 @@ def audit(
 
 def _promise(mechanism: Callable[..., Any], guarantee: Any) -> Guarantee:
     if guarantee is not None and not isinstance(guarantee, Guarantee):
-        raise ArgumentError(f"audit: guarantee must be a pv.mechanisms.Guarantee, not {guarantee!r}")
+        raise ArgumentError(f"audit: guarantee must be a pv.mechanisms.Guarantee, not {shown(guarantee)}")
     return promised(mechanism) if guarantee is None else guarantee
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number, check_positive
 from privug.mechanisms.mechanism import Mechanism, promised
@@ -76,6 +77,7 @@ class SmallCells:
         return where(small, self.shown_as, value)
 
 
+@kinds_checked
 def rounded(program: Callable[..., Any], *, to: float) -> Mechanism:
     """Round every number of the output to a multiple of `to`.
 
@@ -88,6 +90,7 @@ def rounded(program: Callable[..., Any], *, to: float) -> Mechanism:
     return Mechanism(program, EachNumber(Rounding(float(to)), "rounding"), promised(program), f"rounding to {to:g}")
 
 
+@kinds_checked
 def clamped(program: Callable[..., Any], low: float, high: float) -> Mechanism:
     """Replace every number of the output below `low` or above `high` by that limit.
 
@@ -101,6 +104,7 @@ def clamped(program: Callable[..., Any], low: float, high: float) -> Mechanism:
     return Mechanism(program, EachNumber(Limits(low, high), "clamping"), promised(program), "limits")
 
 
+@kinds_checked
 def suppressed(program: Callable[..., Any], *, fewer_than: int, shown_as: float = 0, zeros: bool = False) -> Mechanism:
     """Show every count of the output that is below `fewer_than` as another number.
 

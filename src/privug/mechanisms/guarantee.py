@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.inference.joint import Joint
 from privug.mechanisms.checks import check_number, check_whole
@@ -46,6 +47,7 @@ class Guarantee:
             known.append(self.epsilon**2 / 2)
         return min(known, default=None)
 
+    @kinds_checked
     def at(self, delta: float) -> "Guarantee":
         """Return the best promise of the form (epsilon, delta) for a given delta.
 
@@ -67,6 +69,7 @@ class Guarantee:
         rho = sum(part for part in parts if part is not None) if keeps else None
         return Guarantee(self.epsilon + other.epsilon, min(1.0, self.delta + other.delta), rho)
 
+    @kinds_checked
     def repeated(self, times: int) -> "Guarantee":
         """Return what many such releases about the same people promise together.
 
@@ -79,6 +82,7 @@ class Guarantee:
         rho = None if self._concentrated is None else times * self._concentrated
         return Guarantee(times * self.epsilon, min(1.0, times * self.delta), rho)
 
+    @kinds_checked
     def group(self, size: int) -> "Guarantee":
         """Return what is promised to a group of people who stay or go together.
 
@@ -91,6 +95,7 @@ class Guarantee:
             delta = min(1.0, self.delta * _geometric_sum(self.epsilon, size))
         return Guarantee(size * self.epsilon, delta, None if self.rho is None else size**2 * self.rho)
 
+    @kinds_checked
     def sampled(self, rate: float) -> "Guarantee":
         """Return the stronger promise if each person's data is used with this probability only.
 
@@ -101,6 +106,7 @@ class Guarantee:
         epsilon = math.log1p(rate * math.expm1(self.epsilon)) if self.epsilon < 700 else self.epsilon
         return Guarantee(epsilon, rate * self.delta, self.rho)
 
+    @kinds_checked
     def worst_case(self, prior: float = 0.5) -> Joint:
         """Return the most that a mechanism with this promise can tell of which of two neighbouring inputs it had.
 

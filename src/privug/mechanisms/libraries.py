@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from privug.arguments import check_takes, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee
 from privug.mechanisms.mechanism import Mechanism, unchanged
@@ -58,16 +59,18 @@ def from_factory(
     90
     """
     if not callable(factory):
-        raise ArgumentError(f"from_factory: a function that makes the program is needed, not {factory!r}")
+        raise ArgumentError(f"from_factory: a function that makes the program is needed, not {shown(factory)}")
     names = (
         [parameters] if isinstance(parameters, str) else list(parameters if isinstance(parameters, Iterable) else ())
     )
     if not names or not all(isinstance(name, str) and name.isidentifier() for name in names):
-        raise ArgumentError(f"from_factory: parameters must be a list of names, such as ['data'], not {parameters!r}")
+        raise ArgumentError(f"from_factory: parameters must be names, such as ['data'], not {shown(parameters)}")
     program = Made(factory, names)
+    if callable(guarantee):
+        check_takes("from_factory: guarantee", guarantee, 1)
     promise = guarantee(program.made) if callable(guarantee) else guarantee
     if promise is not None and not isinstance(promise, Guarantee):
         raise ArgumentError(
-            f"from_factory: guarantee must be a Guarantee or a function that gives one, not {promise!r}"
+            f"from_factory: guarantee must be a Guarantee or a function that gives one, not {shown(promise)}"
         )
     return Mechanism(program, unchanged, promise or NO_GUARANTEE, "its own noise")

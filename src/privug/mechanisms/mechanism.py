@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from privug.arguments import check_kind, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee
 from privug.program.staged import Staged, Transparent, called
@@ -24,6 +25,8 @@ class Mechanism(Staged):
     def __init__(
         self, program: Callable[..., Any], release: Callable[[Any], Any], guarantee: Guarantee, words: str
     ) -> None:
+        check_kind("Mechanism", "words", words, (str,))
+        check_kind("Mechanism", "guarantee", guarantee, (Guarantee,))
         super().__init__(program, release)
         self.guarantee = guarantee
         self.words = words
@@ -32,7 +35,7 @@ class Mechanism(Staged):
     def then(self, function: Callable[[Any], Any]) -> "Mechanism":
         """Return the mechanism whose output goes through one more function, which costs no privacy."""
         if not callable(function):
-            raise ArgumentError(f"then: a function of the output is needed, not {function!r}")
+            raise ArgumentError(f"then: a function of the output is needed, not {shown(function)}")
         name = getattr(function, "__name__", "a function")
         return Mechanism(self, function, self.guarantee, "its output changed" if name == "<lambda>" else name)
 

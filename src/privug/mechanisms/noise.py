@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number, check_positive
 from privug.mechanisms.conversion import gaussian_distance, rho_of
@@ -67,6 +68,7 @@ class Added:
         return tuple(value.shape) if isinstance(value, RandomVariable) else np.shape(value)
 
 
+@kinds_checked
 def laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) -> Mechanism:
     """Add Laplace noise of scale sensitivity / epsilon to every number that the program returns.
 
@@ -86,6 +88,7 @@ def laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) 
     return Mechanism(program, Added(noise, "Laplace noise"), Guarantee(float(epsilon)), "Laplace noise")
 
 
+@kinds_checked
 def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) -> Mechanism:
     """Add two-sided geometric noise to whole numbers: P(k) proportional to exp(-epsilon |k| / sensitivity).
 
@@ -100,6 +103,7 @@ def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon
     return Mechanism(program, Added(noise, "geometric noise", True), Guarantee(float(epsilon)), "geometric noise")
 
 
+@kinds_checked
 def gaussian(
     program: Callable[..., Any],
     *,
@@ -123,6 +127,7 @@ def gaussian(
     return Mechanism(program, Added(Normal(0.0, sd=deviation), "normal noise"), promise, "normal noise")
 
 
+@kinds_checked
 def discrete_gaussian(
     program: Callable[..., Any],
     *,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number, check_positive
 from privug.mechanisms.guarantee import Guarantee
@@ -46,6 +47,7 @@ class Responded:
             raise ProgramError(f"the answer {unknown[0]!r} is not one of the values of randomized_response")
 
 
+@kinds_checked
 def randomized_response(
     program: Callable[..., Any],
     *,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number
 from privug.mechanisms.guarantee import NO_GUARANTEE
@@ -27,13 +28,13 @@ class OnRows(Transparent):
     """A program one of whose inputs, a table or a list of rows, is changed before the program sees it."""
 
     def __init__(self, where_from: str, program: Callable[..., Any], of: str | None, rate: float) -> None:
-        if not callable(program):
-            raise ArgumentError(f"{where_from}: a program is needed, a function of rows, not {program!r}")
         check_number(where_from, "rate", rate, 0.0, 1.0)
         functools.update_wrapper(self, program)
         self.program, self.rate, self.__name__ = program, float(rate), getattr(program, "__name__", "program")
         self.signature = inspect.signature(program)
         names = list(self.signature.parameters)
+        if not names:
+            raise ArgumentError(f"{where_from}: the program must be a function of rows, but it takes nothing")
         if of is not None and of not in names:
             raise ArgumentError(f"{where_from}: of={of!r} is not a parameter of the program; it has {', '.join(names)}")
         self.of = of or names[0]
@@ -94,6 +95,7 @@ class Swapped(OnRows):
             raise ProgramError(f"swapped: the row {row!r} has no column {self.column!r}") from None
 
 
+@kinds_checked
 def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None) -> Mechanism:
     """Run a program on a random sample of rows: each is used with probability `rate`, whatever the others are.
 
@@ -108,6 +110,7 @@ def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None
     return Mechanism(sampled, unchanged, promised(program).sampled(sampled.rate), f"a {rate:.0%} sample")
 
 
+@kinds_checked
 def swapped(program: Callable[..., Any], *, column: str, rate: float, of: str | None = None) -> Mechanism:
     """Exchange a column's cells between the first and the second row, the third and the fourth, and so on.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms import winning
 from privug.mechanisms.checks import check_number, check_positive
@@ -63,6 +64,7 @@ class Scores(Transparent):
         return [called(self.score, *positional, **named, **{self.parameter: value}) for value in self.candidates]
 
 
+@kinds_checked
 def exponential(
     score: Callable[..., Any],
     candidates: Sequence[Any],
@@ -92,6 +94,7 @@ def exponential(
     return Mechanism(Scores(score, candidates), release, Guarantee(float(epsilon)), "the exponential mechanism")
 
 
+@kinds_checked
 def report_noisy_max(
     program: Callable[..., Any],
     *,
@@ -119,6 +122,7 @@ def report_noisy_max(
     return Mechanism(program, Chosen(NOISES[noise], rate, candidates=names), Guarantee(float(epsilon)), "noisy max")
 
 
+@kinds_checked
 def sparse_vector(
     program: Callable[..., Any], *, threshold: float, sensitivity: float, epsilon: float, monotone: bool = False
 ) -> Mechanism:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.model.table import Row, row_maker
 from privug.model.variable import RandomVariable, refuse
@@ -19,8 +20,9 @@ def rows_of(records: Any) -> list[Any]:
             raise ArgumentError(f"records: every column needs a name of its own; they are called {', '.join(names)}")
         make = row_maker(names)
         return [make(cells) for cells in zip(*(list(records[name]) for name in records.columns), strict=True)]
-    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
-        raise ArgumentError(f"records must be a list of rows or a data frame, not {records!r}")
+    is_single = isinstance(records, str | bytes | Mapping) or getattr(records, "shape", None) == ()
+    if is_single or not isinstance(records, Iterable):
+        raise ArgumentError(f"records must be a list of rows or a data frame, not {shown(records)}")
     return list(records)
 
 
@@ -86,8 +88,8 @@ def listed_names(columns: Any, what: str = "columns") -> tuple[str, ...]:
     """Return names as a tuple; one may be given without a list."""
     if isinstance(columns, str):
         return (columns,)
-    if not isinstance(columns, Iterable):
-        raise ArgumentError(f"{what} must be a list of names, not {columns!r}")
+    if not isinstance(columns, Iterable) or len(getattr(columns, "shape", (1,))) != 1:
+        raise ArgumentError(f"{what} must be a list of names, not {shown(columns)}")
     return tuple(columns)
 
 
@@ -98,8 +100,8 @@ def checked_columns(records: Sequence[Any], columns: Any, what: str = "columns")
         raise ArgumentError(f"{what} must name at least one column")
     known = names_of(records[0]) if records else names
     for name in names:
-        if name not in known:
-            raise ArgumentError(f"{what}: there is no column {name!r}; the table has {', '.join(known)}")
+        if not isinstance(name, Hashable) or name not in known:
+            raise ArgumentError(f"{what}: there is no column {shown(name)}; the table has {', '.join(known)}")
     return names
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError, PrivugError
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition
 from privug.model.operations import Elementwise, constant, elementwise, lookup
@@ -73,6 +74,10 @@ def _as_numbers(values: Sequence[Any]) -> Array | None:
 
 def constant_category(value: Any) -> Node:
     """Make the node of one fixed value that is not a number."""
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(f"{shown(value)} cannot be one of the values of a random quantity; write a tuple") from None
     return Node(ConstantValue(np.zeros(1, CODE_DTYPE)), (), (), CODE_DTYPE, (value,), Kind.DISCRETE)
 
 

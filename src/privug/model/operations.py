@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError, ProgramError
-from privug.model.arguments import shown
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole, of_numpy
 from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
 from privug.model.whole_numbers import COMPARISONS, Comparison, exact_comparison

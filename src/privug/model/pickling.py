@@ -5,8 +5,8 @@ import pickle
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
-from privug.model.arguments import shown
 
 
 class Unchanging:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import refuse_code
 from privug.errors import PriorError
-from privug.model.arguments import refuse_code
 from privug.model.variable import RandomVariable, item_of, stack_values
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import Random
 from privug.errors import ArgumentError
 from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
@@ -106,7 +107,7 @@ def _whole_exponent(node: Node) -> Node:
     return node
 
 
-class RandomVariable(Unchanging, ArrayMethods):
+class RandomVariable(Unchanging, ArrayMethods, Random):
     """A random quantity. Arithmetic, comparisons and NumPy functions on it give new random quantities.
 
     Using one object twice means the same quantity twice: `x - x` is zero. Copies of it are that quantity; a pickle that

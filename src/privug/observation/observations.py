@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import plain_number, shown
 from privug.errors import ObservationError
 from privug.escaping import inert
-from privug.model.arguments import plain_number, shown
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
 from privug.model.node import Kind, Node
 from privug.model.operations import constant
@@ -60,7 +60,7 @@ class Equals(Observation):
         return _measured(_equals(output, self.value), output, self.distance, "equals")
 
     def __str__(self) -> str:
-        return f"the output is {self.value!r}"
+        return f"the output is {shown(self.value)}"
 
 
 def _equals(output: Any, value: Any) -> Likelihood:
@@ -323,7 +323,7 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
 
 def _check_distance(name: str, distance: Any) -> None:
     if distance is not None and not callable(distance):
-        raise ObservationError(f"{name}: distance must be a function from an output to a number, not {distance!r}")
+        raise ObservationError(f"{name}: distance must be a function from an output to a number, not {shown(distance)}")
 
 
 def between(low: float, high: float) -> Observation:
@@ -354,7 +354,7 @@ def such_that(predicate: Callable[[Any], Any], *, distance: Callable[[Any], Any]
     """
     _check_distance("such_that", distance)
     if not callable(predicate):
-        raise ObservationError(f"such_that: a function of the output is needed, not {predicate!r}")
+        raise ObservationError(f"such_that: a function of the output is needed, not {shown(predicate)}")
     return SuchThat(predicate, distance)
 
 
@@ -377,8 +377,8 @@ def as_observation(observe: Any) -> Observation:
     if isinstance(observe, list | tuple) and observe:
         return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
     raise ObservationError(
-        f"observe must be an observation, or a dict or list of them, not {observe!r}; "
-        f"write pv.equals({observe!r}) for an exact value"
+        f"observe must be an observation, or a dict or list of them, not {shown(observe)}; "
+        f"write pv.equals({shown(observe)}) for an exact value"
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.arguments import as_floats, plain_number, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
-from privug.model.arguments import as_floats, plain_number, refuse_code, shown
 from privug.model.categories import encode
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Shape, Whole
 from privug.model.numpy_functions import cast

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_takes, plain_number, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
-from privug.model.arguments import check_takes, plain_number, refuse_code, shown
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
 from privug.model.operations import aligned, lookup
@@ -115,10 +115,11 @@ def _position(x: Node, keys: list[Any]) -> Node:
     if x.shape != () or x.kind is not Kind.DISCRETE:
         raise PriorError("given: x must be one discrete quantity; for a continuous one use pv.bind or a parameter")
     if x.levels is not None:
-        missing = [level for level in x.levels if level not in keys]
+        places = {key: place for place, key in enumerate(keys)}  # by hash: not all values tell whether they are equal
+        missing = [level for level in x.levels if level not in places]
         if missing:
-            raise PriorError(f"given: the table has no entry for the value {missing[0]!r}")
-        return map_levels(x, keys.index)
+            raise PriorError(f"given: the table has no entry for the value {shown(missing[0])}")
+        return map_levels(x, places.__getitem__)
     array, levels, _ = encode(keys)
     if levels is not None:
         raise PriorError("given: x is a number, so the table's keys must be numbers")

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.errors import PriorError
-from privug.model.arguments import shown
 from privug.model.node import Array, ConstantValue
 from privug.model.variable import RandomVariable
 from privug.prior.family import EXTENDED, POSITIVE, REAL, ScalarFamily, draw, parameter_node

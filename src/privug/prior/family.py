@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from privug.arguments import plain_number, refuse_code, shown
 from privug.errors import PriorError
-from privug.model.arguments import plain_number, refuse_code, shown
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable, as_node

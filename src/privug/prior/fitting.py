@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from privug.arguments import is_one_of, shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.variable import RandomVariable
@@ -41,12 +42,12 @@ def fit(family: Any, data: Any, *, uncertainty: Uncertainty = True, **known: Any
     >>> describe(fit(Bernoulli, [0, 1, 1], uncertainty="predictive").node)
     'Bernoulli(p=0.625)'
     """
-    name = family if isinstance(family, str) else getattr(family, "__name__", repr(family))
-    if uncertainty not in (True, False, "predictive"):
-        raise PriorError(f"fit: uncertainty must be True, False or 'predictive', not {uncertainty!r}")
+    name = family if isinstance(family, str) else getattr(family, "__name__", shown(family))
+    if not is_one_of(uncertainty, (True, False, "predictive")):
+        raise PriorError(f"fit: uncertainty must be True, False or 'predictive', not {shown(uncertainty)}")
     if name not in _CONJUGATE and name not in FAMILIES:
         known_names = ", ".join(sorted([*_CONJUGATE, *FAMILIES]))
-        raise PriorError(f"fit: family must be one of {known_names}, such as pv.Normal, not {family!r}")
+        raise PriorError(f"fit: family must be one of {known_names}, such as pv.Normal, not {shown(family)}")
     cells = _cells(data)
     wanted = {"Binomial": {"n"}, "Choice": {"values"}}.get(name, set())
     if unknown := known.keys() - wanted:
@@ -68,7 +69,7 @@ def _cells(data: Any) -> list[Any]:
     elif isinstance(data, np.ndarray):
         data = data.tolist()
     if isinstance(data, str) or not isinstance(data, Iterable):
-        raise PriorError(f"fit: data must be a list, an array or a column of a data frame, not {data!r}")
+        raise PriorError(f"fit: data must be a list, an array or a column of a data frame, not {shown(data)}")
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in data]
     if not cells:
         raise PriorError("fit: the data must not be empty")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import is_one_of, shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.table import Row, row_maker
@@ -112,7 +113,7 @@ class Frame:
     def check_names(self, names: Iterable[str], argument: str) -> None:
         """Raise PriorError if an argument names a column that is not there."""
         if not isinstance(names, Iterable):
-            raise PriorError(f"from_frame: {argument} must name columns, not be {names!r}")
+            raise PriorError(f"from_frame: {argument} must name columns, not be {shown(names)}")
         for name in names:
             if name not in self.names:
                 known = ", ".join(self.names)
@@ -134,8 +135,8 @@ def frame_of(
     data: Any, columns: Sequence[str] | None = None, labels: Sequence[str] = (), missing: str = "refuse"
 ) -> Frame:
     """Make a data set of a pandas or polars frame, a dict of columns, a list of rows, or the path of a file."""
-    if missing not in MISSING:
-        raise PriorError(f"from_frame: missing must be 'refuse' or 'drop', not {missing!r}")
+    if not is_one_of(missing, MISSING):
+        raise PriorError(f"from_frame: missing must be 'refuse' or 'drop', not {shown(missing)}")
     cells = _cells_of(data, columns, labels, missing)
     if not cells or not all(len(values) for values in cells.values()):
         raise PriorError("from_frame: the data must have at least one column and one row")
@@ -154,7 +155,7 @@ def frame_of(
 def _cells_of(data: Any, wanted: Sequence[str] | None, labels: Sequence[str], missing: str) -> Mapping[str, Values]:
     for argument, names in (("columns", () if wanted is None else wanted), ("labels", labels)):
         if isinstance(names, str) or not isinstance(names, Iterable):
-            raise PriorError(f"from_frame: {argument} must be a list of names, not {names!r}")
+            raise PriorError(f"from_frame: {argument} must be a list of names, not {shown(names)}")
     if isinstance(data, str | Path):
         # A table has a header even if its columns are called by numbers.
         layout = "parquet" if str(data).endswith(".parquet") else "csv"

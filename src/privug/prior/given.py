@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from privug.arguments import refuse_code
 from privug.errors import QuestionError, RepeatedQuantityWarning
-from privug.model.arguments import refuse_code
 from privug.model.table import Row
 from privug.prior.family import is_distribution
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import LARGEST, is_number, is_one_of, plain_number, shown
 from privug.errors import PriorError
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
@@ -37,7 +38,7 @@ def population_table(
         return wanted, population.template or population.row, None
     named = target._asdict() if isinstance(target, Row) else target
     if not isinstance(named, Mapping):
-        raise PriorError(f"from_frame: target must be a pv.Row of what is known, not {target!r}")
+        raise PriorError(f"from_frame: target must be a pv.Row of what is known, not {shown(target)}")
     belief = {name: value.item() if isinstance(value, np.generic) else value for name, value in named.items()}
     frame.check_names(belief, "target")
     most = wanted if isinstance(wanted, int) else position + 1
@@ -69,7 +70,7 @@ def all_but_one(
     """Return the size and the rows of a table of which all is known but (some columns of) one row."""
     frame = frame_of(data, columns, labels, missing)
     if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < len(frame):
-        raise PriorError(f"knows_all_but: row must be a position from 0 to {len(frame) - 1}, not {position!r}")
+        raise PriorError(f"knows_all_but: row must be a position from 0 to {len(frame) - 1}, not {shown(position)}")
     if len(frame) < 2:
         raise PriorError("knows_all_but: the data must have more than one row, to learn from the others")
     hidden = frame.names if unknown is None else unknown
@@ -103,10 +104,11 @@ def learned(
     uncertainty: bool = False,
 ) -> Population:
     """Learn a model of the population that a data set is a sample of."""
-    if model not in MODELS:
-        raise PriorError(f"from_frame: model must be one of {', '.join(map(repr, MODELS))}, not {model!r}")
-    if isinstance(smoothing, bool) or not isinstance(smoothing, int | float) or not 0 <= smoothing < np.inf:
-        raise PriorError(f"from_frame: smoothing must be a number of observations, 0 or more, not {smoothing!r}")
+    if not is_one_of(model, MODELS):
+        raise PriorError(f"from_frame: model must be one of {', '.join(map(repr, MODELS))}, not {shown(model)}")
+    if not is_number(smoothing) or not 0 <= smoothing <= LARGEST:
+        raise PriorError(f"from_frame: smoothing must be a number of observations, 0 or more, not {shown(smoothing)}")
+    smoothing = plain_number(smoothing)
     if (smoothing or values) and model not in ("independent", "tree"):
         raise PriorError(f"from_frame: smoothing and values need model='independent' or 'tree', not {model!r}")
     if families and model != "independent":

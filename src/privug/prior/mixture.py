@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.arguments import as_floats, shown
 from privug.errors import PriorError
-from privug.model.arguments import as_floats, shown
 from privug.model.node import Array, Kind, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable

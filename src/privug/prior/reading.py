@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, PrivugError
 from privug.model.distinct import ranked
 from privug.prior.blocks import CodedColumn, NotPlain, is_written_code, read_blocks
@@ -58,6 +59,7 @@ class _Cells:
         return ArgumentError(f"{self.path}, line {self.lines[place]}: {self.name} {problem}")
 
 
+@kinds_checked
 def read_columns(
     path: str | Path,
     columns: Sequence[str] | None = None,
@@ -75,8 +77,12 @@ def read_columns(
     "1", "2" and so on.
     """
     if not isinstance(path, str | Path):
-        raise ArgumentError(f"read_columns: the path of a file is needed, not {path!r}")
+        raise ArgumentError(f"read_columns: the path of a file is needed, not {shown(path)}")
     file = Path(path)
+    try:
+        file.stat()
+    except (OSError, ValueError) as error:  # a name that no file can have is a ValueError
+        raise _unreadable(file, error) from None
     found = detected_layout(file, named=columns is not None) if layout == "auto" else layout
     if found not in LAYOUTS[1:]:
         raise ArgumentError(f"layout must be one of {', '.join(LAYOUTS)}, not {layout!r}")

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privug.arguments import check_takes, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
-from privug.model.arguments import check_takes, refuse_code, shown
 from privug.model.node import ConstantValue, Kind, Node, ancestors, substitute
 from privug.model.pickling import Portable
 from privug.model.table import Row, Table, row_maker

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError, PrivugError, ProgramError
 from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
@@ -51,7 +52,7 @@ def batched(program: Callable[..., Any]) -> BatchedProgram:
     'batched'
     """
     if not callable(program):
-        raise ArgumentError(f"batched: a function is needed, not {program!r}")
+        raise ArgumentError(f"batched: a function is needed, not {shown(program)}")
     return BatchedProgram(program)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from privug import interruption
+from privug.arguments import check_kind
 from privug.errors import ArgumentError, ProgramError
 from privug.model.critical import critical_section
 from privug.model.operations import SampleFailure
@@ -38,6 +39,8 @@ class External:
     """
 
     def __init__(self, command: str | Sequence[str], *, timeout: float = 30.0) -> None:
+        check_kind("External", "command", command, (str, Sequence[str]))
+        check_kind("External", "timeout", timeout, (float,))
         words = shlex.split(command) if isinstance(command, str) else list(command)
         if not words or not all(isinstance(word, str) for word in words):
             raise ArgumentError(f"External: command must be a list of words such as ['java', 'Mean'], not {command!r}")

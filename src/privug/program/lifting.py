@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privug import settings
+from privug.arguments import shown
 from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.escaping import inert
 from privug.model.node import ConstantValue
@@ -218,7 +219,7 @@ def lift(program: Callable[..., Any]) -> Callable[..., Any]:
     <RandomVariable: continuous float64>
     """
     if not callable(program):
-        raise ArgumentError(f"lift: a function is needed, not {program!r}")
+        raise ArgumentError(f"lift: a function is needed, not {shown(program)}")
 
     @functools.wraps(program)
     def lifted(*positional: Any, **named: Any) -> Any:
@@ -266,7 +267,7 @@ def explain(program: Callable[..., Any], **inputs: Any) -> Lifting:
     python (text formatting at line 2)
     """
     if not callable(program):
-        raise ArgumentError(f"explain: a function is needed, not {program!r}")
+        raise ArgumentError(f"explain: a function is needed, not {shown(program)}")
     if not inputs:
         raise ArgumentError("explain: give the program's inputs by name, such as age=pv.Uniform(0, 100)")
     return apply(program, [], inputs).lifting

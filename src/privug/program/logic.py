@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.model import numpy_functions
 from privug.model.plated_table import PlatedTable
@@ -83,7 +84,7 @@ def _verdicts(name: str, rows: Any, predicate: Predicate, how: str) -> Any:
     Where many rows are alike there is one verdict for all of them: how many, whether all or whether any.
     """
     if not callable(predicate):
-        raise ArgumentError(f"{name}: the predicate must be a function of a row, not {predicate!r}")
+        raise ArgumentError(f"{name}: the predicate must be a function of a row, not {shown(predicate)}")
     if isinstance(rows, RandomVariable):
         if rows.ndim != 1:
             raise ArgumentError(f"{name}: the rows must be a table, a list or an array")
@@ -92,7 +93,7 @@ def _verdicts(name: str, rows: Any, predicate: Predicate, how: str) -> Any:
             return _truth(verdicts)
         rows = list(rows)
     if not isinstance(rows, Iterable):
-        raise ArgumentError(f"{name}: the rows must be a table, a list or an array, not {rows!r}")
+        raise ArgumentError(f"{name}: the rows must be a table, a list or an array, not {shown(rows)}")
     if isinstance(rows, PlatedTable):
         return [_verdict(segment, predicate, how) for segment in rows.segments]
     return [_truth(predicate(row)) for row in rows]

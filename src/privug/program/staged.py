@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError, ProgramError
 from privug.model.node import Array, Context, Kind, Node, Operation, Shape
 from privug.model.operations import SampleFailure
@@ -42,7 +43,9 @@ class Staged(Transparent):
 
     def __init__(self, program: Callable[..., Any], release: Callable[[Any], Any]) -> None:
         if not callable(program):
-            raise ArgumentError(f"a program is needed, a function such as `def mean(records): ...`, not {program!r}")
+            raise ArgumentError(
+                f"a program is needed, a function such as `def mean(records): ...`, not {shown(program)}"
+            )
         functools.update_wrapper(self, program)
         self.program = program
         self.release = release

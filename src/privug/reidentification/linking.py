@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -95,6 +96,7 @@ def _shown(secret: Belief | None) -> str:
     return ", ".join(f"{value}: {share.value:.3g}" for value, share in list(secret.distribution().items())[:3])
 
 
+@kinds_checked
 def link(released: Any, public: Any, columns: Any, secret: str, *, name: str | None = None) -> LinkedTable:
     """Join a released table with a public one on some columns: the linking attack (Sweeney, 2002).
 

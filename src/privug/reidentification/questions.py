@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -91,6 +92,7 @@ def _checked_person(records: Any, person: Any) -> Person:
     )
 
 
+@kinds_checked
 def matching_rows(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Belief:
     """Return the belief about how many rows have the person's values in the columns, the person's own row included.
 
@@ -109,6 +111,7 @@ def matching_rows(records: Any, columns: Any, *, person: Person = None, samples:
     return asked.answer(lambda people: people.matching(names))
 
 
+@kinds_checked
 def uniqueness(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Estimate:
     """Return the probability that no other row has the person's values in the columns.
 
@@ -125,6 +128,7 @@ def uniqueness(records: Any, columns: Any, *, person: Person = None, samples: in
     return asked.answer(lambda people: people.unique(names))
 
 
+@kinds_checked
 def positive_disclosure(
     records: Any, columns: Any, secret: str, *, person: Person = None, samples: int = 10_000, seed: int = 0
 ) -> Estimate:
@@ -144,6 +148,7 @@ def positive_disclosure(
     return asked.answer(lambda people: people.disclosed(names, secret))
 
 
+@kinds_checked
 def sharing_rows(
     records: Any,
     columns: Any,
@@ -172,6 +177,7 @@ def sharing_rows(
     return asked.answer(lambda people: people.sharing(names, secret, matching))
 
 
+@kinds_checked
 def secret_posterior(
     records: Any,
     columns: Any,

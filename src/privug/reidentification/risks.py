@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from privug.arguments import kinds_checked
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.reidentification.people import People
@@ -54,6 +55,7 @@ class Risks:
         return f"known of the person: {known}\n" + "\n".join(number + meaning for number, meaning in shown)
 
 
+@kinds_checked
 def three_risks(
     records: Any, columns: Any, secret: str, *, person: Person = None, samples: int = 10_000, seed: int = 0
 ) -> Risks:

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+from privug.arguments import check_kind, kinds_checked
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -57,11 +58,14 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
 
     def of(self, *columns: str) -> QuasiIdentifier:
         """Return what was found about one set of columns."""
+        for name in columns:
+            check_kind("of", "columns", name, (str,))
         for one in self._found:
             if set(one.columns) == set(columns):
                 return one
         raise ArgumentError(f"of: the columns {', '.join(columns)} were not looked at together")
 
+    @kinds_checked
     def smallest(self, probability: float = LIKELY) -> list[QuasiIdentifier]:
         """Return the sets that single the person out with some probability and of which no part does."""
         if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 < probability <= 1:
@@ -116,6 +120,7 @@ def _tiny(estimate: Estimate) -> str:
     return f"{estimate.value:.1e}" if estimate.exact and estimate.value else estimate.number()
 
 
+@kinds_checked
 def quasi_identifiers(
     records: Any,
     columns: Any = None,

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 
 
 def written(path: Any, formats: Mapping[str, Callable[[Any], str]], result: Any) -> Path:
     """Write the report of a result in the format that the file's name ends in; return the path."""
     if not isinstance(path, str | Path):
-        raise ArgumentError(f"save: the path of a file is needed, such as 'report.html', not {path!r}")
+        raise ArgumentError(f"save: the path of a file is needed, such as 'report.html', not {shown(path)}")
     target = Path(path)
     report = formats.get(target.suffix.lower())
     if report is None:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -38,7 +39,7 @@ def _canvas(where: Any, panels: int = 1, size: tuple[float, float] = (5.0, 3.6))
         return list(np.atleast_1d(np.array(figure.subplots(1, panels), object)))
     axes = list(where.flat) if isinstance(where, np.ndarray) else [where] if isinstance(where, Axes) else where
     if not isinstance(axes, Iterable) or not all(isinstance(one, Axes) for one in axes):
-        raise ArgumentError(f"plot: where must be the path of a picture or matplotlib axes, not {where!r}")
+        raise ArgumentError(f"plot: where must be the path of a picture or matplotlib axes, not {shown(where)}")
     if len(list(axes)) != panels:
         raise ArgumentError(f"plot: {panels} axes are needed, one for each measure, not {len(list(axes))}")
     return list(axes)

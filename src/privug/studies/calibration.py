@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_takes, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.report.grid import grid_text
-from privug.studies.cells import Cell, Job, Measure, Refusal, Settings, checked_measures, outcomes, plain_cell, shown
+from privug.studies.cells import (
+    Cell,
+    Job,
+    Measure,
+    Refusal,
+    Settings,
+    cell_text,
+    checked_measures,
+    outcomes,
+    plain_cell,
+)
 from privug.studies.sweep import made, observed
 
 MOST_STEPS = 100
@@ -140,7 +151,7 @@ class Calibration:
         """Return all that was tried as a table."""
         notes: list[str] = []
         ordered = sorted(self.trials, key=lambda trial: trial.value)
-        rows = [[f"{trial.value:.6g}", shown(trial.cell, notes), trial.verdict.value] for trial in ordered]
+        rows = [[f"{trial.value:.6g}", cell_text(trial.cell, notes), trial.verdict.value] for trial in ordered]
         return grid_text(str(self), [self.parameter, "measured", "limit"], rows, notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,6 +161,7 @@ class Calibration:
         return {**answer, "claim": self.claim, "remarks": list(self.remarks), "trials": trials}
 
 
+@kinds_checked
 def calibrate(
     attack_for: Callable[..., Attack],
     *,
@@ -310,7 +322,7 @@ def _range(parameter: Mapping[str, Any]) -> tuple[str, float, float]:
     try:
         low, high = (float(end) for end in ends)
     except (TypeError, ValueError):
-        raise ArgumentError(f"calibrate: {name} must be a range such as (0.01, 10), not {ends!r}") from None
+        raise ArgumentError(f"calibrate: {name} must be a range such as (0.01, 10), not {shown(ends)}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ArgumentError(f"calibrate: {name} must be a range of finite numbers, the lower one first, not {ends!r}")
     return name, low, high
@@ -336,16 +348,13 @@ def _limit(
     if measure is None or (at_most is None) == (at_least is None):
         raise ArgumentError("calibrate: give a measure with one of at_most= and at_least=, or a predicate holds=")
     bound = at_most if at_least is None else at_least
-    if isinstance(bound, bool) or not isinstance(bound, int | float) or math.isnan(bound):
-        raise ArgumentError(f"calibrate: the limit must be a number, not {bound!r}")
     if isinstance(measure, str):
         found = checked_measures([measure])
         assert found is not None
         ((name, function),) = found.items()
-    elif callable(measure):
+    else:
+        check_takes("calibrate: measure", measure, 1)
         own = getattr(measure, "__name__", "<lambda>")
         name, function = ("the measure" if own == "<lambda>" else own.replace("_", " ")), measure
-    else:
-        raise ArgumentError(f"calibrate: measure must be a name or a function of the result, not {measure!r}")
     side = "at most" if at_least is None else "at least"
     return Limit(name, at_most, at_least, claim or f"{name} is {side} {bound:g}", bare=not claim), function

@@ -182,7 +182,7 @@ def plain_cell(cell: Cell) -> dict[str, Any]:
             "exact": cell.exact, "refusal": None}  # fmt: skip
 
 
-def shown(cell: Cell, notes: list[str]) -> str:
+def cell_text(cell: Cell, notes: list[str]) -> str:
     """Return a cell as text; the reason of a refusal goes to the notes."""
     if isinstance(cell, Estimate):
         return f"{cell.number()} {cell.unit}".rstrip()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.observation.observations import Observation
@@ -18,10 +19,10 @@ from privug.studies.cells import (
     Outcome,
     Refusal,
     Settings,
+    cell_text,
     checked_measures,
     gathered,
     plain_cell,
-    shown,
 )
 
 
@@ -55,6 +56,7 @@ class ComparisonMatrix:
             for name in self.measures
         ]  # fmt: skip
 
+    @kinds_checked
     def to_json(self, indent: int | None = 2) -> str:
         """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
         return as_json(self.to_dict(), indent)
@@ -69,8 +71,10 @@ class ComparisonMatrix:
         `where` is the path of a picture to write, or the axes to draw into.
         """
         name = self.measures[0] if measure is None and self.measures else measure
-        if name not in self.measures:
-            raise ArgumentError(f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {measure!r}")
+        if name is None or not is_one_of(name, self.measures):
+            raise ArgumentError(
+                f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {shown(measure)}"
+            )
         cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
         return plots().heat_map(name, self.attackers, self.programs, cells, where)
 
@@ -79,7 +83,10 @@ class ComparisonMatrix:
         for name in self.measures or ("result",):
             notes: list[str] = []
             rows = [
-                [attacker, *(shown(self.outcomes[attacker, program].cell(name), notes) for program in self.programs)]
+                [
+                    attacker,
+                    *(cell_text(self.outcomes[attacker, program].cell(name), notes) for program in self.programs),
+                ]
                 for attacker in self.attackers
             ]
             tables.append((name, ["attacker", *self.programs], rows, notes))
@@ -92,6 +99,7 @@ class ComparisonMatrix:
         return "".join(grid_html(*table) for table in self._tables())
 
 
+@kinds_checked
 def compare(
     *,
     attackers: Mapping[str, Any],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
@@ -22,10 +23,10 @@ from privug.studies.cells import (
     Misuse,
     Outcome,
     Settings,
+    cell_text,
     checked_measures,
     gathered,
     plain_cell,
-    shown,
 )
 from privug.studies.utility import expected_error, output_divergence
 
@@ -60,6 +61,7 @@ class Sweep:
             for name in self.measures
         ]
 
+    @kinds_checked
     def to_json(self, indent: int | None = 2) -> str:
         """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
         return as_json(self.to_dict(), indent)
@@ -68,12 +70,15 @@ class Sweep:
         """Return the rows as a pandas DataFrame."""
         return as_frame(self.to_dict())
 
+    @kinds_checked
     def plot(self, where: Any = None, measures: Sequence[str] | None = None) -> Any:
         """Draw each measure against the first parameter, with bands for intervals; a line for each further one.
 
         `where` is the path of a picture to write, or the axes to draw into, one for each measure.
         """
         names = list(self.measures if measures is None else measures)
+        if not names or not all(is_one_of(name, self.measures) for name in names):
+            raise ArgumentError(f"plot: measures must be some of {', '.join(self.measures)}, not {measures!r}")
         first, *further = self.points[0]
         values = list(dict.fromkeys(point[first] for point in self.points))
         if not all(isinstance(value, int | float) for value in values):
@@ -94,7 +99,7 @@ class Sweep:
         measures = self.measures or ("result",)
         rows = [
             [*(f"{value:g}" if isinstance(value, float) else str(value) for value in point.values())]
-            + [shown(outcome.cell(name), notes) for name in measures]
+            + [cell_text(outcome.cell(name), notes) for name in measures]
             for point, outcome in zip(self.points, self.outcomes, strict=True)
         ]
         names = list(self.points[0]) if self.points else []
@@ -116,6 +121,7 @@ class Sweep:
         return grid_html(*self._table())
 
 
+@kinds_checked
 def sweep(
     attack_for: Callable[..., Attack],
     *,
@@ -184,7 +190,7 @@ def _grid(parameters: Mapping[str, Iterable[Any]]) -> list[Parameters]:
     listed = {}
     for name, values in parameters.items():
         if isinstance(values, str | RandomVariable) or not isinstance(values, Iterable):
-            raise ArgumentError(f"sweep: {name} must be a list of values, not {values!r}")
+            raise ArgumentError(f"sweep: {name} must be a list of values, not {shown(values)}")
         listed[name] = [value.item() if hasattr(value, "item") else value for value in values]
         if not listed[name]:
             raise ArgumentError(f"sweep: {name} must have at least one value")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_kind, kinds_checked
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
@@ -14,6 +15,7 @@ from privug.leakage.divergence import kl_divergence
 from privug.model.batch import Batch
 
 
+@kinds_checked
 def expected_error(result: Result, noiseless: Callable[..., Any], *, samples: int = 10_000, seed: int = 0) -> Estimate:
     """Expected error: by how much the output differs from that of the program without protection, on average.
 
@@ -25,6 +27,7 @@ def expected_error(result: Result, noiseless: Callable[..., Any], *, samples: in
     >>> round(float(expected_error(noisy.run(), lambda x: x)), 9)
     2.0
     """
+    check_kind("expected_error", "result", result, (Result,))
     question = result.attack.question
     difference = _difference(question.program, noiseless)
     attack = Attack(difference, question.prior, question.secret, assume=question.facts)
@@ -40,6 +43,7 @@ def expected_error(result: Result, noiseless: Callable[..., Any], *, samples: in
     return absolute.mean()
 
 
+@kinds_checked
 def output_divergence(
     result: Result, noiseless: Callable[..., Any], *, samples: int = 10_000, seed: int = 0
 ) -> Estimate:
@@ -55,6 +59,7 @@ def output_divergence(
     >>> print(output_divergence(noisy.run(), lambda x: x))
     0.062243 bit (exact)
     """
+    check_kind("output_divergence", "result", result, (Result,))
     question = result.attack.question
     plain = Attack(noiseless, question.prior, question.secret, assume=question.facts).run(samples=samples, seed=seed)
     return kl_divergence(plain.prediction, result.prediction)

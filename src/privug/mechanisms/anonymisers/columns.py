@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from privug.arguments import check_takes, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.tables import cell, changed, checked_columns, checked_size, groups, names_of, reduced, rows_of
 from privug.model.categories import map_levels
@@ -45,8 +46,9 @@ def generalise(records: Any, **coarser: Callable[[Any], Any]) -> list[Any]:
     for name, function in coarser.items():
         if not callable(function):
             raise ArgumentError(
-                f"generalise: {name} must be a function from a value to a coarser one, not {function!r}"
+                f"generalise: {name} must be a function from a value to a coarser one, not {shown(function)}"
             )
+        check_takes(f"generalise: {name}", function, 1)
     return [changed(row, _coarser(row, coarser)) for row in rows]
 
 
@@ -61,6 +63,7 @@ def applied(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
+@kinds_checked
 def suppress(records: Any, k: int, columns: Any) -> list[Any]:
     """Return the rows without those whose values in the columns occur fewer than k times.
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.mechanisms.tables import checked_columns, column, groups, rows_of
 
 
+@kinds_checked
 def diversity(records: Any, columns: Any, secret: str, *, kind: str = "distinct") -> float:
     """Return the largest l for which a table is l-diverse: the least variety of secrets among rows that look alike.
 
@@ -44,6 +46,7 @@ def _secrets(records: Any, columns: Any, secret: str) -> list[list[Any]]:
     return [[cells[place] for place in places] for places in groups(rows, names).values()]
 
 
+@kinds_checked
 def is_l_diverse(records: Any, l: float, columns: Any, secret: str, *, kind: str = "distinct") -> bool:  # noqa: E741
     """Say whether all rows that look alike have at least l different secrets, or secrets worth so many.
 
@@ -54,6 +57,7 @@ def is_l_diverse(records: Any, l: float, columns: Any, secret: str, *, kind: str
     return not rows or diversity(rows, columns, secret, kind=kind) >= l - 1e-9
 
 
+@kinds_checked
 def closeness(records: Any, columns: Any, secret: str) -> float:
     """Return the smallest t for which a table is t-close.
 
@@ -84,6 +88,7 @@ def _distance(differences: Any, numeric: bool) -> float:
     return float(np.abs(differences).sum() / 2)
 
 
+@kinds_checked
 def is_t_close(records: Any, t: float, columns: Any, secret: str) -> bool:
     """Say whether the secrets of rows that look alike are never further than t from those of the whole table.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.anonymisers.columns import applied
 from privug.mechanisms.tables import checked_size
@@ -17,6 +18,7 @@ MASK = "*"
 Coarser = Callable[[Any], Any]
 
 
+@kinds_checked
 def prefix(length: int, mask: str = MASK) -> Coarser:
     """Keep the first characters of a text and mask the others.
 
@@ -27,6 +29,7 @@ def prefix(length: int, mask: str = MASK) -> Coarser:
     return lambda value: str(value)[:length] + mask * max(0, len(str(value)) - length)
 
 
+@kinds_checked
 def bands(width: float, start: float = 0) -> Coarser:
     """Put numbers into bands of equal width; a band is named by its lower end.
 
@@ -38,6 +41,7 @@ def bands(width: float, start: float = 0) -> Coarser:
     return lambda value: (value - start) // width * width + start
 
 
+@kinds_checked
 def cuts(edges: Iterable[float]) -> Coarser:
     """Put numbers into bands between edges; a band is named by its lower end, minus infinity for the first.
 
@@ -73,9 +77,10 @@ def _date(value: Any, length: int) -> str:
     try:
         return datetime.date.fromisoformat(text[:10]).isoformat()[:length]
     except (TypeError, ValueError):
-        raise ArgumentError(f"a date or a text such as 1954-06-15 is needed, not {value!r}") from None
+        raise ArgumentError(f"a date or a text such as 1954-06-15 is needed, not {shown(value)}") from None
 
 
+@kinds_checked
 def labels(groups: Mapping[Any, Iterable[Any]]) -> Coarser:
     """Replace values by the name of the group they belong to; what is in no group stays as it is.
 
@@ -111,6 +116,7 @@ class Hierarchy:
             raise ArgumentError("Hierarchy: give functions from a value to a coarser one, such as prefix(2)")
         object.__setattr__(self, "steps", steps)
 
+    @kinds_checked
     def level(self, number: int) -> Coarser:
         """Return the function of a level."""
         if checked_size(number, "level", 0) > len(self.steps):

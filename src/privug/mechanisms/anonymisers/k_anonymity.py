@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
+from privug.arguments import kinds_checked
 from privug.mechanisms.anonymisers.hierarchies import MASK
 from privug.mechanisms.tables import checked_columns, checked_size, column, groups, labels_of, rows_of, with_columns
 
 
+@kinds_checked
 def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> list[Any]:
     """Mask whole columns until every combination of their values occurs at least k times.
 
@@ -54,6 +56,7 @@ def anonymity(records: Any, columns: Any) -> int:
     return min(map(len, groups(rows, checked_columns(rows, columns)).values()), default=0)
 
 
+@kinds_checked
 def is_k_anonymous(records: Any, k: int, columns: Any) -> bool:
     """Say whether every combination of values in the columns occurs at least k times, or never.
 

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.mechanisms.tables import checked_columns, checked_size, column, rows_of, with_columns
 from privug.model.node import Array
 
 
+@kinds_checked
 def microaggregate(records: Any, k: int, columns: Any) -> list[Any]:
     """Replace the numbers in some columns by their means over groups of at least k similar rows.
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.mechanisms.tables import checked_columns, checked_size, column, labels_of, rows_of, with_columns
 from privug.model.node import Array
 
 Ranks = dict[str, tuple[list[Any], Array]]
 
 
+@kinds_checked
 def mondrian(records: Any, k: int, columns: Any) -> list[Any]:
     """Cut the rows in halves at the median of one column after the other, as long as both halves hold k rows.
 

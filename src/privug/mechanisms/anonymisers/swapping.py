@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.mechanisms.tables import cell, changed, checked_columns, rows_of
 from privug.model.variable import RandomVariable, refuse
@@ -12,6 +13,7 @@ from privug.prior.table import Array
 from privug.program.drawing import sample
 
 
+@kinds_checked
 def swap(records: Any, columns: Any, share: float) -> list[Any]:
     """Exchange the cells of some columns, all together, between pairs of rows chosen at random.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.mechanisms.tables import checked_columns, checked_size, column, labels_of, names_of, rows_of, with_columns
 from privug.model.variable import RandomVariable, refuse
@@ -17,6 +18,7 @@ from privug.program.drawing import sample
 Model = str | Mapping[str, Sequence[str]]
 
 
+@kinds_checked
 def synthesise(records: Any, size: int | None = None, *, model: Model = "chain") -> list[Any]:
     """Return rows drawn from tables of frequencies that were counted in the records.
 

@@ -1,0 +1,223 @@
+"""What users hand in: arguments of the kind that annotations say, numbers of any kind, values as messages show them."""
+
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from privug.errors import ArgumentError
+
+LONGEST = 60
+"""How much of a value a message shows."""
+LARGEST = sys.float_info.max
+"""The largest float; whole numbers in Python can be larger."""
+
+_PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+_GENERIC: dict[Any, str] = {Callable: "a function", Mapping: "a dict", Sequence: "a list", Iterable: "a list"}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Random:
+    """What stands for values that are not known yet, where a program is given random quantities."""
+
+    __slots__ = ()
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: cut short, and never an error of its own.
+
+    >>> shown(10**5000)
+    'a whole number of about 5000 digits'
+    """
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a whole number of about {int(value.bit_length() * 0.30103)} digits"
+    try:
+        text = repr(value).replace("\n", " ")
+    except Exception:  # a value of the user's own class, which may do anything
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of NumPy, `fractions` or `decimal` as Python's own; whole ones stay whole, others are floats.
+
+    What is no number is returned as it is.
+    """
+    match value:
+        case np.generic():
+            return value.item()
+        case Fraction() | Decimal():
+            try:
+                return int(value) if value == int(value) else float(value)
+            except (ArithmeticError, ValueError):  # NaN, infinite, or beyond the floats
+                return float(value) if isinstance(value, Decimal) and not value.is_snan() else value
+        case _:
+            return value
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is one real number of any kind; truth values and not-a-number are none."""
+    if type(value) is float:
+        return value == value
+    kinds = int | float | np.integer | np.floating | Fraction | Decimal
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        return False
+    return not (value.is_nan() if isinstance(value, Decimal) else value != value)
+
+
+def is_one_of(value: Any, choices: Iterable[Any]) -> bool:
+    """Say whether a value is one of some texts and truth values; what answers `==` with something else is none."""
+    return isinstance(value, str | bool | types.NoneType) and value in choices
+
+
+def as_floats(values: Any) -> npt.NDArray[Any]:
+    """Return numbers of any kind, listed or in rows, as floats; TypeError or ValueError if some are none."""
+    listed = values if isinstance(values, np.ndarray) or not isinstance(values, Iterator) else list(values)
+    array = np.asarray(listed)
+    if array.dtype.kind in "biuf":
+        return array.astype(float)
+    if array.dtype != object or any(not isinstance(value, int | float) for value in map(plain_number, array.flat)):
+        raise TypeError(f"numbers are needed, not {shown(values)}")
+    try:
+        return array.astype(float)
+    except OverflowError:
+        raise ValueError(f"{shown(values)} holds numbers beyond the floats") from None
+
+
+def is_code(value: Any) -> bool:
+    """Say whether a value is a function or a class, which stands for what it makes and is no value itself."""
+    return isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType | np.ufunc)
+
+
+def refuse_code(what: str, value: Any, error: type[ArgumentError] = ArgumentError) -> None:
+    """Refuse a function or a class where a value is needed: most likely its parentheses were forgotten."""
+    if is_code(value):
+        name = getattr(value, "__name__", type(value).__name__)
+        home = "pv." if str(getattr(value, "__module__", "")).startswith("privug.") else ""
+        kind = "class" if isinstance(value, type) else "function"
+        raise error(
+            f"{what} is the {kind} {home}{name}, not a value: call it, such as {home}{name}(...); "
+            "a function that the program needs belongs into the program"
+        )
+
+
+def check_takes(
+    what: str, function: Callable[..., Any], count: int, error: type[ArgumentError] = ArgumentError
+) -> None:
+    """Refuse a function that cannot be called with so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return
+    try:
+        signature.bind(*(None,) * count)
+    except TypeError:
+        needed = "one argument" if count == 1 else f"{count} arguments"
+        raise error(f"{what} must take {needed}, but it is written as {_name(function)}{signature}") from None
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__)).replace("<lambda>", "lambda")
+
+
+def kinds_checked(function: Function) -> Function:
+    """Make a function refuse arguments that are not of the kind that its annotations say.
+
+    That holds for numbers, truth values, texts, lists, dicts and functions; which objects of Privug it takes, and where
+    to get them, a function says itself. What a number may be beyond that is for the function too; it gets those of
+    `fractions` and `decimal` as Python's own. Random numbers, which a program has while it is traced, are left to it.
+    """
+
+    @functools.wraps(function)
+    def careful(*arguments: Any, **named: Any) -> Any:
+        signature, kinds = _expected(function)
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError:
+            return function(*arguments, **named)  # Python says what is wrong with the call
+        for name, value in bound.arguments.items():
+            if name in kinds and value is not signature.parameters[name].default:
+                if isinstance(value, Random) and not {int, float, bool}.isdisjoint(kinds[name]) and name != "seed":
+                    continue
+                check_kind(function.__name__, name, value, kinds[name])
+                if isinstance(value, Fraction | Decimal):
+                    bound.arguments[name] = plain_number(value)
+        return function(*bound.args, **bound.kwargs)
+
+    return typing.cast(Function, careful)
+
+
+@functools.lru_cache(maxsize=1024)
+def _expected(function: Callable[..., Any]) -> tuple[inspect.Signature, Mapping[str, tuple[Any, ...]]]:
+    """Return the signature of a function, and for each parameter that can be checked what it may be."""
+    signature, hints = inspect.signature(function), typing.get_type_hints(function)
+    single = {name for name, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    alternatives = {name: _alternatives(hint) for name, hint in hints.items() if name in single}
+    return signature, {name: kinds for name, kinds in alternatives.items() if all(map(_is_checkable, kinds))}
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
+
+
+def _is_checkable(kind: Any) -> bool:
+    return kind in _PLAIN or kind is type(None) or typing.get_origin(kind) in _GENERIC
+
+
+def check_kind(where: str, name: str, value: Any, kinds: tuple[Any, ...]) -> None:
+    """Raise unless a value is of one of the kinds, and small enough if it is a number."""
+    if not any(_is_of(value, kind) for kind in kinds):
+        wanted = " or ".join(dict.fromkeys(_described(kind) for kind in kinds if kind is not type(None)))
+        if all(isinstance(kind, type) and kind not in _PLAIN for kind in kinds):
+            raise ArgumentError(f"{where} needs {wanted} as {name}, not {shown(value)}")
+        raise ArgumentError(f"{where}: {name} must be {wanted}, not {shown(value)}")
+    if float in kinds and is_number(value):
+        check_size(where, name, value)
+    if name == "seed" and value is not None and value < 0:
+        raise ArgumentError(f"{where}: seed must be a whole number, 0 or more, not {shown(value)}")
+    if int in kinds and isinstance(value, int) and abs(value) >= 1 << 63 and name != "seed":
+        raise ArgumentError(f"{where}: {name} is too large; it must be below 2**63")
+
+
+def check_size(where: str, name: str, value: Any) -> None:
+    """Refuse a number that is finite, but beyond the floats."""
+    number = plain_number(value)
+    if not isinstance(number, float | np.floating) and abs(number) > LARGEST:
+        raise ArgumentError(f"{where}: {name} is too large; it must be at most {LARGEST:g}")
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    if kind is bool:
+        return isinstance(value, bool | np.bool_)
+    if kind is int:
+        return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if kind is float:
+        return is_number(value)
+    match typing.get_origin(kind):
+        case None:
+            return isinstance(value, kind)
+        case origin if origin is Callable:
+            return callable(value)
+        case origin if origin is Mapping:
+            return isinstance(value, Mapping)
+        case origin:
+            needed = ("__len__", "__getitem__") if origin is Sequence else ("__iter__",)
+            is_text = isinstance(value, str | bytes) and typing.get_args(kind) != (Any,)  # letters may be anything
+            is_single = is_text or isinstance(value, Mapping) or getattr(value, "shape", None) == ()
+            return not is_single and all(hasattr(type(value), name) for name in needed)
+
+
+def _described(kind: Any) -> str:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    return f"a {kind.__name__}" if isinstance(kind, type) else _GENERIC[typing.get_origin(kind)]
