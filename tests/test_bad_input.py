@@ -281,6 +281,7 @@ NOT_FUZZED = {
     "Attack.to_pymc",
     "Belief.of_curve",
     "Records.alike",
+    "Records.copied_table",
     "Records.drawn_anew",
     "Records.plated",
     "Records.table",
