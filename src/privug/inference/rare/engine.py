@@ -43,6 +43,7 @@ LARGEST_OPAQUE_BUDGET = 2_000_000
 ATTEMPTS = 3
 GROWTH = 4  # of the populations from one attempt to the next
 LEAST_EVEN = 0.7  # of the populations must count, by their evidence
+FEWEST_OF_EACH = 32  # samples of a population: fewer of all would seldom be worth a hundred
 LEAST_MOVED = 0.002  # of the moves at the end
 LEAST_WORTH = float(sampling.FEWEST_SAMPLES)  # independent samples; with fewer the populations tell different stories
 
@@ -106,7 +107,7 @@ class _Search:
 
     def run(self) -> Run:
         """Search with larger and larger populations until they agree."""
-        wanted = -(-self._samples // POPULATIONS)
+        wanted = max(-(-self._samples // POPULATIONS), FEWEST_OF_EACH)
         fewest = SMALLEST_OPAQUE_POPULATION if self._case.plan.is_opaque else SMALLEST_POPULATION
         most = max(SMALLEST_OPAQUE_POPULATION, LARGEST_STATE // (8 * max(1, self._case.width)))
         size = min(max(fewest, PARTICLES_A_SAMPLE * wanted), LARGEST_POPULATION, most)
