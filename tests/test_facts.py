@@ -10,6 +10,7 @@ from scipy import stats
 
 import privug as pv
 from privug.errors import QuestionError
+from privug.inference import engines
 
 ENGINES = ["auto", "exact", "sample", "rare"]
 
@@ -277,3 +278,54 @@ def test_a_fact_that_contradicts_the_observation_makes_it_impossible():
     attack = pv.Attack(total, dice(2), lambda pays: pays[0], assume=lambda pays: pays[0] > pays[1])
     with pytest.raises(pv.ImpossibleObservation):
         attack.run(observe=pv.equals(12))
+
+
+@pytest.mark.parametrize("engine", ["exact", "sample", "rare"])
+def test_sizes_that_the_observation_rules_out_count_among_what_the_facts_allow(engine):
+    table = pv.Records(pv.Choice([1, 3]), pv.Row(ill=pv.Bernoulli(0.5)))
+    attack = pv.Attack(
+        lambda table: len(table),
+        {"table": table},
+        lambda table: table[0].ill,
+        assume=lambda table: all(row.ill for row in table),
+    )
+    result = attack.run(observe=pv.equals(1), engine=engine, samples=3000, seed=1)
+    assert 0.5 / (0.5 + 0.125) in result.diagnostics.evidence.widened(1.5)
+
+
+def test_failures_on_sizes_that_the_observation_rules_out_are_counted():
+    table = pv.Records(pv.Choice([1, 3]), pv.Row(ill=pv.Bernoulli(0.5)))
+    attack = pv.Attack(
+        lambda table: len(table) + 0 * (1 // sum(row.ill for row in table)),
+        {"table": table},
+        lambda table: table[0].ill,
+        on_error="exclude",
+    )
+    result = attack.run(observe=pv.equals(1), engine="sample", samples=3000, seed=1)
+    assert 0.5 / (0.5 + 0.875) in result.diagnostics.evidence.widened(1.5)
+
+
+def test_ranges_of_two_quantities_that_the_observation_makes_one():
+    normal = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}
+    facts = [lambda x, y: x > 0.5, lambda x, y: y < 0.2]
+    result = pv.Attack(lambda x, y: x + y, normal, "x", assume=facts).run(observe=pv.equals(1.0))
+    # Given the sum, x is normal with mean 1/2 and variance 1/2, and above 0.8: y = 1 - x is below 0.2.
+    scale = math.sqrt(0.5)
+    assert result.posterior.mean().value == pytest.approx(stats.truncnorm.mean(0.3 / scale, math.inf, 0.5, scale))
+    density = stats.norm.pdf(1, 0, math.sqrt(2)) * stats.norm.sf(0.3 / scale)
+    expected = density / (stats.norm.sf(0.5) * stats.norm.cdf(0.2))
+    assert expected in result.diagnostics.evidence.widened(1.5)
+
+
+@pytest.mark.parametrize("facts", [[lambda x: x > 0.5, lambda x: x < 0.4], [lambda x, y: x == y]])
+def test_impossible_facts_about_continuous_quantities_are_refused_without_a_long_search(facts, monkeypatch):
+    monkeypatch.setattr(engines, "GRADIENTS", ())  # chains are not asked
+    normal = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}
+    with pytest.raises(QuestionError, match="assume: under the prior"):
+        pv.Attack(lambda x, y: x + y, normal, "x", assume=facts).run(observe=pv.near(1, within=0.1))
+
+
+def test_a_fact_that_fails_says_so():
+    attack = pv.Attack(total, dice(2), lambda pays: pays[0], assume=lambda pays: 1 / (pays[0] - pays[1]) > 0)
+    with pytest.raises(pv.ProgramError, match="A fact must say True or False for every input"):
+        attack.run(observe=pv.equals(5), engine="sample")

@@ -95,7 +95,11 @@ class Estimate:
         ceiling = math.inf if self.unit else 1.0
         value, low, high = self.value / whole.value, self.low / whole.high, self.high / max(whole.low, 5e-324)
         value = min(value, ceiling)
-        return replace(self, value=value, low=min(low, value), high=max(value, min(high, ceiling)))
+        method = self.method if whole.exact else whole.method
+        exact = self.exact and whole.exact
+        return replace(
+            self, value=value, low=min(low, value), high=max(value, min(high, ceiling)), method=method, exact=exact
+        )
 
     @kinds_checked
     def clipped(self, low: float, high: float) -> "Estimate":

@@ -53,7 +53,10 @@ FINE = [
     len, math.sin, int, Plain, np.array([1, "a"], object), slice(1), NotImplemented,
 ]  # fmt: skip
 
-SINGLE = [object, Plain, lambda: lambda: 1, lambda: (i for i in range(3)), lambda: Pair(object()), Exception, {}.values]
+SINGLE = [
+    object, Plain, lambda: lambda: 1, lambda: (i for i in range(3)), lambda: Pair(object()), Exception, {}.values,
+    lambda: [1].append, lambda: Equal(1).__hash__,
+]  # fmt: skip
 WRAPPED = {
     "alone": lambda value: value,
     "tuple": lambda value: (1, value),

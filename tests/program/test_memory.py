@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import privug as pv
+from privug.errors import LiftingWarning
 from privug.program.lifting import apply
 from privug.program.memory import Memory
 from privug.program.reachable import MOST_OBJECTS, reached
@@ -317,3 +318,21 @@ def test_large_data_is_neither_walked_through_nor_copied():
     assert not Memory(program).has_changed()
     result = attack_on(program).run(engine="exact")
     assert float(pv.leakage.mutual_information(result.joint)) == pytest.approx(np.log2(100), abs=1e-12)
+
+
+RUNNING = [0]
+
+
+def remainder_of_all(a):
+    RUNNING[0] += a
+    return str(RUNNING[0] % 3)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_memory_of_few_states_is_noticed_in_every_block(seed):
+    """After a block the memory may be back where it was, by chance: calls by themselves tell."""
+    attack = pv.Attack(remainder_of_all, {"a": pv.DiscreteUniform(0, 2)}, "a")
+    with pytest.warns(LiftingWarning, match="depend on earlier calls"):
+        result = attack.run(engine="sample", samples=2000, seed=seed)
+    secrets, outputs = result._run.quantities[0].values(), result._run.quantities[1].values()
+    assert [str(secret) for secret in secrets] == outputs

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ObservationError, ProgramError
-from privug.inference.question import Case
+from privug.inference.question import LABELS, Case
 from privug.inference.solving import Solved, solve_all
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node, ancestors
@@ -129,7 +129,7 @@ class CasePlan:
         arrays = self.plan.run(samples, rng, known, forgiving=forgiving, failed=failed if self._exclude else None)
         judged, primary = self._split
         log_weights = total_log_weight(arrays[judged + self._conditions :][: self._weights], samples)
-        kept = np.ones(samples, bool)
+        kept = np.full(samples, self.impossible is None)
         for condition in arrays[judged : judged + self._conditions]:
             kept &= condition
         if not forgiving:
@@ -250,6 +250,11 @@ def explained(
     case: Case, failure: SampleFailure, rng: np.random.Generator, positions: Array, known: Mapping[Node, Array]
 ) -> ProgramError:
     """Say on which input the program failed, by evaluating the block again with the inputs kept."""
+    if failure.label == LABELS["assume"]:
+        return ProgramError(
+            f"{failure.label} failed with {type(failure.cause).__name__}: {failure.cause}\n"
+            "  A fact must say True or False for every input that the prior allows."
+        )
     plan = CasePlan(case, None, dict(case.inputs), list(known), exclude=False)
     inputs = plan.run(rng, positions, known, forgiving=True).quantities[2]
     shown = inputs.take(np.array([failure.index % len(positions)])).values()[0]

@@ -45,6 +45,7 @@ PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
+SEARCH_FOR_FACTS: Any = {"samples": 2000, "budget": 1_000_000}
 EARLY_SHARE = 0.5  # of the time left that an engine may take if there is another one to ask
 MANY_DIMENSIONS = 20  # from which on following gradients pays for compiling the model
 
@@ -142,8 +143,8 @@ def check_facts(question: Question) -> Estimate:
     """Return how likely the facts are before they are assumed; refuse those that cannot be."""
     if question.probability_of_facts is None:
         try:
-            run = automatic(QuestionOfFacts.of(question), Equals(True), samples=SAMPLES_OF_FACTS, seed=0)
-        except ImpossibleObservation:
+            run = _facts_found(QuestionOfFacts.of(question), samples=SAMPLES_OF_FACTS, seed=0)
+        except (ImpossibleObservation, NotConverged, TooFewSamples):
             raise QuestionError(
                 "assume: under the prior, what is assumed never holds, or too seldom to be found; a fact that two "
                 "continuous quantities are equal has probability zero: use one random variable in both places"
@@ -151,6 +152,21 @@ def check_facts(question: Question) -> Estimate:
         question.probability_of_facts = run.diagnostics.evidence
     assert question.probability_of_facts is not None
     return question.probability_of_facts
+
+
+def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
+    """Find out how likely facts are: exactly, by draws, or by a search that ends soon where there is nothing."""
+    prepared = exact.prepare(Request(question, Equals(True)))
+    if not isinstance(prepared, Obstacle):
+        try:
+            return prepared.run()
+        except UnsuitableEngine:
+            pass
+    try:
+        return sampling.draw(question, Equals(True), abandon=True, **options)
+    except (TooFewSamples, NotConverged):
+        run: Run = loaded("rare").infer(question, Equals(True), **{**options, **SEARCH_FOR_FACTS})
+        return run
 
 
 def known_prior(question: Question) -> Belief | None:

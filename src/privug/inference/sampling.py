@@ -231,7 +231,8 @@ class Sampler:
             if plan.impossible is not None:
                 if not sizes:
                     raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
-                continue
+                if not self._question.facts and not self._question.exclude_errors:
+                    continue  # else it is to be seen how many of these draws are possible at all
             for start in range(0, len(members), plan.block):
                 chosen = slice(start, start + plan.block)
                 part = {node: array[chosen] for node, array in known.items()}

@@ -39,6 +39,10 @@ def incomparable(value: Any) -> Any:
 
 
 def _has_equality(value: Any) -> bool:
+    if isinstance(value, types.MethodType | types.MethodWrapperType) or (
+        isinstance(value, types.BuiltinMethodType) and not isinstance(value.__self__, types.ModuleType | type(None))
+    ):
+        return False
     equality: Any = type(value).__eq__
     if equality is not object.__eq__ or isinstance(value, Enum) or value is Ellipsis or value is NotImplemented:
         return True

@@ -26,6 +26,7 @@ from privug.program.outputs import FAILED, NoValue, settled
 from privug.program.reachable import Reached, reached
 from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
 
+CALLS_WITHOUT_MEMORY = 64  # of each block, to see whether what earlier calls left behind matters
 PLAIN = (int, float, complex, str, bytes, type(None), np.generic, np.ndarray, RandomVariable)
 
 
@@ -109,7 +110,7 @@ class Call(Operation):
         """Return the outputs of calls of which none sees what the others left behind."""
         start = context.rng.bit_generator.state
         results = self._outputs(arguments, context.samples, context.rng, found)
-        if not memory.has_changed() or self._answers_again(arguments, results, start, found):
+        if not memory.has_changed() or self._answers_again(arguments, results, start, found, memory):
             return results
         name = getattr(self.program, "__name__", self.label)
         warnings.warn(
@@ -120,13 +121,19 @@ class Call(Operation):
         memory.restore()
         return self._outputs(arguments, context.samples, _generator_at(start), found, memory)
 
-    def _answers_again(self, arguments: Sequence[Array], results: Array, start: Any, found: Reached) -> bool:
-        """Say whether the same calls with the same draws give the same outputs after all calls were made."""
+    def _answers_again(
+        self, arguments: Sequence[Array], results: Array, start: Any, found: Reached, memory: Memory
+    ) -> bool:
+        """Say whether the same draws give the same outputs after all calls, and the first ones without a memory."""
+        first = min(len(results), CALLS_WITHOUT_MEMORY)
+        few = [array if len(array) == 1 else array[:first] for array in arguments]
         try:
             again = self._outputs(arguments, len(results), _generator_at(start), found)
+            memory.restore()
+            alone = self._outputs(few, first, _generator_at(start), found, memory)
         except SampleFailure:
             return False
-        return all(map(is_same, results, again))
+        return all(map(is_same, results, again)) and all(map(is_same, results[:first], alone))
 
     def _outputs(
         self,

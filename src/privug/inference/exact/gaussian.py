@@ -135,13 +135,23 @@ def _run(
     beliefs = iter([Belief.of_curve(conditioned.curve(quantity)) for quantity in asked])
     present = [form is not None for form in (forms.secret, forms.output, forms.query)]
     answers = tuple(next(beliefs) if there else None for there in present)
-    assumed = _conditioned(_forms(replace(request, observation=None), case))[0] if case.facts else Conditioned()
     evidence = Estimate.exactly(
-        math.exp(conditioned.log_evidence - assumed.log_evidence), "density" if conditioned.is_density else "", "exact"
+        math.exp(conditioned.log_evidence), "density" if conditioned.is_density else "", "exact"
     )
+    if case.facts:
+        evidence = evidence.divided_by(_probability_of_facts(request, case))
     diagnostics = Diagnostics(0, 0, math.inf, evidence, 0, seconds=time.perf_counter() - started)
     source = f"closed form of {forms.size:,} normal variables"
     return Run((), None, diagnostics, exact=Exact("gaussian", source, answers, lambda: _joint(case, forms)))
+
+
+def _probability_of_facts(request: Request, case: Case) -> Estimate:
+    try:
+        assumed, _ = _conditioned(_forms(replace(request, observation=None), case))
+    except Unreadable:  # ranges of two quantities, which what was seen has made one
+        assert request.question.probability_of_facts is not None
+        return request.question.probability_of_facts
+    return Estimate.exactly(math.exp(assumed.log_evidence))
 
 
 def _joint(case: Case, forms: Forms) -> Joint:
