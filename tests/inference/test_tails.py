@@ -158,5 +158,5 @@ def test_undefined_estimates():
     nothing = pv.Estimate.undefined("no reason")
     assert str(nothing) == "undefined (no reason)"
     assert 12.0 in nothing.widened(2)
-    with pytest.raises(pv.ArgumentError, match="low <= value <= high"):
+    with pytest.raises(pv.ArgumentError, match="value must be a number, not nan"):
         pv.Estimate(math.nan, 0.0, 1.0)

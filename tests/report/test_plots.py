@@ -56,7 +56,7 @@ def test_axes_of_ones_own():
         found.plot(left)
     with pytest.raises(pv.ArgumentError, match="path of a picture or matplotlib axes"):
         found.plot(3)
-    with pytest.raises(KeyError):
+    with pytest.raises(pv.ArgumentError, match="measures must be some of"):
         found.plot(measures=["magic"])
 
 
