@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from enum import Enum
 from typing import Any
 
@@ -178,11 +179,12 @@ class _Process:
         return f" with exit code {code}" + (f": {said[-1]}" if said else "")
 
     def stop(self) -> None:
-        self._popen.kill()
-        self._popen.wait()
-        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-            if pipe is not None:
-                pipe.close()
+        with ExitStack() as closing:  # all pipes, even if the time of a run is up in the midst of it
+            for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+                if pipe is not None:
+                    closing.callback(pipe.close)
+            self._popen.kill()
+            self._popen.wait()
 
 
 def _as_json(value: Any) -> Any:
