@@ -47,6 +47,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
 
 
+def shortened(value: Any, limit: int = 200) -> str:
+    """Return the representation of an input or output of a program, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
 def plain_number(value: Any) -> Any:
     """Return a number of NumPy, `fractions` or `decimal` as Python's own; whole ones stay whole, others are floats.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shortened
 from privug.errors import ObservationError, ProgramError
 from privug.inference.question import LABELS, Case
 from privug.inference.solving import Solved, solve_all
@@ -16,7 +17,6 @@ from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.variable import as_node
 from privug.observation.observations import Observation
-from privug.program.tracing import shortened
 
 
 @dataclass(frozen=True)

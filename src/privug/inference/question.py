@@ -99,7 +99,7 @@ class Question(Portable):
         """Some sizes of each of the tables of random size, drawn from the prior."""
         return np.array(Plan(self.size_nodes).run(101, np.random.Generator(np.random.SFC64(0))))
 
-    @property
+    @cached_property
     def typical_sizes(self) -> Sizes:
         """Sizes of the tables of random size that lie in the middle."""
         return tuple(int(np.sort(array)[50]) for array in self.drawn_sizes)

@@ -147,7 +147,7 @@ class Sampler:
             return min(wanted, LARGEST_ROUND, self._budget or wanted)
         budget = self._stated_budget()
         impossible = sum(kept.excluded + len(kept.contradicting) for kept in self._kept)
-        futile = self._draws >= MOST_FUTILE and impossible == self._draws and impossible > 0
+        futile = self._draws >= MOST_FUTILE and impossible == self._draws
         if worth >= wanted or self._draws >= budget or futile:
             return 0
         missing = 1.1 * (wanted - worth) * self._draws / worth if worth else 8 * self._draws

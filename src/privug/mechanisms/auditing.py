@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import kinds_checked, shortened, shown
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
 from privug.mechanisms.checks import check_number, check_whole
@@ -22,7 +22,6 @@ from privug.model.structure import flatten
 from privug.model.variable import as_node
 from privug.program.lifting import apply
 from privug.program.staged import taken_apart
-from privug.program.tracing import shortened
 
 ENGINES = ("auto", "exact", "sample")
 SLACK = 1e-9  # by how much rounding may make an exact result exceed a promise that is kept exactly

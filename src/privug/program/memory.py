@@ -6,6 +6,7 @@ lists, dictionaries, sets and arrays that hang on them. What is inside of librar
 
 import operator
 import types
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,14 +55,16 @@ def undisturbed_memory(*holders: Any) -> Iterator[Memory]:
             memory.restore()
 
 
-class _Place:
+class _Place(ABC):
     """Something that can change."""
 
+    @abstractmethod
     def has_changed(self) -> bool:
-        raise NotImplementedError
+        """Say whether it is not as it was."""
 
+    @abstractmethod
     def restore(self) -> None:
-        raise NotImplementedError
+        """Put it back as it was."""
 
 
 class _Binding(_Place):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shortened
 from privug.errors import UnsuitableEngine
 from privug.model.node import Array
 
@@ -70,7 +71,7 @@ def repeated(
             if not same(first[position], answer):
                 raise not_a_function(
                     f"{label} is not a function of its inputs: for {shown(int(position))} it answered "
-                    f"{_shortened(first[position])}, then {_shortened(answer)}"
+                    f"{shortened(first[position])}, then {shortened(answer)}"
                 )
     return first
 
@@ -94,8 +95,3 @@ def is_same(left: Any, right: Any) -> bool:
         return bool(left == right) or (left != left and right != right)
     except (TypeError, ValueError):  # an object that compares part by part
         return repr(left) == repr(right)
-
-
-def _shortened(value: Any, limit: int = 200) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shortened
 from privug.errors import PriorError, PrivugError, ProgramError, Untraceable
 from privug.model.batch import Column
 from privug.model.comparable import described, incomparable
@@ -241,12 +242,6 @@ def difference_in_calls(
         if not _same(plain, predicted[position], scale):
             return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"
     return None
-
-
-def shortened(value: Any, limit: int = 200) -> str:
-    """Return the representation of a value, cut to a readable length."""
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def _magnitude(value: Any) -> float:

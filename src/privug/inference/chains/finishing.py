@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from privug.errors import ArgumentError, NotConverged
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
 from privug.inference.chains.diagnosis import Diagnosis, diagnose, judged, numbers_of
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k
+from privug.inference.run_beliefs import normalised
 from privug.inference.sampling import FEWEST_SAMPLES, Run
 from privug.model.batch import Batch
 from privug.model.node import Array, Node
@@ -115,11 +114,7 @@ def _further(evaluate: Evaluate, values: Values, query: Callable[..., Any]) -> B
 
 def _worth(quantities: tuple[Batch, ...], log_weights: Array | None, groups: int) -> float:
     """Return of how many independent samples the secret is known."""
-    weights = None
-    if log_weights is not None:
-        weights = np.exp(log_weights - log_weights.max())
-        weights /= weights.sum()
-    return Belief(quantities[0], weights, groups=groups).effective_samples
+    return Belief(quantities[0], normalised(log_weights), groups=groups).effective_samples
 
 
 def _judged_weights(log_weights: Array | None, engine: str) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shortened
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.inference.case_plan import Quantity
 from privug.inference.chains.naming import named_roots
@@ -22,7 +23,6 @@ from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation
 from privug.prior.conditional import BindDraw
 from privug.prior.family import Draw
-from privug.program.tracing import shortened
 
 CHECKED_SAMPLES = 16
 MOST_ADDED = 16

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shortened
 from privug.errors import LiftingWarning, PrivugError, ProgramError
 from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
@@ -21,7 +22,7 @@ from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import Layout, OutputMisfit, encodings, layout, prepared
 from privug.program.native.kernel import NativeProgram, compile_program
 from privug.program.outputs import settled
-from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls, shortened
+from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
