@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.model.whole_numbers import COMPARISONS, Comparison, apart, bound_beside
+from privug.model.whole_numbers import Comparison, apart, bound_beside
 
 LIMIT = 2**53
 BASES = [LIMIT, 2**60 + 1, -LIMIT - 9, 2**62 - 7]
@@ -93,7 +93,7 @@ def test_comparisons_of_whole_numbers_with_floats_are_those_of_python():
     floats = [0.0, 0.5, -0.5, math.inf, -math.inf, math.nan, 2.0**63, -(2.0**63), 1e300, *map(float, whole)]
     left, right = (np.array(side) for side in zip(*((i, f) for i in whole for f in floats), strict=True))
     left = np.array([i for i in whole for _ in floats], np.int64)
-    for name in COMPARISONS:
+    for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
         operator = getattr(np, name)
         expected = [
             bool({"less": i < f, "less_equal": i <= f, "greater": i > f, "greater_equal": i >= f, "equal": i == f,

@@ -1,7 +1,7 @@
 """Operators on strings, enums, tuples and other categories: tables over their levels."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,17 @@ from privug.model.categories import compare_equal, map_levels, map_pairs
 from privug.model.node import ConstantValue, Node
 from privug.model.operations import Elementwise, elementwise
 from privug.model.refusal import refuse
-
-_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "true_divide": operator.truediv,
-    "remainder": operator.mod, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
-    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
-}  # fmt: skip
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role
 
 
 def on_categories(name: str, nodes: Sequence[Node]) -> Node:
     """Apply an operator to categories, or to a category and a constant, level by level."""
-    if name not in _PYTHON_OPERATORS or len(nodes) != 2:
+    traits = traits_of(name)
+    if not traits.python or len(nodes) != 2:
         refuse(f"'{name}' on strings or other categories")
     left, right = nodes
-    function = _PYTHON_OPERATORS[name]
+    function = getattr(operator, traits.python)
     if left.levels is not None and isinstance(right.operation, ConstantValue) and right.shape == ():
         plain = _plain_constant(right)
         return map_levels(left, lambda level: function(level, plain))
@@ -32,9 +29,10 @@ def on_categories(name: str, nodes: Sequence[Node]) -> Node:
         return map_levels(right, lambda level: function(plain, level))
     if left.levels is None or right.levels is None:
         refuse(f"'{name}' between a random string and a random number")
-    if name in ("equal", "not_equal") and len({type(level) for level in (*left.levels, *right.levels)}) == 1:
+    alike = len({type(level) for level in (*left.levels, *right.levels)}) == 1
+    if traits.role is Role.COMPARISON and not traits.direction and alike:
         same = compare_equal(left, right)
-        return same if name == "equal" else elementwise(Elementwise("logical_not", np.logical_not), [same])
+        return same if 0 in traits.signs else elementwise(Elementwise("logical_not", np.logical_not), [same])
     return map_pairs(left, right, function)
 
 

@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role, Traits
+
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Whole = frozenset[float] | bool
@@ -56,6 +59,11 @@ class Operation(ABC):
 
     selects: ClassVar[bool] = False
     """Whether each result is a number of one of the arguments, as it was."""
+
+    @property
+    def traits(self) -> Traits:
+        """What is known of it by its name."""
+        return traits_of("")
 
     @abstractmethod
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
@@ -195,7 +203,7 @@ class ConstantValue(Operation):
 
 def of_numpy(name: str, parents: Sequence[Node]) -> bool | None:
     """Say whether the result of an operator is a number of NumPy, as it is if one of its operands is."""
-    if name != "where":
+    if traits_of(name).role is not Role.CHOICE:
         kinds = {parent.numpy for parent in parents}
         return True if True in kinds else None if None in kinds else False
     # A whole number that is written in the program does not settle it: they are alike where rounding is asked for.

@@ -11,18 +11,9 @@ from privug.arguments import shown
 from privug.errors import ArgumentError, ProgramError
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole, of_numpy
 from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
-from privug.model.whole_numbers import COMPARISONS, Comparison, exact_comparison
-
-# What each operation does to a continuous argument; whatever is not listed gives MIXED, "not known".
-_DISCRETISING = {"floor", "ceil", "rint", "trunc", "sign", "round", "floor_divide", "argmin", "argmax"}
-_SHIFTING = {"add", "subtract"}
-_SCALING = {"multiply", "divide", "true_divide"}
-_INJECTIVE = {
-    "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "square",
-    "absolute", "sin", "cos", "tan", "arctan", "sinh", "tanh", "reciprocal",
-}  # fmt: skip
-_SELECTING = {"maximum", "minimum", "fmax", "fmin", "where", "sort", "min", "max", "median", "concatenate"}
-_MIXING = {"sum", "mean", "cumsum", "dot", "matmul", "std", "var"}
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role, Traits
+from privug.model.whole_numbers import Comparison, exact_comparison
 
 
 def constant(value: Any) -> Node:
@@ -44,21 +35,18 @@ def constant(value: Any) -> Node:
     return node
 
 
-def kind_of_result(name: str, parents: Sequence[Node]) -> Kind:
-    """Say how probability is spread over the result of a named numeric operation."""
+def kind_of_result(traits: Traits, parents: Sequence[Node]) -> Kind:
+    """Say how probability is spread over the result of a numeric operation."""
     kinds = {parent.kind for parent in parents}
-    if name in _DISCRETISING or kinds == {Kind.DISCRETE}:
+    if traits.steps or kinds == {Kind.DISCRETE}:
         return Kind.DISCRETE
     if Kind.MIXED in kinds:
         return Kind.MIXED
-    if name in _SHIFTING | _MIXING | _INJECTIVE:
-        return Kind.CONTINUOUS
-    if name in _SCALING:
+    if traits.factor:
         return Kind.CONTINUOUS if all(almost_never_zero(parent) for parent in parents) else Kind.MIXED
-    if name in _SELECTING:
-        chosen = parents[1:] if name == "where" else parents
-        return Kind.CONTINUOUS if all(parent.kind is Kind.CONTINUOUS for parent in chosen) else Kind.MIXED
-    return Kind.MIXED
+    chosen = () if traits.chooses is None else parents[traits.chooses :]
+    picked = bool(chosen) and all(parent.kind is Kind.CONTINUOUS for parent in chosen)
+    return Kind.CONTINUOUS if traits.continuous or picked else Kind.MIXED
 
 
 def almost_never_zero(node: Node) -> bool:
@@ -90,6 +78,10 @@ class Elementwise(Operation):
     python: bool = False
     may_overflow: bool = True
 
+    @property
+    def traits(self) -> Traits:
+        return traits_of(self.name)
+
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         return self.evaluate_into(arguments, None)
 
@@ -98,11 +90,12 @@ class Elementwise(Operation):
         rank = arguments[0].ndim
         if any(argument.ndim != rank for argument in arguments):
             arguments = aligned(arguments)
+        traits = self.traits
         if self.python:
-            arguments = _as_python_numbers(self.name, arguments)
-        if self.may_overflow and can_wrap(self.name, [argument.dtype for argument in arguments]):
-            refuse_overflow(self.name, arguments)
-        if self.python and self.name == "power":
+            arguments = _as_python_numbers(traits, arguments)
+        if self.may_overflow and can_wrap(traits, [argument.dtype for argument in arguments]):
+            refuse_overflow(traits, arguments)
+        if self.python and traits.role is Role.POWER:
             return _checked_power(*arguments)
         if out is not None:
             result: Array = self.function(*arguments, out=out)
@@ -111,39 +104,37 @@ class Elementwise(Operation):
         return result
 
     def can_fail(self, parents: Sequence[Node]) -> bool:
-        if self.python and self.name in _DIVIDING:
+        if self.python and self.traits.divides:
             return not (isinstance(parents[1].operation, ConstantValue) and almost_never_zero(parents[1]))
         checked = not isinstance(self.function, np.ufunc | Comparison) and self.function is not np.where
-        return checked or (self.python and self.name == "power")
+        return checked or (self.python and self.traits.role is Role.POWER)
 
     def is_bare(self, parents: Sequence[Node]) -> bool:
         """Say whether the function alone will do: nothing to line up, to convert or to look for in the arrays."""
         dtypes = [parent.dtype for parent in parents]
         if not isinstance(self.function, np.ufunc) or len({len(parent.shape) for parent in parents}) > 1:
             return False
-        if self.python and (self.name in _DIVIDING or self.name == "power" or _are_converted(self.name, dtypes)):
+        traits = self.traits
+        if self.python and (traits.divides or traits.role is Role.POWER or _are_converted(traits, dtypes)):
             return False
-        return not (self.may_overflow and can_wrap(self.name, dtypes))
+        return not (self.may_overflow and can_wrap(traits, dtypes))
 
     def kind(self, parents: Sequence[Node]) -> Kind:
-        return kind_of_result(self.name, parents)
+        return kind_of_result(self.traits, parents)
 
 
-_DIVIDING = {"true_divide", "floor_divide", "remainder"}
-
-
-def _are_converted(name: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
+def _are_converted(traits: Traits, dtypes: Sequence[np.dtype[Any]]) -> bool:
     """Say whether bools among the arguments are to be made numbers, as Python takes them."""
     bools = sum(dtype.kind == "b" for dtype in dtypes)
-    if name in ("add", "subtract", "multiply"):
+    if len(dtypes) == 2 and (traits.weights is not None or traits.factor == 1):
         return bools == len(dtypes)  # NumPy takes a bool beside a number as the number it is
-    return bools > 0 and not name.startswith(("bitwise", "logical", "equal", "not_equal", "where"))
+    return bools > 0 and not traits.takes_bools
 
 
-def _as_python_numbers(name: str, arguments: Sequence[Array]) -> Sequence[Array]:
-    if _are_converted(name, [argument.dtype for argument in arguments]):
+def _as_python_numbers(traits: Traits, arguments: Sequence[Array]) -> Sequence[Array]:
+    if _are_converted(traits, [argument.dtype for argument in arguments]):
         arguments = [a.astype(np.int64) if a.dtype.kind == "b" else a for a in arguments]
-    if name in _DIVIDING and not np.all(arguments[1]):
+    if traits.divides and not np.all(arguments[1]):
         fail_samples(arguments[1] == 0, ZeroDivisionError("division by zero"))
     return arguments
 
@@ -211,14 +202,14 @@ def _elementwise_dtype(operation: Elementwise, dtypes: tuple[str, ...]) -> np.dt
 
 def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
     """Make the node of an element-by-element operation."""
-    if operation.name in COMPARISONS and {parent.dtype.kind for parent in parents} == {"i", "f"}:
+    if operation.traits.role is Role.COMPARISON and {parent.dtype.kind for parent in parents} == {"i", "f"}:
         exact, parents = exact_comparison(operation.name, parents)
         operation = operation if exact is None else replace(operation, function=exact)
     dtype = _elementwise_dtype(operation, tuple(parent.dtype.str for parent in parents))
     shape = parents[0].shape
     if any(parent.shape != shape for parent in parents):
         shape = np.broadcast_shapes(*(parent.shape for parent in parents))
-    bound = _bound(operation.name, [parent.bound for parent in parents]) if dtype.kind == "i" else None
+    bound = _bound(operation.traits, [parent.bound for parent in parents]) if dtype.kind == "i" else None
     if bound is not None and bound <= INTEGER_LIMIT and isinstance(operation, Elementwise):
         operation = replace(operation, may_overflow=False)
     node = Node(operation, tuple(parents), shape, dtype)
@@ -228,20 +219,13 @@ def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
     return node
 
 
-def _bound(name: str, bounds: Sequence[int | None]) -> int | None:
+def _bound(traits: Traits, bounds: Sequence[int | None]) -> int | None:
     """Return how large the whole numbers of a result can get, if that is known of the arguments."""
     known = [bound for bound in bounds if bound is not None]
-    if len(known) < len(bounds):
+    if traits.size is None or len(known) < len(bounds):
         return None
-    match name:
-        case "add" | "subtract":
-            return known[0] + known[1]
-        case "multiply":
-            return known[0] * known[1]
-        case "where" | "minimum" | "maximum" | "negative" | "positive" | "absolute":
-            return max(known)
-        case _:
-            return None
+    bound = traits.size(known, 1, 1)
+    return bound if isinstance(bound, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,24 +236,25 @@ class ArrayFunction(Operation):
     function: Callable[..., Any]
     options: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def traits(self) -> Traits:
+        return traits_of(self.name)
+
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        if can_wrap(self.name, [argument.dtype for argument in arguments]):
-            refuse_overflow(self.name, arguments, self.options)
+        if can_wrap(self.traits, [argument.dtype for argument in arguments]):
+            refuse_overflow(self.traits, arguments, self.options)
         result: Array = np.asarray(self.function(*arguments, **dict(self.options)))
         return result
 
     def kind(self, parents: Sequence[Node]) -> Kind:
-        return kind_of_result(self.name, parents)
+        return kind_of_result(self.traits, parents)
 
 
 def array_function(operation: ArrayFunction, parents: Sequence[Node]) -> Node:
     """Make the node of a function of whole arrays; the result's shape is read off an example."""
     example = operation.evaluate([np.ones((1, *p.shape), p.dtype) for p in parents], Context(1, None))  # type: ignore[arg-type]
-    levels = parents[0].levels if operation.name in _REARRANGING else None
+    levels = parents[0].levels if operation.traits.role is Role.MOVE else None
     return Node(operation, tuple(parents), example.shape[1:], example.dtype, levels)
-
-
-_REARRANGING = {"reshape", "transpose", "concatenate", "stack", "flip", "roll"}
 
 
 @dataclass(frozen=True, slots=True)

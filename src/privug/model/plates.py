@@ -5,6 +5,7 @@ are lanes: leaves that stand for one row's cell. What the code computed is then 
 sum, whether it holds for any or all, its extremes, or one value for each row.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operati
 from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, index, kind_of_result
 from privug.model.plan import Plan
 from privug.model.table import Row, plain_column, row_maker
+from privug.model.traits.table import traits_of
 from privug.model.variable import RandomVariable, as_node, refuse
 
 CHUNK_BYTES = 1 << 21
@@ -224,7 +226,7 @@ def _fold_node(plate: Plate, how: str, term: Node, inside: dict[int, Node]) -> N
         dtype, kind = term.dtype, term.kind
     else:
         dtype = _INT if how == "sum" and term.dtype.kind in "bi" else term.dtype
-        kind = kind_of_result(how, [term])
+        kind = kind_of_result(traits_of(how), [term])
     node = Node(operation, (*columns, *others), shape, dtype, term.levels if how == "map" else None, kind)
     if dtype.kind == "i" and term.bound is not None:
         node.bound = term.bound * plate.size if how == "sum" else term.bound
@@ -238,20 +240,15 @@ def _linear_sum(plate: Plate, node: Node, inside: dict[int, Node]) -> Any:
     match node.operation:
         case Lane(column=column) if column.levels is None and column.shape == (plate.size,):
             return RandomVariable(column).sum()
-        case Elementwise(name="add" | "subtract" as name):
+        case Elementwise(traits=traits) if traits.weights is not None:
             parts = [_linear_sum(plate, parent, inside) for parent in node.parents]
-            if any(part is None for part in parts):
-                return None
-            return parts[0] + parts[1] if name == "add" else parts[0] - parts[1]
-        case Elementwise(name="negative"):
-            part = _linear_sum(plate, node.parents[0], inside)
-            return None if part is None else -part
-        case Elementwise(name="multiply" | "true_divide" as name):
+            return None if any(part is None for part in parts) else getattr(operator, traits.python)(*parts)
+        case Elementwise(traits=traits) if traits.factor:
             left, right = node.parents
-            if name == "multiply" and id(left) not in inside:
+            if traits.factor == 1 and id(left) not in inside:
                 left, right = right, left
             part = _linear_sum(plate, left, inside) if id(right) not in inside else None
             if part is None:
                 return None
-            return part * RandomVariable(right) if name == "multiply" else part / RandomVariable(right)
+            return part * RandomVariable(right) if traits.factor == 1 else part / RandomVariable(right)
     return None

@@ -19,19 +19,14 @@ from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, Stack, aligned
 from privug.model.plan import Plan
 from privug.model.plates import Fold, Lane
+from privug.model.traits.error_rules import UNIT, error_of_total
+from privug.model.traits.traits import Role
 
-UNIT = 2.0**-53  # half a unit in the last place, relative to the number
 UNTRACED = 2.0**-47  # what arithmetic that cannot be followed may have moved results, relative to the largest
 SAMPLES = 256  # that show how large intermediate results are
 MOST_NUMBERS = 1 << 21  # that are computed to see that
 MOST_NODES = 20_000
 SMALLEST = -1080  # the exponent that stands for zero
-
-_EXACT = {"floor", "ceil", "rint", "trunc", "sign", "round", "floor_divide", "copysign"}
-_PASSED_ON = {"negative", "positive", "absolute", "fabs"}
-_CHOSEN = {"maximum", "minimum", "fmax", "fmin"}
-_MOVED = {"reshape", "transpose", "concatenate", "stack", "flip", "roll"}
-_PICKED = {"sort", "min", "max", "median", "quantile", "percentile"}
 
 
 @dataclass(frozen=True)
@@ -183,15 +178,15 @@ def _behind(targets: Sequence[Node], known: Mapping[Node, Computed]) -> list[Nod
 
 def _error(node: Node, arguments: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
     match node.operation:
-        case Elementwise(name=name):
+        case Elementwise(traits=traits):
             lined = aligned([*arguments, *errors, result])
             count = len(arguments)
-            return _elementwise(name, lined[:count], lined[count : 2 * count], lined[-1]).reshape(result.shape)
-        case ArrayFunction(name=name) as operation:
-            return _of_array(operation, name, arguments, errors, result)
+            return traits.error(lined[:count], lined[count : 2 * count], lined[-1]).reshape(result.shape)
+        case ArrayFunction(traits=traits, options=options) if traits.role is not Role.MOVE:
+            return traits.array_error(arguments, errors, result, dict(options).get("axis", -1))
         case Fold() as operation:
             return _of_fold(operation, arguments, errors, result)
-        case Index() | Stack() | Cast():
+        case ArrayFunction() | Index() | Stack() | Cast():
             return node.operation.evaluate(errors, None)  # type: ignore[arg-type]  # these move numbers alone
         case Gather():
             return node.operation.evaluate([errors[0], arguments[1]], None)  # type: ignore[arg-type]
@@ -204,126 +199,11 @@ def _error(node: Node, arguments: Sequence[Array], errors: Sequence[Array], resu
             return np.full(result.shape, UNTRACED * float(np.abs(result[np.isfinite(result)]).max(initial=0.0)))
 
 
-def _elementwise(name: str, a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    """Return what the errors of arguments become, and what the operation adds."""
-    one = UNIT * np.abs(r)
-    match name:
-        case _ if name in _EXACT:
-            return np.zeros(r.shape)
-        case _ if name in _PASSED_ON:
-            return e[0]
-        case _ if name in _CHOSEN:
-            return np.maximum(e[0], e[1])
-        case "where":
-            return np.asarray(np.where(a[0], e[1], e[2]))
-        case "add" | "subtract":
-            return e[0] + e[1] + np.where(_exact_sum(a[0], a[1] if name == "add" else -a[1].astype(float), r), 0.0, one)
-        case "multiply":
-            passed = np.abs(a[0]) * e[1] + np.abs(a[1]) * e[0]
-            return np.asarray(passed + np.where(_exact_product(a[0], a[1], r), 0.0, one))
-        case "divide" | "true_divide":
-            passed = (e[0] + np.abs(r) * e[1]) / np.abs(a[1])
-            return np.asarray(passed + np.where(_exact_product(r, a[1], a[0]), 0.0, one))
-        case "sqrt":
-            passed = np.where(e[0] < np.abs(a[0]), e[0] / np.maximum(r, np.sqrt(e[0])), np.sqrt(e[0]))
-            return np.where(e[0] > 0, passed, 0.0) + np.where(_exact_product(r, r, a[0]), 0.0, one)
-        case "square":
-            return 2 * np.abs(a[0]) * e[0] + np.where(_exact_product(a[0], a[0], r), 0.0, one)
-        case "exp" | "exp2" | "expm1":
-            return (np.abs(r) + 1) * e[0] + 2 * one
-        case "log" | "log2" | "log10" | "log1p":
-            inner = np.abs(a[0] + 1) if name == "log1p" else np.abs(a[0])
-            return 1.5 * e[0] / inner + 2 * one
-        case "power":
-            return np.asarray(_of_power(a, e, r) + 2 * one * (r != np.rint(r)))
-        case _:
-            sizes = np.max(np.broadcast_arrays(np.abs(r), *(np.abs(argument) for argument in a)), axis=0)
-            return np.asarray(_most(e, r) + 4 * UNIT * sizes)
-
-
 def _most(errors: Sequence[Array], like: Array) -> Array:
     found = np.zeros(like.shape)
     for error in aligned([like, *errors])[1:]:
         found = np.maximum(found, error)
     return found
-
-
-def _exact_sum(a: Array, b: Array, total: Array) -> Array:
-    """Say where a sum was not rounded (Knuth's two-sum)."""
-    a, b = a.astype(float), b.astype(float)
-    back = total - a
-    return np.asarray((a - (total - back)) + (b - back) == 0)
-
-
-def _exact_product(a: Array, b: Array, product: Array) -> Array:
-    """Say where a product was not rounded (Dekker's product, of numbers split in halves as Veltkamp does)."""
-    (high, low), (over, under) = _halves(a.astype(float)), _halves(b.astype(float))
-    return np.asarray(low * under - (((product - high * over) - low * over) - high * under) == 0)
-
-
-def _halves(a: Array) -> tuple[Array, Array]:
-    scaled = 134217729.0 * a  # 2^27 + 1
-    high = scaled - (scaled - a)
-    return high, a - high
-
-
-def _of_power(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    size = np.abs(a[0]).astype(float)
-    slope = np.where(size > 0, np.abs(a[1]) * np.abs(r) / np.where(size > 0, size, 1.0), 0.0)
-    rise = np.where((size > 0) & (e[1] > 0), np.abs(np.log(np.where(size > 0, size, 1.0))) * np.abs(r), 0.0)
-    return np.asarray(slope * e[0] + rise * e[1])
-
-
-def _of_array(
-    operation: ArrayFunction, name: str, arguments: Sequence[Array], errors: Sequence[Array], result: Array
-) -> Array:
-    if name in _MOVED:
-        return operation.evaluate(errors, None)  # type: ignore[arg-type]
-    if name in ("sum", "mean", "cumsum"):
-        return _of_sum(operation, arguments[0], errors[0], result)
-    worst = np.max([error.reshape(len(error), -1).max(axis=1, initial=0.0) for error in errors], axis=0)
-    sizes = [np.abs(argument).reshape(len(argument), -1) for argument in arguments]
-    largest = np.max([size.max(axis=1, initial=0.0) for size in sizes], axis=0)
-    every = (slice(None), *(np.newaxis,) * (result.ndim - 1))
-    if name in _PICKED:
-        rounded = 2 * UNIT * np.abs(result) if name not in ("sort", "min", "max") else np.zeros(result.shape)
-        return np.asarray(worst[every] + rounded)
-    numbers = sum(size.shape[1] for size in sizes)
-    scale = np.maximum(np.maximum(largest, largest**2)[every], np.abs(result))  # products and squares of elements too
-    return np.asarray(numbers * (1 + largest[every]) * worst[every] + 4 * UNIT * numbers * scale)
-
-
-def _of_sum(operation: ArrayFunction, terms: Array, errors: Array, result: Array) -> Array:
-    """Return the error of a sum: each partial sum is rounded, whatever the order, unless all of them are exact."""
-    axes = _axes(dict(operation.options).get("axis", -1), terms.ndim)
-    flat, along = _in_line(terms, axes), _in_line(errors, axes)
-    if not flat.shape[-1]:
-        return np.zeros(result.shape)
-    partial = np.cumsum(flat, axis=-1, dtype=float)
-    before = np.concatenate([np.zeros((*partial.shape[:-1], 1)), partial[..., :-1]], axis=-1)
-    rounded = np.where(_exact_sum(before, flat, partial), 0.0, UNIT * np.cumsum(np.abs(flat), axis=-1))
-    grown = np.cumsum(rounded + along, axis=-1)
-    if operation.name == "cumsum":
-        return np.moveaxis(grown, -1, axes[0])
-    total = grown[..., -1].reshape(result.shape)
-    if operation.name == "sum":
-        return total
-    count = np.full(result.shape, float(flat.shape[-1]))
-    exact = _exact_product(result, count, partial[..., -1].reshape(result.shape))
-    return np.asarray(total / count + np.where(exact, 0.0, UNIT * np.abs(result)))
-
-
-def _axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(1, rank))
-    return (axis,) if isinstance(axis, int) else tuple(axis)
-
-
-def _in_line(array: Array, axes: tuple[int, ...]) -> Array:
-    """Put what is summed along the last axis."""
-    kept = array.ndim - len(axes)
-    moved = np.moveaxis(array, axes, range(kept, array.ndim))
-    return moved.reshape(*moved.shape[:kept], -1)
 
 
 def _of_fold(operation: Fold, arguments: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
@@ -341,5 +221,5 @@ def _of_fold(operation: Fold, arguments: Sequence[Array], errors: Sequence[Array
         return np.full(result.shape, size * largest)
     terms, off = (array.reshape(samples, size, *array.shape[1:]) for array in (terms, off))
     if operation.how == "sum":
-        return _of_sum(ArrayFunction("sum", np.sum, (("axis", 1),)), terms, off, result)
+        return error_of_total([terms], [off], result, 1)
     return off if operation.how == "map" else np.asarray(off.max(axis=1))

@@ -15,6 +15,7 @@ from privug.model.node import Array, ConstantValue, Context, Node, Operation
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Stack
 from privug.model.overflow import INTEGER_LIMIT, refuse_overflow
+from privug.model.traits.table import traits_of
 
 LARGEST_COUNT = 255
 FEWEST_LINKS = 2
@@ -103,7 +104,7 @@ class Tally(Operation):
         if not base:
             return total
         if self.may_overflow:
-            refuse_overflow("add", [base[0], total])
+            refuse_overflow(traits_of("add"), [base[0], total])
         total += base[0]
         return total
 
@@ -196,7 +197,7 @@ def tallies(order: Sequence[Node], targets: Sequence[Node], hidden: set[int]) ->
             chain = _extended(node, chains, private, hidden) or _begun(node, hidden)
             if chain is not None:
                 chains[id(node)] = chain
-        elif isinstance(node.operation, ArrayFunction) and node.operation.name == "sum":
+        elif node.operation.traits.totals:
             found.update(_counted_array(node, private))
     for chain in chains.values():
         if len(chain.links) >= FEWEST_LINKS:
@@ -246,7 +247,7 @@ def _term(node: Node, hidden: set[int]) -> Term | None:
     match node.operation:
         case Cast():
             return Term(parents[0], 1, node) if parents[0].dtype == np.bool_ else None
-        case Elementwise(name="multiply"):
+        case Elementwise(traits=traits) if traits.factor == 1:
             return _product(node, *parents) or _product(node, *reversed(parents))
         case _:
             return None

@@ -5,13 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from privug.model.node import ConstantValue, Node, ancestors, of_numpy
-from privug.model.operations import Elementwise
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role
 
-# These give a whole number if all that goes in is one.
-_KEEPING = {
-    "add", "subtract", "multiply", "negative", "positive", "absolute", "floor_divide", "remainder", "power", "minimum",
-    "maximum",
-}  # fmt: skip
 _OF_KIND: dict[str, type] = {"b": bool, "i": int, "f": float}
 _OF_NUMPY: dict[str, type] = {"b": np.bool_, "i": np.int64, "f": np.float64}
 
@@ -20,9 +16,10 @@ def follows_numpy(name: str, nodes: Sequence[Node]) -> bool:
     """Say whether an operator does other than on Python's numbers: division by zero, sums of truth values."""
     if of_numpy(name, nodes) is not True:
         return False
-    if name in ("true_divide", "floor_divide", "remainder"):
+    traits = traits_of(name)
+    if traits.divides:
         return not (isinstance(nodes[1].operation, ConstantValue) and nodes[1].operation.array.all())
-    if name == "power":
+    if traits.role is Role.POWER:
         return any(node.dtype.kind == "f" for node in nodes)
     return all(node.dtype.kind == "b" for node in nodes)
 
@@ -38,9 +35,9 @@ def number_types(number: Node) -> set[type]:
         operation = node.operation
         if node.dtype.kind == "f" and node.whole:
             types.add(int)
-        elif node.dtype.kind == "f" and isinstance(operation, Elementwise) and operation.name == "where":
+        elif node.dtype.kind == "f" and operation.traits.role is Role.CHOICE:
             types = types.union(*(found[parent] for parent in node.parents[1:]))
-        elif node.dtype.kind == "f" and isinstance(operation, Elementwise) and operation.name in _KEEPING:
+        elif node.dtype.kind == "f" and operation.traits.keeps_whole:
             types |= {int} if all(found[parent] & {int, bool} for parent in node.parents) else set()
         found[node] = types
     return found[number]

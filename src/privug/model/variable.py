@@ -18,6 +18,8 @@ from privug.model.pickling import Cloudpickled, Unchanging, portable
 from privug.model.refusal import refusals as refusals
 from privug.model.refusal import refuse as refuse
 from privug.model.rounding import NumpyRound, PythonRound
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role
 from privug.model.value_types import follows_numpy
 
 
@@ -64,14 +66,15 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
     nodes = [as_node(value) for value in values]
     if any(node.levels is not None for node in nodes):
         return RandomVariable(on_categories(name, nodes))
-    python = all(node.shape == () for node in nodes) and not follows_numpy(name, nodes)
-    if name == "power" and python and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
+    python, traits = all(node.shape == () for node in nodes) and not follows_numpy(name, nodes), traits_of(name)
+    raised = python and traits.role is Role.POWER
+    if raised and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
         nodes[1] = _whole_exponent(nodes[1])
-    if python and name in ("true_divide", "floor_divide", "remainder"):
-        nodes[1] = harmless(nodes[1], 1, np.not_equal)
-    elif python and name == "power":
+    if raised:
         nodes[0] = harmless(nodes[0], 1, np.greater)
-    elif python and name == "round" and nodes[0].dtype.kind == "f":
+    elif python and traits.divides:
+        nodes[1] = harmless(nodes[1], 1, np.not_equal)
+    elif python and traits.decimals and nodes[0].dtype.kind == "f":
         nodes[0] = harmless(nodes[0], 0.0)
     return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
 

@@ -1,7 +1,7 @@
 """Whole numbers beyond 2**53, which floats do not tell apart: compared and subtracted without becoming floats."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 
 from privug.model.node import Array, ConstantValue, Kind, Node
+from privug.model.traits.table import traits_of
 
 FLOAT_LIMIT = 2**53
 """Whole numbers up to here are floats of their own."""
 _BEYOND = 2.0**63
-
-COMPARISONS: dict[str, Callable[[Array], Array]] = {
-    "less": lambda sign: sign < 0, "less_equal": lambda sign: sign <= 0, "greater": lambda sign: sign > 0,
-    "greater_equal": lambda sign: sign >= 0, "equal": lambda sign: sign == 0, "not_equal": lambda sign: sign != 0,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,12 +23,13 @@ class Comparison:
     name: str
 
     def __call__(self, left: Array, right: Array) -> Array:
-        holds = COMPARISONS[self.name]
+        signs = traits_of(self.name).signs
         if left.dtype.kind == "f":
             sign, floats = -_sign(right, left), left
         else:
             sign, floats = _sign(left, right), right
-        result: Array = np.where(np.isnan(floats), self.name == "not_equal", holds(sign))
+        unequal = {-1, 1} <= signs
+        result: Array = np.where(np.isnan(floats), unequal, np.isin(sign, list(signs)))
         return result
 
 

@@ -1,0 +1,63 @@
+"""Functions of whole arrays: folds, scans, what sorts, and what only moves numbers."""
+
+from typing import Any
+
+from privug.model.traits import error_rules, sizes
+from privug.model.traits.traits import Connective, Form, Role, Traits
+
+
+def _fold(name: str, folds: str | None = None, **known: Any) -> Traits:
+    return Traits(**{"name": name, "form": Form.FOLD, "folds": folds, "pytensor": name, **known})
+
+
+def _array(name: str, **known: Any) -> Traits:
+    return Traits(**{"name": name, "form": Form.ARRAY, **known})
+
+
+def _move(name: str, **known: Any) -> Traits:
+    return _array(name, role=Role.MOVE, pytensor=name, **known)
+
+
+def _ordered(name: str, **known: Any) -> Traits:
+    return _fold(name, role=Role.ORDER, chooses=0, **{"array_error": error_rules.error_of_picked, **known})
+
+
+ARRAYS = (
+    _fold(
+        "sum", "add", role=Role.SUM, continuous=True, size=sizes.added_up, grows=True,
+        array_error=error_rules.error_of_total,
+    ),
+    _fold("mean", "add", role=Role.SUM, averages=True, continuous=True, array_error=error_rules.error_of_mean),
+    _fold("prod", "multiply", size=sizes.multiplied_up, grows=True),
+    _ordered("min", folds="minimum"),
+    _ordered("max", folds="maximum"),
+    _ordered("median", array_error=error_rules.error_of_quantile),
+    _fold("any", "logical_or", role=Role.LOGIC, connective=Connective.OR, truth=True),
+    _fold("all", "logical_and", role=Role.LOGIC, connective=Connective.AND, truth=True),
+    _fold("std", continuous=True),
+    _fold("var", continuous=True),
+    _fold(
+        "ptp", size=sizes.differenced, grows=True,
+        pytensor=lambda pt, array, axis, **options: pt.max(array, axis, **options) - pt.min(array, axis, **options),
+    ),
+    _fold("nansum", size=sizes.added_up, grows=True, pytensor=None),
+    _fold("nanmean", pytensor=None),
+    _array("argmin", role=Role.ORDER, steps=True, pytensor="argmin"),
+    _array("argmax", role=Role.ORDER, steps=True, pytensor="argmax"),
+    _array("argsort", steps=True),
+    _array("sort", role=Role.ORDER, chooses=0, array_error=error_rules.error_of_picked, pytensor="sort"),
+    _array("quantile", array_error=error_rules.error_of_quantile),
+    _array("percentile", array_error=error_rules.error_of_quantile),
+    _array(
+        "cumsum", form=Form.SCAN, folds="add", role=Role.SUM, continuous=True, size=sizes.added_up, grows=True,
+        array_error=error_rules.error_of_scan, pytensor="cumsum",
+    ),
+    _array("cumprod", form=Form.SCAN, folds="multiply", size=sizes.multiplied_up, grows=True, pytensor="cumprod"),
+    _array("diff", role=Role.SUM, size=sizes.differenced, grows=True, pytensor="diff"),
+    _array("dot", role=Role.PRODUCT, continuous=True, size=sizes.dotted, grows=True, pytensor="dot"),
+    _move("concatenate", chooses=0),
+    _move("stack"),
+    _move("reshape"),
+    _move("transpose"),
+)  # fmt: skip
+"""The rows."""
