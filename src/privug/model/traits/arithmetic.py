@@ -89,7 +89,7 @@ ARITHMETIC = (
         inverse=lambda v: (1.0 / v, -2 * np.log(np.abs(v))), pytensor="reciprocal",
     ),
     Traits(name="left_shift", size=sizes.shifted, grows=True),
-    Traits(name="copysign", error=error_rules.no_error),
+    Traits(name="copysign", error=error_rules.error_kept),
     _ABSOLUTE,
     replace(_ABSOLUTE, name="fabs", **_OF_FLOATS, alias="absolute", continuous=False),
     _rounding("sign", role=Role.ORDER, codomain=(-1.0, 1.0), pytensor="sign"),

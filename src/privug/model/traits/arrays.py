@@ -31,7 +31,7 @@ ARRAYS = (
     _fold("prod", "multiply", size=sizes.multiplied_up, grows=True),
     _ordered("min", folds="minimum"),
     _ordered("max", folds="maximum"),
-    _ordered("median", array_error=error_rules.error_of_quantile),
+    _ordered("median", array_error=error_rules.error_of_median),
     _fold("any", "logical_or", role=Role.LOGIC, connective=Connective.OR, truth=True),
     _fold("all", "logical_and", role=Role.LOGIC, connective=Connective.AND, truth=True),
     _fold("std", continuous=True),

@@ -139,9 +139,15 @@ def error_of_picked(arguments: Sequence[Array], errors: Sequence[Array], result:
     return np.asarray(_largest(errors, result) + np.zeros(result.shape))
 
 
-def error_of_quantile(arguments: Sequence[Array], errors: Sequence[Array], result: Array, axis: Any) -> Array:
-    """Of what lies between two elements that were picked by their order."""
+def error_of_median(arguments: Sequence[Array], errors: Sequence[Array], result: Array, axis: Any) -> Array:
+    """Of the middle between two elements that were picked by their order."""
     return np.asarray(_largest(errors, result) + 2 * UNIT * np.abs(result))
+
+
+def error_of_quantile(arguments: Sequence[Array], errors: Sequence[Array], result: Array, axis: Any) -> Array:
+    """Of what lies between two elements at a place that is rounded: so much of the gap between them."""
+    largest, numbers = _largest([np.abs(arguments[0])], result), arguments[0][0].size
+    return np.asarray(_largest(errors, result) + 4 * UNIT * numbers * largest)
 
 
 def error_of_scan(arguments: Sequence[Array], errors: Sequence[Array], result: Array, axis: Any) -> Array:

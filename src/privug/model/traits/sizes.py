@@ -33,9 +33,9 @@ def shifted(sizes: Sequence[int], count: int, order: int) -> float:
 
 
 def raised(sizes: Sequence[int], count: int, order: int) -> float:
-    """Of a power."""
-    base, exponent = sizes
-    return base**exponent if base <= 1 or exponent * math.log2(base) < 64 else math.inf
+    """Of a power; that to the power of zero is one."""
+    base, exponent = max(1, sizes[0]), sizes[1]
+    return base**exponent if exponent * math.log2(base) < 64 else math.inf
 
 
 def multiplied_up(sizes: Sequence[int], count: int, order: int) -> float:
