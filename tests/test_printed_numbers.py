@@ -13,7 +13,7 @@ from privug import leakage
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.intervals import mean_estimate, std_estimate
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import PROBABILITY, ranging
 from privug.report.comparing import MOST_LISTED_VALUES
 from strategies import joints
 
@@ -105,7 +105,7 @@ def test_an_identity_has_no_negative_risk():
 
 
 def test_a_value_far_out_of_its_range_is_not_shown():
-    @ranging(0.0, 1.0)
+    @ranging(PROBABILITY)
     def broken():
         return Estimate.exactly(-0.5)
 

@@ -218,7 +218,8 @@ class Result(Unchanging):
                 if self._asked_for == "exact":
                     raise
                 run = self._drawn_before(engines.ENGINES["sample"])
-        return Joint(belief_of(run, 0, self._defined("secret")), belief_of(run, 1, self._defined("output")))
+        secret, output = belief_of(run, 0, self._defined("secret")), belief_of(run, 1, self._defined("output"))
+        return Joint(secret, output, prior=self._known_prior)
 
     @cached_property
     def _unconditioned(self) -> Run:
@@ -238,11 +239,13 @@ class Result(Unchanging):
     @cached_property
     def prior(self) -> Belief:
         """What the attacker believes about the secret before the observation: computed, where that can be done."""
+        return self._known_prior or self._before(0) or self.joint.secret
+
+    @cached_property
+    def _known_prior(self) -> Belief | None:
         with settings.limited(rounding=self._rounding):
             known = engines.known_prior(self.attack.question)
-            if known is not None:
-                return merged_prior(known, self.attack.question)
-        return self._before(0) or self.joint.secret
+            return None if known is None else merged_prior(known, self.attack.question)
 
     @property
     def prediction(self) -> Belief:

@@ -23,7 +23,8 @@ class Joint:
     Pairs of an exact joint are its support, or cells of quadrature where a side has a `curve`: sums over them are
     exact up to rounding. `information` is the mutual information in bits where that is known in closed form; if
     it is infinite, its method says why. A `channel` stands in for pairs that are too many to list; `secret` and
-    `output` are then the marginal beliefs, each with values of its own.
+    `output` are then the marginal beliefs, each with values of its own. `prior` is the exact belief about the secret of
+    a sampled joint, where that is known.
 
     >>> joint = Joint.from_channel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
     >>> print(joint.output.probability(lambda o: o == 0))
@@ -34,6 +35,7 @@ class Joint:
     output: Belief
     information: Estimate | None = None
     channel: Channel | None = None
+    prior: Belief | None = None
 
     def __post_init__(self) -> None:
         for side in (self.secret, self.output):

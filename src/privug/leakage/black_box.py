@@ -30,7 +30,7 @@ from privug.leakage.learning import (
     pair_counts,
     wrong_guesses,
 )
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import ranging, risk_range
 from privug.model.node import Array, Kind
 
 FEWEST = 5  # samples to learn from, and to judge by
@@ -38,7 +38,7 @@ MOST_JUDGES = 100_000  # of each point of a convergence curve
 
 
 @kinds_checked
-@ranging(0.0, 1.0)
+@ranging(risk_range)
 def estimate_bayes_risk(joint: Joint, method: str = "auto", *, test: Joint | None = None, seed: int = 0) -> Estimate:
     """The probability that the best guess of the secret, made after seeing the output, is wrong; from samples alone.
 

@@ -13,7 +13,7 @@ from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
 from privug.inference.joint import Joint
 from privug.leakage.finite import pairs_of
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import POSITIVE, PROBABILITY, capacity_in_bits_range, capacity_range, ranging
 from privug.model.node import Array, Kind
 
 MOST_CELLS = 50_000_000
@@ -101,6 +101,7 @@ def as_channel(channel: Any) -> Channel:
     return Channel.of(channel) if isinstance(channel, Joint) else Channel(channel)
 
 
+@ranging(capacity_range)
 def bayes_capacity(channel: Channel | Joint) -> Estimate:
     """The most by which a channel can multiply the chance of the best guess, over all priors.
 
@@ -125,7 +126,7 @@ def bayes_capacity(channel: Channel | Joint) -> Estimate:
     return Estimate(value, max(1.0, value - lost), value + lost, method="cells of a density")
 
 
-@ranging(0.0, math.inf)
+@ranging(capacity_in_bits_range)
 def min_capacity(channel: Channel | Joint) -> Estimate:
     """The greatest min-entropy leakage over all priors, in bits: the logarithm of the Bayes capacity. Exact.
 
@@ -137,7 +138,7 @@ def min_capacity(channel: Channel | Joint) -> Estimate:
     return Estimate(value, low, high, "bit", ratio.method, ratio.exact)
 
 
-@ranging(0.0, 1.0)
+@ranging(PROBABILITY)
 def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
     """The most by which a channel can raise the chance of the best guess, over all priors.
 
@@ -160,7 +161,7 @@ def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
     return Estimate(low, low, max(low, high), method=f"greedy search over sets of {len(rows)} secrets; bounds hold")
 
 
-@ranging(0.0, math.inf)
+@ranging(POSITIVE)
 def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None = None) -> Estimate:
     """The smallest epsilon for which the channel is (locally) differentially private.
 

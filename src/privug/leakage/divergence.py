@@ -31,11 +31,11 @@ from privug.leakage.plugin import (
     undersampled,
     variance,
 )
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import CHANGE, PROBABILITY, drop_range, kl_range, ranging
 from privug.model.node import Array, Kind
 
 
-@ranging(0.0, math.inf)
+@ranging(kl_range)
 def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     """Kullback-Leibler divergence of the posterior from the prior: how surprising the posterior is to the prior.
 
@@ -65,7 +65,7 @@ def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     return neighbour_divergence(posterior, prior)
 
 
-@ranging(0.0, 1.0)
+@ranging(PROBABILITY)
 def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     """Total variation: the most by which the probability of any event changed.
 
@@ -84,7 +84,7 @@ def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     return _through_bins(posterior, prior, _discrete_tv, "total_variation")
 
 
-@ranging(0.0, 1.0)
+@ranging(PROBABILITY)
 def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     """Jensen-Shannon divergence: what one draw says about which of the two beliefs it came from.
 
@@ -104,7 +104,7 @@ def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
 
 
 @kinds_checked
-@ranging(-1.0, 1.0)
+@ranging(CHANGE)
 def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[Any], Any]) -> Estimate:
     """Probability change: by how much the observation raised the probability of a statement.
 
@@ -117,10 +117,10 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
     """
     for belief in (posterior, prior):
         checked(belief, "probability_change")
-    change = _difference(posterior.probability(predicate), prior.probability(predicate), "")
-    return Estimate(change.value, max(-1.0, change.low), min(1.0, change.high), "", change.method, change.exact)
+    return _difference(posterior.probability(predicate), prior.probability(predicate), "")
 
 
+@ranging(drop_range)
 def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
     """Entropy drop: how many bits of uncertainty the observation took away.
 

@@ -26,7 +26,7 @@ from privug.leakage.plugin import (
     undersampled,
     variance,
 )
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import entropy_range, guesses_range, min_entropy_range, ranging, renyi_range
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
 
@@ -38,6 +38,7 @@ BITS_PER_UNSEEN = 3.0
 FEWEST_OF_EACH = 5  # samples of every value, or orders below one depend on values that were not seen
 
 
+@ranging(entropy_range)
 def entropy(belief: Belief) -> Estimate:
     """Shannon entropy of a discrete belief; the differential entropy, and called so, of a continuous one.
 
@@ -91,7 +92,7 @@ def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko",
     return neighbour_entropy(*equally_weighted(belief), k)
 
 
-@ranging(0.0, math.inf)
+@ranging(min_entropy_range)
 def min_entropy(belief: Belief) -> Estimate:
     """Min-entropy: how hard it is to guess the value in one try.
 
@@ -110,7 +111,7 @@ def min_entropy(belief: Belief) -> Estimate:
     return replace(chance, value=value, low=low, high=high, unit="bit", method=_turned(chance.method))
 
 
-@ranging(1.0, math.inf)
+@ranging(guesses_range)
 def guessing_entropy(belief: Belief) -> Estimate:
     """Guessing entropy: the number of guesses the attacker needs on average, the likeliest value first.
 
@@ -128,7 +129,7 @@ def guessing_entropy(belief: Belief) -> Estimate:
 
 
 @kinds_checked
-@ranging(0.0, math.inf)
+@ranging(renyi_range)
 def renyi_entropy(belief: Belief, order: float) -> Estimate:
     """Rényi entropy of a discrete belief: order 0 counts values, 1 is Shannon's, 2 the collision entropy.
 

@@ -14,6 +14,7 @@ from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.crossfit import try_guesses, unseen_output
 from privug.leakage.finite import distinct_values, pairs_of
+from privug.leakage.ranges import g_leakage_range, ranging
 from privug.leakage.strategy import Abstention, Gain, Strategy, Tries, Worths
 from privug.leakage.trial import PRIOR_HINDSIGHT, Trial
 from privug.model.batch import Batch
@@ -64,7 +65,7 @@ class Property(Gain):
     gain: Gain
 
     def on(self, joint: Joint) -> tuple[Joint, Strategy]:
-        return self.gain.on(replace(joint, secret=mapped(joint.secret, self.function)))
+        return self.gain.on(replace(joint, secret=mapped(joint.secret, self.function), prior=None))
 
 
 def identity() -> Gain:
@@ -185,6 +186,7 @@ def g_vulnerability(
 
 
 @kinds_checked
+@ranging(g_leakage_range)
 def g_leakage(
     joint: Joint,
     gain: Any,

@@ -25,7 +25,7 @@ from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, pairs_of, shares_of
 from privug.leakage.ladder import LABEL_DRIFT, finest, settled
 from privug.leakage.neighbours import labelled_information, point_information
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import information_range, ranging, rest_range
 from privug.leakage.sides import Side, is_discrete, side_of, thinned
 from privug.leakage.singular import is_singular
 from privug.leakage.smooth import continuous_side, is_smooth
@@ -41,7 +41,7 @@ SOMETIMES = "with some probability the output gives the secret away to the last 
 
 
 @kinds_checked
-@ranging(0.0, math.inf)
+@ranging(information_range)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 
@@ -79,6 +79,7 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
 
 
 @kinds_checked
+@ranging(rest_range)
 def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
     """Entropy of the secret given the output: how uncertain the attacker still is on average.
 

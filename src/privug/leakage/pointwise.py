@@ -13,7 +13,7 @@ from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, pairs_of
-from privug.leakage.ranges import ranging
+from privug.leakage.ranges import belief_range, pointwise_range, ranging
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
 
@@ -77,7 +77,7 @@ def _key(output: Any) -> Hashable:
     return hashable
 
 
-@ranging(0.0, 1.0)
+@ranging(belief_range)
 def max_posterior_belief(joint: Joint) -> Estimate:
     """The greatest probability that the attacker can come to give any secret, over all outputs.
 
@@ -132,8 +132,7 @@ def pointwise_leakage(joint: Joint) -> PointwiseLeakage:
     beliefs, prior = _beliefs(joint, pairs, looks=cells), bayes_vulnerability(joint.secret)
     with np.errstate(divide="ignore"):
         ends = zip(beliefs, (prior.value, prior.high, prior.low), strict=True)
-        value, low, high = (np.log2(after) - np.log2(before) for after, before in ends)
-    bits = Beliefs(value, low, high)
+        bits = Beliefs(*(np.clip(np.log2(after) - np.log2(before), *pointwise_range(joint)) for after, before in ends))
     return PointwiseLeakage(pairs.outputs, bits, "exact" if pairs.exact else pairs.method, pairs.exact)
 
 

@@ -1,22 +1,46 @@
-"""The range that a measure has in theory: what rounding carries out of it is brought back."""
+"""The range that each measure can have, from what is known for certain; estimates and their intervals keep to it.
 
+A discrete secret whose prior is known has a known entropy and a known chance of being guessed unseen, and these bound
+what an output can add. Of samples alone, the number of different values is taken as known if another one, to be missed,
+would have to be much rarer than all that were seen.
+"""
+
+import math
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, NamedTuple, ParamSpec
+
+import numpy as np
+import scipy
 
 from privug.errors import InferenceError
 from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
+from privug.leakage.finite import Shares, aligned, shares_of
+from privug.leakage.plugin import rarest_missed
+from privug.model.node import Kind
 
 NUMERICAL_ERROR = 1e-9  # of exact measures, with room to spare: they are sums of up to millions of terms
+NEGLIGIBLE_SHARE = 0.01  # of the rarest value seen: a value that is rarer is taken not to exist
 
 Arguments = ParamSpec("Arguments")
 Measure = Callable[Arguments, Estimate]
 
 
-def ranging(low: float, high: float) -> Callable[[Measure[Arguments]], Measure[Arguments]]:
-    """Return a decorator that keeps a measure within its range; a value far out of it is a mistake, not rounding.
+class Range(NamedTuple):
+    """The numbers that a measure can be."""
 
-    >>> @ranging(0.0, 1.0)
+    low: float
+    high: float
+
+
+def ranging(range_of: Callable[..., Range] | Range) -> Callable[[Measure[Arguments]], Measure[Arguments]]:
+    """Return a decorator that keeps a measure within its range, which may depend on what it is a measure of.
+
+    An exact value far out of it is a mistake, not rounding.
+
+    >>> @ranging(PROBABILITY)
     ... def risk(right):
     ...     return Estimate.exactly(1 - right)
     >>> print(risk(1 + 3e-15))
@@ -27,13 +51,174 @@ def ranging(low: float, high: float) -> Callable[[Measure[Arguments]], Measure[A
         @wraps(measure)
         def kept(*arguments: Arguments.args, **options: Arguments.kwargs) -> Estimate:
             found = measure(*arguments, **options)
-            if found.exact and not low - NUMERICAL_ERROR <= found.value <= high + NUMERICAL_ERROR:
+            low, high = range_of if isinstance(range_of, Range) else range_of(*arguments, **options)
+            slack = NUMERICAL_ERROR + (found.high - found.low if math.isfinite(found.value) else 0.0)
+            if found.exact and not low - slack <= found.value <= high + slack:
                 raise InferenceError(
                     f"{measure.__name__} came out as {found.value:g}, which it cannot be: please report this as a "
                     "mistake of Privug's, with the attack"
                 )
-            return found.clipped(low, high)
+            return found.clipped(low, max(low, high))
 
         return kept
 
     return decorated
+
+
+PROBABILITY = Range(0.0, 1.0)
+CHANGE = Range(-1.0, 1.0)
+POSITIVE = Range(0.0, math.inf)
+
+
+def entropy_range(belief: Belief, *_: Any) -> Range:
+    """From nothing to the logarithm of the number of values; of densities anything."""
+    if belief.kind is not Kind.DISCRETE:
+        return Range(-math.inf, math.inf)
+    known = _known(belief)
+    if known is None or known.error:
+        return Range(0.0, math.log2(_values(belief)))
+    bits = max(0.0, float(scipy.special.entr(known.probability).sum())) / math.log(2)
+    return Range(bits, bits)
+
+
+def renyi_range(belief: Belief, *_: Any, **__: Any) -> Range:
+    """From nothing to the logarithm of the number of values."""
+    return Range(0.0, math.log2(_values(belief)))
+
+
+def min_entropy_range(belief: Belief) -> Range:
+    """What the chance of guessing a value is, in bits."""
+    low, high = vulnerability_range(belief)
+    return Range(-math.log2(high), math.inf if low == 0 else -math.log2(low))
+
+
+def information_range(joint: Joint, *_: Any, **__: Any) -> Range:
+    """From nothing to the smaller entropy."""
+    return Range(0.0, min(_most_bits(_prior(joint)), _most_bits(joint.output)))
+
+
+def rest_range(joint: Joint, *_: Any, **__: Any) -> Range:
+    """From what the entropy of the output cannot explain to the entropy of the secret."""
+    low, high = entropy_range(_prior(joint))
+    return Range(max(0.0, low - _most_bits(joint.output)) if math.isfinite(low) else low, high)
+
+
+def drop_range(prior: Belief, posterior: Belief) -> Range:
+    """The entropy before less that after, as far as these are known."""
+    before, after = entropy_range(prior), entropy_range(posterior)
+    return Range(before.low - after.high, before.high - after.low)
+
+
+def kl_range(posterior: Belief, prior: Belief) -> Range:
+    """From nothing to the surprise at the least likely value of a known prior."""
+    known = _known(prior)
+    if known is None or known.error or posterior.kind is not Kind.DISCRETE:
+        return POSITIVE
+    after, before = aligned([shares_of(posterior), known])
+    possible = bool(np.all(before.probability[after.probability > 0] > 0))
+    return Range(0.0, -math.log2(known.probability.min()) if possible else math.inf)
+
+
+def vulnerability_range(about: Belief | Joint) -> Range:
+    """Of a belief, from that of equally likely values on; of a joint, from that of the secret before on."""
+    if isinstance(about, Joint):
+        low, high = vulnerability_range(_prior(about))
+        return Range(low, min(1.0, _values(about.output) * high))
+    known = _known(about)
+    if known is None:
+        return Range(1 / _values(about), 1.0)
+    likeliest = min(1.0, float(known.probability.max()))
+    return Range(max(0.0, likeliest - known.error), min(1.0, likeliest + known.error))
+
+
+def risk_range(about: Belief | Joint, *_: Any, **__: Any) -> Range:
+    """What is left of certainty."""
+    low, high = vulnerability_range(about)
+    return Range(1 - high, 1 - low)
+
+
+def ratio_range(joint: Joint) -> Range:
+    """From one to the number of outputs, or to what makes the guess certain."""
+    before = vulnerability_range(_prior(joint)).low
+    return Range(1.0, min(_values(joint.output), math.inf if before == 0 else 1 / before))
+
+
+def ratio_in_bits_range(joint: Joint) -> Range:
+    """The same in bits."""
+    return Range(0.0, math.log2(ratio_range(joint).high))
+
+
+def g_leakage_range(joint: Joint, *_: Any, kind: str = "multiplicative", **__: Any) -> Range:
+    """A ratio is at most the number of secrets or of outputs, whatever the gain (Alvim et al., CSF 2012)."""
+    if kind == "additive":
+        return POSITIVE
+    return Range(0.0, math.log2(min(_values(_prior(joint)), _values(joint.output))))
+
+
+def difference_range(joint: Joint) -> Range:
+    """From nothing to what is left before the output is seen."""
+    return Range(0.0, 1 - vulnerability_range(_prior(joint)).low)
+
+
+def guesses_range(about: Belief | Joint) -> Range:
+    """From one to what equally likely values need; after an output, to what is needed before it."""
+    belief = _prior(about) if isinstance(about, Joint) else about
+    known = _known(belief)
+    if known is None or known.error:
+        return Range(1.0, (_values(belief) + 1) / 2)
+    needed = max(1.0, float(np.sort(known.probability)[::-1] @ np.arange(1, len(known) + 1)))
+    return Range(1.0 if isinstance(about, Joint) else needed, needed)
+
+
+def pointwise_range(joint: Joint) -> Range:
+    """From an output after which all values are equally likely to one that gives the secret away."""
+    low, high = vulnerability_range(_prior(joint))
+    return Range(-math.log2(high * _values(_prior(joint))), math.inf if low == 0 else -math.log2(low))
+
+
+def belief_range(joint: Joint) -> Range:
+    """At least as sure as before, for some output."""
+    return Range(vulnerability_range(_prior(joint)).low, 1.0)
+
+
+def capacity_range(channel: Any) -> Range:
+    """The same ratio, for all priors."""
+    if isinstance(channel, Joint):
+        secrets, outputs = _values(_prior(channel)), _values(channel.output)
+    else:
+        secrets, outputs = np.shape(getattr(channel, "matrix", channel))
+        outputs = outputs if getattr(channel, "discrete", True) else math.inf
+    return Range(1.0, min(secrets, outputs))
+
+
+def capacity_in_bits_range(channel: Any) -> Range:
+    """The same in bits."""
+    return Range(0.0, math.log2(capacity_range(channel).high))
+
+
+def _most_bits(belief: Belief) -> float:
+    return entropy_range(belief).high
+
+
+def _prior(joint: Joint) -> Belief:
+    """Return the belief about the secret before the output is seen, as well as that is known."""
+    known = joint.prior is not None and joint.prior.kind is joint.secret.kind
+    return joint.prior if joint.prior is not None and known else joint.secret
+
+
+def _known(belief: Belief) -> Shares | None:
+    """Return the probabilities of a discrete quantity, if they are known."""
+    return shares_of(belief) if belief.exact and belief.kind is Kind.DISCRETE else None
+
+
+def _values(belief: Belief) -> float:
+    """Return how many values a quantity can have, infinitely many if that is not known."""
+    if belief.kind is not Kind.DISCRETE:
+        return math.inf
+    known = _known(belief)
+    if known is not None:
+        return math.inf if known.error else len(known)
+    seen = shares_of(belief)
+    # Samples that are all the same do not show what else there may be: a leak would sit in the very values not seen.
+    well_known = len(seen) > 1 and rarest_missed(seen) <= NEGLIGIBLE_SHARE * float(seen.probability.min())
+    return len(seen) if well_known else math.inf
