@@ -1,7 +1,7 @@
 """Affine structure of a node: the continuous roots it is linear in, and with which coefficients."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, almost_never_zero
+from privug.model.traits.traits import Role
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.family import Draw
@@ -73,16 +74,16 @@ def invertible_roots(node: Node) -> dict[Node, list[Section]]:
 
 def _argument(node: Node) -> Node | None:
     """Return the only random argument of a monotone function."""
-    operation = node.operation
-    if not isinstance(operation, Elementwise) or operation.name not in INVERSES:
+    traits = node.operation.traits
+    if traits.inverse is None:
         return None
     random = [parent for parent in node.parents if not isinstance(parent.operation, ConstantValue)]
     suits = len(random) == 1 and random[0].shape == () and random[0].dtype.kind == "f"
-    if operation.name in ("power", "float_power"):
-        suits = suits and random[0] is node.parents[0] and bool(np.all(_constant_of(node.parents[1]) != 0))
-        suits = suits and is_positive(node.parents[0])
-    elif operation.name == "true_divide":
-        suits = suits and random[0] is node.parents[1] and bool(np.all(_constant_of(node.parents[0]) != 0))
+    if suits and len(node.parents) == 2:
+        suits = random[0] is node.parents[traits.inverse_in]
+        suits = suits and bool(np.all(_constant_of(node.parents[1 - traits.inverse_in]) != 0))
+    if suits and traits.role is Role.POWER:
+        suits = is_positive(random[0])
     return random[0] if suits else None
 
 
@@ -96,10 +97,8 @@ def is_positive(node: Node) -> bool:
     match node.operation:
         case ConstantValue(array=array):
             return bool(np.all(array > 0))
-        case Elementwise(name="exp" | "exp2"):
-            return True
-        case Elementwise(name="add" | "multiply" | "true_divide" | "power" | "sqrt"):
-            return all(is_positive(parent) for parent in node.parents)
+        case Elementwise(traits=traits) if traits.positive is not None:
+            return traits.positive or all(is_positive(parent) for parent in node.parents)
         case Draw(family=family):
             return family.name in ("LogNormal", "Exponential", "Gamma", "Beta") or (
                 family.name == "Uniform" and _is_at_least_zero(node.parents[0])
@@ -114,31 +113,9 @@ def _is_at_least_zero(node: Node) -> bool:
 
 def inverse(node: Node, value: Any) -> tuple[Any, Any]:
     """Return the argument at which a monotone function has a value, and the log of the inverse's slope there."""
-    assert isinstance(node.operation, Elementwise)
-    constants = [_constant_of(p).item() for p in node.parents if isinstance(p.operation, ConstantValue)]
-    return INVERSES[node.operation.name](value, *constants)
-
-
-INVERSES: dict[str, Callable[..., tuple[Any, Any]]] = {
-    "exp": lambda v: (np.log(v), -np.log(v)),
-    "exp2": lambda v: (np.log2(v), -np.log(v) - math.log(math.log(2))),
-    "expm1": lambda v: (np.log1p(v), -np.log1p(v)),
-    "log": lambda v: (np.exp(v), v),
-    "log2": lambda v: (np.exp2(v), v * math.log(2) + math.log(math.log(2))),
-    "log10": lambda v: (np.exp(v * math.log(10)), v * math.log(10) + math.log(math.log(10))),
-    "log1p": lambda v: (np.expm1(v), v),
-    "sqrt": lambda v: (v * v, np.log(2 * v)),
-    "cbrt": lambda v: (v * v * v, np.log(3 * v * v)),
-    "tanh": lambda v: (0.5 * (np.log1p(v) - np.log1p(-v)), -np.log1p(-v * v)),
-    "arctan": lambda v: (np.tan(v), -2 * np.log(np.abs(np.cos(v)))),
-    "sinh": lambda v: (np.arcsinh(v), -0.5 * np.log1p(v * v)),
-    "arcsinh": lambda v: (np.sinh(v), np.log(np.cosh(v))),
-    "reciprocal": lambda v: (1.0 / v, -2 * np.log(np.abs(v))),
-    "true_divide": lambda v, c: (c / v, math.log(abs(c)) - 2 * np.log(np.abs(v))),
-    "power": lambda v, c: (np.exp(np.log(v) / c), np.log(v) * (1 / c - 1) - math.log(abs(c))),
-    "float_power": lambda v, c: (np.exp(np.log(v) / c), np.log(v) * (1 / c - 1) - math.log(abs(c))),
-}
-"""Of each monotone function: where it has a value, and the log of the slope of that as a function of the value."""
+    function = node.operation.traits.inverse
+    assert function is not None
+    return function(value, *(_constant_of(p).item() for p in node.parents if isinstance(p.operation, ConstantValue)))
 
 
 def _is_never_zero(coefficient: Coefficient) -> bool:

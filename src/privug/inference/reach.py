@@ -5,7 +5,7 @@ Samples do not show a rare jackpot that is not among them, nor that a mean does 
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack
 from privug.model.structure import random_leaves
+from privug.model.traits.sizes import unchanged
+from privug.model.traits.traits import Role, Traits
 from privug.model.variable import RandomVariable
 from privug.prior.choice import ChoiceFamily
 from privug.prior.conditional import Choose
@@ -106,38 +108,27 @@ def _reach(node: Node, found: Mapping[Node, Reach]) -> Reach:
         case Index():
             return _either(parents[:1])
         case Elementwise():
-            return _of_operator(operation.name, parents)
-        case ArrayFunction() if operation.name in ("sum", "mean", "median", "sort", "max", "min"):
-            least = min(parent.least for parent in parents)
-            return Reach(least=least) if operation.name == "sum" else _either(parents)
+            return _of_operator(operation.traits, parents)
+        case ArrayFunction(traits=traits) if traits.totals:
+            return Reach(least=min(parent.least for parent in parents))
+        case ArrayFunction(traits=traits) if traits.averages or (traits.chooses == 0 and traits.role is Role.ORDER):
+            return _either(parents)
         case _:
             return UNKNOWN
 
 
-def _of_operator(name: str, parents: Sequence[Reach]) -> Reach:
-    match name:
-        case "add":
-            return _sum(*parents)
-        case "subtract":
-            return _sum(parents[0], _scaled(parents[1], -1.0))
-        case "negative":
-            return _scaled(parents[0], -1.0)
-        case "multiply":
-            return _product(*parents)
-        case "true_divide" if parents[1].low == parents[1].high != 0:
-            return _scaled(parents[0], 1 / parents[1].low)
-        case "where":
-            return _either(parents[1:])
-        case "minimum" | "maximum":
-            pick = min if name == "minimum" else max
-            low, high = pick(parent.low for parent in parents), pick(parent.high for parent in parents)
-            return Reach(low, high, min(parent.least for parent in parents))
-        case "absolute":
-            one = parents[0]
-            nearest = max(0.0, one.low, -one.high)
-            return Reach(nearest, max(abs(one.low), abs(one.high)), one.least, one.most)
-        case _:
-            return UNKNOWN
+def _of_operator(traits: Traits, parents: Sequence[Reach]) -> Reach:
+    if traits.weights is not None:
+        return reduce(_sum, map(_scaled, parents, traits.weights))
+    if traits.factor == 1:
+        return _product(traits, *parents)
+    if traits.factor == -1 and parents[1].low == parents[1].high != 0:
+        return _scaled(parents[0], 1 / parents[1].low)
+    if traits.size is not unchanged:
+        return UNKNOWN
+    # Results are no further from zero than the arguments, and so have their moments.
+    low, high = traits.image(*((parent.low, parent.high) for parent in parents))
+    return _either(parents[traits.chooses or 0 :])._replace(low=low, high=high)
 
 
 def _sum(left: Reach, right: Reach) -> Reach:
@@ -153,14 +144,14 @@ def _scaled(one: Reach, factor: float) -> Reach:
     return Reach(low, high, one.least, one.most)
 
 
-def _product(left: Reach, right: Reach) -> Reach:
+def _product(traits: Traits, left: Reach, right: Reach) -> Reach:
     """Return the reach of a product; its moments by Hölder's inequality."""
     for one, other in ((left, right), (right, left)):
         if one.low == one.high:
             return _scaled(other, one.low)
-    ends = [a * b if a and b else 0.0 for a, b in product((left.low, left.high), (right.low, right.high))]
+    low, high = traits.image((left.low, left.high), (right.low, right.high))
     inverse = sum(math.inf if one.least == 0 else 1 / one.least for one in (left, right))
-    return Reach(min(ends), max(ends), math.inf if inverse == 0 else 1 / inverse)
+    return Reach(low, high, math.inf if inverse == 0 else 1 / inverse)
 
 
 def _either(parts: Sequence[Reach]) -> Reach:

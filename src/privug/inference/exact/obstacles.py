@@ -10,18 +10,9 @@ from privug.inference.question import Case
 from privug.model.isomorphism import everything_behind
 from privug.model.node import ConstantValue, Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise
+from privug.model.traits.traits import Role
 from privug.prior.family import Draw
 from privug.program.origins import MOST_NODES
-
-_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-_EXTREMES = {
-    "maximum", "minimum", "fmax", "fmin", "min", "max", "sort", "median", "argmin", "argmax", "absolute", "sign",
-}  # fmt: skip
-_LINEAR = {
-    "add", "subtract", "negative", "positive", "sum", "mean", "cumsum", "reshape", "transpose", "concatenate", "stack",
-    "flip", "roll", "diff",
-}  # fmt: skip
-_PRODUCTS = {"multiply", "true_divide", "dot"}
 
 
 def telling(obstacles: Sequence[Obstacle]) -> Obstacle:
@@ -82,16 +73,20 @@ def _culprit(order: Sequence[Node]) -> tuple[str, Node] | None:
 
 
 def _what(node: Node, random_parents: int) -> str | None:
-    operation = node.operation
-    if not isinstance(operation, Elementwise | ArrayFunction) or operation.name in _LINEAR:
+    if not isinstance(node.operation, Elementwise | ArrayFunction):
         return None
-    if operation.name in _COMPARISONS or operation.name == "where":
-        return "the output branches on a continuous variable"
-    if operation.name in _EXTREMES:
-        return f"the output takes '{operation.name}' of continuous variables"
-    if operation.name in _PRODUCTS:
-        return "a continuous variable is multiplied or divided by another random one" if random_parents > 1 else None
-    return f"the output uses '{operation.name}' of a continuous variable"
+    match node.operation.traits.role:
+        case Role.SUM | Role.MOVE:
+            return None
+        case Role.COMPARISON | Role.CHOICE:
+            return "the output branches on a continuous variable"
+        case Role.ORDER:
+            return f"the output takes '{node.operation.name}' of continuous variables"
+        case Role.PRODUCT if random_parents > 1:
+            return "a continuous variable is multiplied or divided by another random one"
+        case Role.PRODUCT:
+            return None
+    return f"the output uses '{node.operation.name}' of a continuous variable"
 
 
 def _crowded(request: Request, case: Case) -> str | None:

@@ -15,21 +15,11 @@ from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
+from privug.model.traits.traits import Role, Traits
 from privug.program.traced.failures import Checked
 
 MOST_PIECES = 50_000
 BRANCHES = 16  # into how many parts a range with a change in it is cut, in each round
-
-_MONOTONE = {
-    "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "arctan", "tanh",
-    "sinh", "arcsinh",
-}  # fmt: skip
-_PARTIAL = {"log", "log2", "log10", "log1p", "sqrt"}  # what has no value for some numbers shows at the ends of pieces
-_STEPS = {"floor", "ceil", "rint", "trunc", "round", "sign"}
-_TURNING = {"absolute", "fabs", "square", "cosh", "reciprocal"}
-_POWERS = {"power", "pow", "float_power"}
-_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-_LARGER = {"maximum", "minimum", "fmax", "fmin"}
 
 Function = Callable[[Array], Array]
 
@@ -163,37 +153,37 @@ class _Cutting:
                 self._cut_steps(node)
         elif not isinstance(operation, Elementwise):
             raise Unfollowed(f"it uses '{_name(node)}' of a continuous quantity", node)
-        elif operation.name in _STEPS or (operation.name == "floor_divide" and moving[0] is node.parents[0]):
-            self._one(node, moving)
-            self._cut_steps(node)
         else:
-            self._take_operator(node, operation.name, moving)
+            self._take_operator(node, operation.traits, moving)
 
-    def _take_operator(self, node: Node, name: str, moving: Sequence[Node]) -> None:
+    def _take_operator(self, node: Node, traits: Traits, moving: Sequence[Node]) -> None:
         left, right = node.parents[0], node.parents[-1]
-        if name in _COMPARING or name in _LARGER:
-            self._cut_where_passed(node, left, right, name)
-            self._flat |= {node} if name in _COMPARING else set()
-        elif name == "where":
+        if traits.role is Role.COMPARISON or (traits.role is Role.ORDER and traits.chooses is not None):
+            self._cut_where_passed(node, left, right, traits)
+        elif traits.role is Role.CHOICE:
             if left in moving:
                 self._cut_where(lambda x: self._at(left, x) != 0)
-        elif name in _TURNING or (name in _POWERS and moving[0] is left):
-            self._one(node, moving)
-            self._cut_where_zero(moving[0])
-        elif name == "true_divide" and moving[0] is right:
-            self._one(node, moving)
-            self._cut_where_zero(right)
-        elif name == "remainder" and moving[0] is left:
-            self._one(node, moving)
-            self._cut_where(lambda x: np.floor_divide(self._at(left, x), self._at(right, x)))
-        elif name in ("add", "subtract") and len(moving) == 2 and left is not right:
-            self._same_direction(node, left, right, name == "subtract")
-        elif name in _MONOTONE or name in ("add", "subtract", "multiply", "true_divide", *_POWERS):
-            self._one(node, moving)
-            if name in _PARTIAL:
-                self._at(node, np.concatenate(inner_ends(self.edges)))
+        elif traits.weights is not None and len(moving) == 2 and left is not right:
+            self._same_direction(node, left, right, traits.weights[1] < 0)
         else:
-            raise Unfollowed(f"it uses '{name}' of a continuous quantity", node)
+            self._take_monotone(node, traits, moving)
+
+    def _take_monotone(self, node: Node, traits: Traits, moving: Sequence[Node]) -> None:
+        """Cut where an operation turns or jumps that is monotone in the argument that changes otherwise."""
+        position = node.parents.index(moving[0])
+        turns = traits.turns[position] if traits.turns else None
+        if turns is None:
+            raise Unfollowed(f"it uses '{traits.name}' of a continuous quantity", node)
+        self._one(node, moving)
+        if turns:
+            self._cut_where(lambda x: np.searchsorted(turns, self._at(moving[0], x), side="right"))
+        jumps = traits.jumps
+        if jumps is not None:
+            self._cut_where(lambda x: jumps(*(self._at(parent, x) for parent in node.parents)))
+        if traits.steps:
+            self._cut_steps(node)
+        if traits.is_partial:
+            self._at(node, np.concatenate(inner_ends(self.edges)))
 
     def _one(self, node: Node, moving: Sequence[Node]) -> None:
         if len(moving) > 1:
@@ -211,18 +201,17 @@ class _Cutting:
     def _cut_where(self, function: Function) -> None:
         self.edges = np.union1d(self.edges, changes(function, self.edges))
 
-    def _cut_where_zero(self, node: Node) -> None:
-        self._cut_where(lambda x: self._at(node, x) >= 0)
-
-    def _cut_where_passed(self, node: Node, left: Node, right: Node, name: str) -> None:
+    def _cut_where_passed(self, node: Node, left: Node, right: Node, traits: Traits) -> None:
         """Cut where one quantity passes another, which must not go the same way."""
         still = self._certain | self._flat
         if left not in still and right not in still and left is not right:
             self._same_direction(node, left, right, opposite=True)
-        if name not in ("less", "greater_equal"):
+        equal, signs = 0 in traits.signs, traits.signs
+        if not signs or (1 in signs) is not equal:
             self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
-        if name not in ("greater", "less_equal"):
+        if not signs or (-1 in signs) is not equal:
             self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
+        self._flat |= {node} if signs else set()
 
     def _same_direction(self, node: Node, left: Node, right: Node, opposite: bool) -> None:
         low, high = inner_ends(self.edges)

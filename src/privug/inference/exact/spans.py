@@ -12,16 +12,13 @@ from privug.inference.exact.support import support_range, support_sizes
 from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, Lookup
+from privug.model.traits.traits import Traits
 from privug.prior.choice import ChoiceFamily
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, ScalarFamily, family_of
 
 MOST = 1e100  # as good as endless
 DENOMINATORS = (1, 2, 4, 8, 10, 20, 100, 1000, 10_000, 100_000, 1_000_000)
-_TRUTH = {
-    "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not",
-    "isnan", "isfinite",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ def _span(node: Node, spans: Mapping[Node, Span]) -> Span:
         return TRUTH
     combinations = math.prod(min(parent.size, MOST) for parent in parents)
     if isinstance(operation, Elementwise) and node.levels is None and not node.shape:
-        return _of_operator(operation.name, parents, combinations)
+        return _of_operator(operation.traits, parents, combinations)
     if isinstance(operation, Choose) and node.levels is None and not node.shape:
         return _either(parents[1:])
     if isinstance(operation, Lookup) and operation.table.ndim == 1 and operation.table.dtype.kind in "bif":
@@ -84,28 +81,21 @@ def _span(node: Node, spans: Mapping[Node, Span]) -> Span:
     return Span(combinations)
 
 
-def _of_operator(name: str, parents: Sequence[Span], combinations: float) -> Span:
-    if name in _TRUTH:
-        return TRUTH
-    if name in ("add", "subtract"):
-        left, right = parents
-        if name == "subtract":
-            right = _scaled(right, -1.0)
-        return Span(combinations, left.low + right.low, left.high + right.high, _common(left.unit, right.unit))
-    if name in ("multiply", "true_divide") and len(parents) == 2:
+def _of_operator(traits: Traits, parents: Sequence[Span], combinations: float) -> Span:
+    if traits.weights is not None:
+        first, *others = (_scaled(span, weight) for span, weight in zip(parents, traits.weights, strict=True))
+        for other in others:
+            unit = _common(first.unit, other.unit)
+            first = Span(combinations, first.low + other.low, first.high + other.high, unit)
+        return first
+    if traits.factor:
         left, right = parents
         if right.size == 1 and math.isfinite(right.low) and right.low:
-            return _scaled(left, right.low if name == "multiply" else 1 / right.low)
-        if name == "multiply":
-            ends = [a * b if a and b else 0.0 for a, b in product((left.low, left.high), (right.low, right.high))]
-            return Span(combinations, min(ends), max(ends), left.unit * right.unit)
-    if name == "negative":
-        return _scaled(parents[0], -1.0)
-    if name == "where":
-        return _either(parents[1:])
-    if name in ("minimum", "maximum"):
-        return _either(parents)
-    return Span(combinations)
+            return _scaled(left, right.low if traits.factor == 1 else 1 / right.low)
+        if traits.factor == 1:
+            low, high = traits.image((left.low, left.high), (right.low, right.high))
+            return Span(combinations, low, high, left.unit * right.unit)
+    return Span(combinations) if traits.chooses is None else _either(parents[traits.chooses :])
 
 
 def _scaled(span: Span, factor: float) -> Span:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -162,9 +163,7 @@ class Traits:
     @property
     def function(self) -> Callable[..., Any]:
         """The function on arrays."""
-        module, _, name = (self.numpy or f"numpy.{self.name}").rpartition(".")
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-        return found
+        return _found(self.numpy or f"numpy.{self.name}")
 
     def slope(self, arguments: Sequence[Array], slopes: Sequence[Array]) -> Array | None:
         """Return the slope of the result, given the arguments and their slopes; None if it is not known."""
@@ -187,14 +186,14 @@ class Traits:
             return self.codomain
         corners = list(product(*(self._places(*pair) for pair in zip(intervals, turns, strict=True))))
         with np.errstate(all="ignore"):
-            values = np.asarray(self.function(*np.array(corners, float).T), float)
+            values = self.function(*np.array(corners, float).T).tolist()
         if self.factor == 1:
-            values = np.where(np.isnan(values), 0.0, values)  # zero times infinity: zero, for numbers have no end
+            values = [0.0 if value != value else value for value in values]  # infinite ends are never reached
         elif self.weights is not None:
-            values = values[~np.isnan(values)]
-        if not len(values) or np.isnan(values).any():
+            values = [value for value in values if value == value]
+        if not values or any(value != value for value in values):
             return self.codomain
-        return max(self.codomain[0], float(values.min())), min(self.codomain[1], float(values.max()))
+        return max(self.codomain[0], min(values)), min(self.codomain[1], max(values))
 
     def _places(self, interval: Interval, turns: Sequence[float]) -> Iterator[float]:
         """Go through the ends of an interval and the turning points inside, at zero from both sides."""
@@ -205,3 +204,10 @@ class Traits:
             if low < turn < high:
                 yield turn
                 yield -turn if turn == 0 else turn
+
+
+@cache
+def _found(path: str) -> Callable[..., Any]:
+    module, _, name = path.rpartition(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
