@@ -99,10 +99,9 @@ def is_positive(node: Node) -> bool:
             return bool(np.all(array > 0))
         case Elementwise(traits=traits) if traits.positive is not None:
             return traits.positive or all(is_positive(parent) for parent in node.parents)
-        case Draw(family=family):
-            return family.name in ("LogNormal", "Exponential", "Gamma", "Beta") or (
-                family.name == "Uniform" and _is_at_least_zero(node.parents[0])
-            )
+        case Draw(family=family) if family.kind is Kind.CONTINUOUS:
+            low = family.ends_of(node.parents)[0]
+            return _is_at_least_zero(low) if isinstance(low, Node) else low >= 0
         case _:
             return False
 

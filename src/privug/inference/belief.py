@@ -23,11 +23,11 @@ from privug.inference.intervals import (
     std_estimate,
 )
 from privug.inference.mapped import NoSuchMoment
-from privug.inference.reach import UNKNOWN, Reach
 from privug.inference.tails import is_too_heavy
 from privug.model.batch import Batch, Column
 from privug.model.keys import key_of, shown_key
 from privug.model.node import Array, Kind
+from privug.prior.reach import UNKNOWN, Reach
 from privug.program.predicates import holds
 
 MOST_LISTED = 1000

@@ -23,11 +23,10 @@ from privug.inference.density import (
 from privug.inference.mapped import Density, NoSuchMoment
 from privug.inference.quantiles import quantiles
 from privug.inference.regions import true_intervals
-from privug.inference.standard_normal import StandardNormal
-from privug.inference.standard_uniform import StandardUniform
 from privug.model.batch import Batch
 from privug.model.node import Array
-from privug.prior.family import ScalarFamily
+from privug.prior.scalar import ScalarFamily
+from privug.prior.standard_normal import StandardNormal
 from privug.program.predicates import holds
 
 MOST_PARTS = 8
@@ -81,13 +80,9 @@ class Curve:
     @classmethod
     def of_family(cls, family: ScalarFamily, *parameters: float) -> "Curve":
         """Make a distribution of a continuous family with known parameters."""
-        if family.name == "Normal":
-            return cls.normal(*parameters)
-        if family.name == "Uniform":
-            low, high = (float(end) for end in parameters)
-            return cls(((1.0, Analytic(StandardUniform(), high - low, low)),))
-        kinks = (float(parameters[0]),) if family.name == "Laplace" else ()
-        return cls(((1.0, Analytic(family.frozen(*parameters), kinks=kinks)),))
+        if family.standard is not None:
+            return cls(((1.0, Analytic(*family.standard(*map(float, parameters)))),))
+        return cls(((1.0, Analytic(family.frozen(*parameters), kinks=family.kinks(*parameters))),))
 
     @classmethod
     def of_density(

@@ -8,48 +8,18 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from privug.inference.question import Question
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
+from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack
 from privug.model.structure import random_leaves
 from privug.model.traits.sizes import unchanged
 from privug.model.traits.traits import Role, Traits
 from privug.model.variable import RandomVariable
-from privug.prior.choice import ChoiceFamily
 from privug.prior.conditional import Choose
-from privug.prior.family import Draw, Family, ScalarFamily
-from privug.prior.mixture import MixtureFamily, MvNormalFamily, PointFamily
+from privug.prior.family import Draw
+from privug.prior.reach import UNKNOWN, Reach, either, of_numbers
 
-LOCATION_AND_SCALE = {"Normal", "Laplace", "Uniform", "Cauchy", "Exponential"}
-
-
-class Reach(NamedTuple):
-    """The range of a quantity, and its moments: E|x|^p is finite for all p below `least`, and for none from `most` on.
-
-    >>> Reach(0.0, 1.0, math.inf).has(2), Reach().has(1), Reach(most=1.0).has(1)
-    (True, None, False)
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    least: float = 0.0
-    most: float = math.inf
-
-    def has(self, order: int) -> bool | None:
-        """Say whether a moment is finite; None if that is not known."""
-        if self.least > order:
-            return True
-        return False if self.most <= order else None
-
-    def given(self) -> "Reach":
-        """Return what is left of it after an observation: its range may shrink, its tails almost never get heavier."""
-        return Reach(least=self.least)
-
-
-UNKNOWN = Reach()
 TRUTH = Reach(0.0, 1.0, math.inf)
 
 
@@ -94,25 +64,26 @@ def _reach(node: Node, found: Mapping[Node, Reach]) -> Reach:
         return TRUTH
     match operation:
         case ConstantValue():
-            return _of_numbers(operation.array)
+            return of_numbers(operation.array)
         case Draw():
-            return _of_family(operation.family, list(zip(node.parents, parents, strict=True)))
+            known = [p.operation.array if isinstance(p.operation, ConstantValue) else None for p in node.parents]
+            return operation.family.reach(list(zip(known, parents, strict=True)))
         case Choose():
-            return _either(parents[1:])
+            return either(parents[1:])
         case Lookup():
-            return _of_numbers(operation.table)
+            return of_numbers(operation.table)
         case Stack():
-            return _either(parents)
+            return either(parents)
         case Cast() if operation.dtype.kind == "f":
             return parents[0]
         case Index():
-            return _either(parents[:1])
+            return either(parents[:1])
         case Elementwise():
             return _of_operator(operation.traits, parents)
         case ArrayFunction(traits=traits) if traits.totals:
             return Reach(least=min(parent.least for parent in parents))
         case ArrayFunction(traits=traits) if traits.averages or (traits.chooses == 0 and traits.role is Role.ORDER):
-            return _either(parents)
+            return either(parents)
         case _:
             return UNKNOWN
 
@@ -128,7 +99,7 @@ def _of_operator(traits: Traits, parents: Sequence[Reach]) -> Reach:
         return UNKNOWN
     # Results are no further from zero than the arguments, and so have their moments.
     low, high = traits.image(*((parent.low, parent.high) for parent in parents))
-    return _either(parents[traits.chooses or 0 :])._replace(low=low, high=high)
+    return either(parents[traits.chooses or 0 :])._replace(low=low, high=high)
 
 
 def _sum(left: Reach, right: Reach) -> Reach:
@@ -152,35 +123,3 @@ def _product(traits: Traits, left: Reach, right: Reach) -> Reach:
     low, high = traits.image((left.low, left.high), (right.low, right.high))
     inverse = sum(math.inf if one.least == 0 else 1 / one.least for one in (left, right))
     return Reach(low, high, math.inf if inverse == 0 else 1 / inverse)
-
-
-def _either(parts: Sequence[Reach]) -> Reach:
-    lows, highs, least, _ = zip(*parts, strict=True)
-    return Reach(min(lows), max(highs), min(least), parts[0].most if len(parts) == 1 else math.inf)
-
-
-def _of_numbers(numbers: Array) -> Reach:
-    if numbers.dtype.kind not in "bif" or not numbers.size:
-        return UNKNOWN
-    return Reach(float(numbers.min()), float(numbers.max()), math.inf)
-
-
-def _of_family(family: Family, parameters: Sequence[tuple[Node, Reach]]) -> Reach:
-    parents = [reach for _, reach in parameters]
-    if isinstance(family, ChoiceFamily):
-        return _of_numbers(family.table)
-    if isinstance(family, MixtureFamily):
-        return _either([_of_family(inner, own) for inner, own in family.parts(parameters)])
-    if isinstance(family, PointFamily):
-        return _either(parents)
-    if isinstance(family, MvNormalFamily):
-        return Reach(least=min(parent.least for parent in parents))
-    arrays = [node.operation.array for node, _ in parameters if isinstance(node.operation, ConstantValue)]
-    if not isinstance(family, ScalarFamily):
-        return UNKNOWN
-    if len(arrays) < len(parameters):
-        order = 1.0 if family.name == "Cauchy" else min((parent.least for parent in parents), default=0.0)
-        return Reach(least=order) if family.name in LOCATION_AND_SCALE else UNKNOWN
-    low, high = family.frozen(*arrays).support()
-    order = {"Cauchy": 1.0, "StudentT": float(np.min(arrays[0]))}.get(family.name, math.inf)
-    return Reach(float(np.min(low)), float(np.max(high)), order, order)

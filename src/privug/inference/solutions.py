@@ -14,8 +14,9 @@ from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operati
 from privug.model.operations import aligned, constant
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.choice import constant_value
-from privug.prior.continuous import BETA, EXPONENTIAL, GAMMA, LOG_NORMAL, NORMAL, TRUNCATED_NORMAL, UNIFORM, Uniform
-from privug.prior.family import Family, LogDensity, ScalarFamily, family_of
+from privug.prior.continuous import NORMAL, Uniform
+from privug.prior.family import Family, LogDensity, family_of
+from privug.prior.scalar import ScalarFamily
 
 _FLOAT = np.dtype(np.float64)
 WHOLE = 1e-6  # how close to a whole number what should be one must be
@@ -62,18 +63,10 @@ def _at_end(section: Section, value: Any) -> RandomVariable:
 def _within_support(root: Node, solved: RandomVariable) -> tuple[Node, ...]:
     """Return the condition that a value can be one of a root's: a search for it is led by its distance."""
     family = family_of(root)
-    parameters = [RandomVariable(parent) for parent in root.parents]
-    if family is UNIFORM:
-        ends: tuple[Any, ...] = (parameters[0], parameters[1])
-    elif family is TRUNCATED_NORMAL:
-        ends = (parameters[2], parameters[3])
-    elif family is BETA:
-        ends = (0.0, 1.0)
-    elif family in (EXPONENTIAL, GAMMA, LOG_NORMAL):
-        ends = (0.0, np.inf)
-    else:
+    if not family.has_ends:
         return ()
-    return (((solved >= ends[0]) & (solved <= ends[1])).node,)
+    low, high = family.ends_of([RandomVariable(parent) for parent in root.parents])
+    return (((solved >= low) & (solved <= high)).node,)
 
 
 def at_whole_number(node: Node, value: float, root: Node, slope: Coefficient) -> Solution:
@@ -179,7 +172,7 @@ def _drawn_between(
 
 def _tails(family: ScalarFamily, parameters: Sequence[Array]) -> tuple[Any, Any, Any, Any]:
     """Return the probabilities below and above a value, and their inverses."""
-    if family is NORMAL:
+    if family.gaussian:
         mean, sd = parameters
         return (
             lambda x: scipy.special.ndtr((x - mean) / sd),

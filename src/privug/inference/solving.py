@@ -44,8 +44,8 @@ from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
 from privug.observation.observations import close
 from privug.prior.choice import constant_value
-from privug.prior.continuous import NORMAL
-from privug.prior.family import ScalarFamily, family_of
+from privug.prior.family import family_of
+from privug.prior.scalar import ScalarFamily
 
 MOST_CANDIDATES = 8
 PILOT_SAMPLES = 512
@@ -148,7 +148,7 @@ def _given(solution: Solution, rest: Likelihood, targets: Sequence[Node]) -> Sol
 
 def _solutions_of_point(node: Node, value: float) -> list[Solution]:
     roots = affine_roots(node)
-    normal = {root: slope for root, slope in roots.items() if family_of(root) is NORMAL}
+    normal = {root: slope for root, slope in roots.items() if family_of(root).gaussian}
     solutions = [condition_normals(node, value, normal)] if normal else []
     singles = _different([root for root in roots if root.shape == () and root not in normal])
     solutions += [solve_for(node, value, root, roots[root]) for root in singles]
@@ -192,7 +192,7 @@ def _solutions_of_condition(condition: Node) -> list[Solution]:
 
 def _solutions_of_window(window: Window) -> list[Solution]:
     roots = affine_roots(window.number)
-    normal = {root: slope for root, slope in roots.items() if family_of(root) is NORMAL}
+    normal = {root: slope for root, slope in roots.items() if family_of(root).gaussian}
     solutions = [normals_in_window(window, normal)] if normal else []
     scalar = [root for root in roots if root.shape == () and isinstance(family_of(root), ScalarFamily)]
     singles = _different([root for root in scalar if root not in normal])

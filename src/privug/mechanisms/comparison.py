@@ -21,9 +21,9 @@ from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
-from privug.prior.continuous import LAPLACE, NORMAL
 from privug.prior.discrete import Bernoulli
-from privug.prior.family import Draw, family_of
+from privug.prior.family import Draw, Family, family_of
+from privug.prior.scalar import Kernel, ScalarFamily
 
 RARE = 1e-12  # outputs less likely than that for both inputs are left out where distributions had to be cut off
 LARGEST = 1e4  # epsilons above this are as good as infinite
@@ -88,7 +88,7 @@ def _by_noise(pairs: Sequence[tuple[Any, Any]], promise: Guarantee) -> Estimate 
         roots = [root for pair in pairs for root in _roots(pair[side])]
         if len(roots) != len(set(roots)):
             return None
-    shifts: dict[str, list[float]] = {"Laplace": [], "Normal": []}
+    shifts: dict[bool, list[float]] = {True: [], False: []}  # of normal noise, and of Laplace noise
     for left, right in noises:
         if left is None or right is None or left.family is not right.family:
             return None
@@ -98,11 +98,11 @@ def _by_noise(pairs: Sequence[tuple[Any, Any]], promise: Guarantee) -> Estimate 
             if repr(left.centre) != repr(right.centre):
                 return _estimate(math.inf, promise)
             continue
-        shifts[left.family.name].append(abs(left.centre - right.centre) / left.scale)
-    moved = [shift for shift in shifts["Laplace"] if shift > 0]
+        shifts[left.family.gaussian].append(abs(left.centre - right.centre) / left.scale)
+    moved = [shift for shift in shifts[False] if shift > 0]
     if len(moved) > 1 and promise.delta > 0:
         return None
-    return _of_shifts(sum(moved), math.hypot(*shifts["Normal"]), promise)
+    return _of_shifts(sum(moved), math.hypot(*shifts[True]), promise)
 
 
 def _of_shifts(laplace: float, normal: float, promise: Guarantee) -> Estimate | None:
@@ -120,12 +120,16 @@ def _of_shifts(laplace: float, normal: float, promise: Guarantee) -> Estimate | 
     return _estimate(_smallest(lambda epsilon: gaussian_delta(normal, epsilon), promise.delta), promise)
 
 
+def _is_known_noise(family: Family) -> bool:
+    return family.gaussian or (isinstance(family, ScalarFamily) and family.kernel is Kernel.TWO_SIDED_EXPONENTIAL)
+
+
 def _noise_of(leaf: Any) -> Noise | None:
     """Take a number apart into a known part and Laplace or normal noise, if it is made of these."""
     if not isinstance(leaf, RandomVariable) or leaf.ndim:
         return None
     roots = _roots(leaf)
-    if len(roots) != 1 or family_of(roots[0]) not in (LAPLACE, NORMAL) or _is_opaque(leaf.node):
+    if len(roots) != 1 or not _is_known_noise(family_of(roots[0])) or _is_opaque(leaf.node):
         return None
     root, slope = roots[0], affine_roots(leaf.node).get(roots[0])
     if root.shape or not isinstance(slope, int | float | np.number):

@@ -20,6 +20,8 @@ from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.discrete import BERNOULLI, DiscreteUniform
 from privug.prior.family import Draw, Family, another, draw, parameter_node
+from privug.prior.reach import Reach, of_numbers
+from privug.prior.support import Support
 
 SUM_TOLERANCE = 1e-9
 
@@ -40,6 +42,12 @@ class ChoiceFamily(Family):
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.table.dtype
+
+    def weights(self, parameters: Sequence[Array]) -> Array:
+        """Return the probabilities of all values, a line for each row of parameters."""
+        if not parameters:
+            return np.full((1, len(self.table)), 1 / len(self.table))
+        return np.asarray(parameters[0] / parameters[0].sum(axis=-1, keepdims=True))
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         size = (samples, *shape)
@@ -75,8 +83,26 @@ class ChoiceFamily(Family):
             logs: Array = np.log((matches * weights).sum(axis=-1))
         return logs
 
+    def formula(self, xp: Any, value: Any, *parameters: Any) -> Any:
+        weights = parameters[0] if parameters else np.full(len(self.table), 1.0 / len(self.table))
+        return xp.log((xp.equal(value[..., None], self.table) * weights).sum(axis=-1))
+
     def bound(self, parameters: Sequence[Array] | None) -> int | None:
         return largest(self.table)
+
+    def reach(self, parameters: Sequence[tuple[Array | None, Reach]]) -> Reach:
+        return of_numbers(self.table)
+
+    def sizes(self, parameters: Sequence[Array], exponent: float) -> Array:
+        return np.full(1, float(len(self.table)))
+
+    def support(self, parameters: Sequence[Array], rows: int, exponent: float) -> Support:
+        count = len(self.table)
+        probabilities = np.broadcast_to(self.weights(parameters), (rows, count)).reshape(-1)
+        return Support(np.repeat(np.arange(rows), count), np.tile(self.table, rows), probabilities).possible()
+
+    def possible(self, parameters: Sequence[Array | None], exponent: float, most: int) -> Array | None:
+        return np.unique(self.table)
 
     def check(self, parameters: Sequence[Array]) -> None:
         if not parameters:

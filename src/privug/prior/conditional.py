@@ -15,8 +15,9 @@ from privug.model.pickling import portable
 from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refusals
-from privug.prior.choice import ChoiceFamily, Constant, constant_value
-from privug.prior.family import Draw, ScalarFamily
+from privug.prior.choice import Constant, constant_value
+from privug.prior.family import Draw
+from privug.prior.scalar import ScalarFamily
 
 ENUMERATION_LIMIT = 1000
 EXAMPLES = 64
@@ -232,7 +233,7 @@ def finite_support(node: Node) -> list[Any] | None:
         return _union([finite_support(choice) for choice in node.parents[1:]], node.dtype)
     if not isinstance(operation, Draw) or node.kind is not Kind.DISCRETE:
         return None
-    if isinstance(operation.family, ChoiceFamily):
+    if operation.family.table is not None:
         return list(dict.fromkeys(operation.family.table.tolist()))
     if not isinstance(operation.family, ScalarFamily) or node.shape:
         return None

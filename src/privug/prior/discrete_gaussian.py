@@ -3,6 +3,7 @@
 SciPy has no such distribution. Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, 2020.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import scipy
 
 from privug.model.node import Array, Kind, Shape
 from privug.model.variable import RandomVariable
-from privug.prior.family import Constraint, ScalarFamily, draw
+from privug.prior.family import draw
+from privug.prior.scalar import NUMPY, Constraint, ScalarFamily
 
 # From here on the sum over the whole numbers up to one is its integral with the corrections of Euler and Maclaurin.
 SMOOTH = 50.0
@@ -29,8 +31,8 @@ class DiscreteNormal:
     def logpmf(self, k: Any) -> Array:
         """Return the log of the probability of whole numbers."""
         k = np.asarray(k, float)
-        with np.errstate(divide="ignore", over="ignore"):
-            logs = -0.5 * (k / self.sd) ** 2 - _log_total(self.sd)
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            logs = _formula(NUMPY, k, self.sd)
         return np.where(k == np.floor(k), logs, -np.inf)
 
     def pmf(self, k: Any) -> Array:
@@ -91,13 +93,12 @@ class DiscreteNormal:
         return np.sqrt(self.var())
 
 
-def _log_total(sd: Array) -> Array:
+def _log_total(xp: Any, sd: Any) -> Any:
     """Return the log of the sum of exp(-k^2 / (2 sd^2)), directly or, where that is quicker, by Poisson's formula."""
     k = np.arange(1, 9).reshape(-1, *(1,) * np.ndim(sd))
-    with np.errstate(over="ignore", under="ignore"):
-        direct = np.log1p(2 * np.exp(-0.5 * (k / np.minimum(sd, 1.0)) ** 2).sum(axis=0))
-        transformed = np.log1p(2 * np.exp(-2 * (np.pi * k * np.maximum(sd, 0.5)) ** 2).sum(axis=0))
-    return np.asarray(np.where(sd < 0.7, direct, transformed + np.log(sd) + 0.5 * np.log(2 * np.pi)))
+    direct = xp.log1p(2 * xp.exp(-0.5 * (k / xp.minimum(sd, 1.0)) ** 2).sum(axis=0))
+    transformed = xp.log1p(2 * xp.exp(-2 * (math.pi * k * xp.maximum(sd, 0.5)) ** 2).sum(axis=0))
+    return xp.where(sd < 0.7, direct, transformed + xp.log(sd) + 0.5 * math.log(2 * math.pi))
 
 
 def _values(sd: float) -> Array:
@@ -138,7 +139,24 @@ def _drawn(rng: np.random.Generator, size: Shape, sd: Any) -> Array:
     return results.reshape(size)
 
 
-DISCRETE_GAUSSIAN = ScalarFamily("DiscreteGaussian", (("sd", DEVIATION),), _drawn, DiscreteNormal, Kind.DISCRETE)
+def _formula(xp: Any, value: Any, sd: Any) -> Any:
+    return -0.5 * (value / sd) ** 2 - _log_total(xp, sd)
+
+
+def _likely(exponent: float, sd: Array) -> tuple[Array, Array]:
+    reach = sd * math.sqrt(2 * exponent) + 1
+    return -reach, reach
+
+
+DISCRETE_GAUSSIAN = ScalarFamily(
+    "DiscreteGaussian",
+    (("sd", DEVIATION),),
+    _drawn,
+    DiscreteNormal,
+    Kind.DISCRETE,
+    likely=_likely,
+    formula=_formula,
+)
 
 
 def DiscreteGaussian(sd: Any) -> RandomVariable:

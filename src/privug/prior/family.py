@@ -1,47 +1,32 @@
-"""What a distribution is: how to draw it (NumPy), its density and moments (SciPy), what its parameters may be."""
+"""What a distribution is to every engine: how it is drawn, its density, values and tails, its kin in libraries."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
-import scipy
 
 from privug.arguments import plain_number, refuse_code, shown
 from privug.errors import PriorError
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable, as_node
+from privug.prior.reach import UNKNOWN, Reach
+from privug.prior.support import Support
 
-
-class Constraint(NamedTuple):
-    """What a parameter must satisfy, as a test on arrays and in words."""
-
-    holds: Callable[[Array], Any]
-    words: str
-
-
-LARGEST = 2.0**62
-PLAIN = {int, float}
-
-REAL = Constraint(np.isfinite, "a finite number")
-POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
-PROBABILITY = Constraint(lambda x: (x >= 0) & (x <= 1), "a probability between 0 and 1")
-# Draws of a scale up to here stay within 64 bits but for a chance of exp(-400).
-POSITIVE_PROBABILITY = Constraint(lambda x: (x >= 1e-16) & (x <= 1), "a probability of 1e-16 or more, at most 1")
-MODERATE = Constraint(lambda x: (x > 0) & (x <= 1e16), "a positive number up to 1e16")
-COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x <= LARGEST), "a whole number from 0 to 2**62")
-WHOLE = Constraint(lambda x: (np.abs(x) <= LARGEST) & (x == np.floor(x)), "a whole number between -2**62 and 2**62")
-EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
-FEWEST_STEPS = 100  # of floats in the width of a distribution: with fewer it is no longer continuous
-MOST_STEPS = 1_000_000  # of whole numbers whose probabilities are tabulated
-FURTHEST = 8.0  # standard deviations: beyond, one minus the level of a whole number rounds to one
+Parameter = TypeVar("Parameter")
+Call = tuple[str, dict[str, Any]]
+"""The name of a distribution in a library, and its parameters by their names there."""
 
 
 class Family(ABC):
-    """A family of distributions, such as the normal ones. Parameters are arrays, one row a sample."""
+    """A family of distributions, such as the normal ones. Parameters are arrays, one row a sample.
+
+    All that engines ask about a distribution is asked here; none knows a family by its name.
+    """
 
     name: str
     kind: Kind
@@ -51,6 +36,37 @@ class Family(ABC):
     """Which of the values, if they are floats, a program gets as whole numbers."""
     latents: int = 0
     """How many standard normal numbers stand behind a value; none if values can only be drawn."""
+    names: tuple[str, ...] = ()
+    """What the parameters are called, if each is a number for each value."""
+    ends: tuple[float | str, float | str] = (-math.inf, math.inf)
+    """Where the values begin and end: numbers, or the names of parameters."""
+    finite_at_ends: bool = False
+    """Whether the density is neither zero nor infinite at its ends."""
+    gaussian: bool = False
+    """Whether values are the first parameter plus the second times a standard normal number."""
+    factor: Array | None = None
+    """A matrix: values are the first parameter plus its product with standard normal numbers."""
+    table: Array | None = None
+    """The values, if they are listed."""
+    families: "tuple[Family, ...]" = ()
+    """Those of which a value comes from one, chosen by weights that are the first parameter."""
+    lost: float = 0.0
+    """How much probability is misplaced."""
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether the values begin or end somewhere."""
+        return self.ends != (-math.inf, math.inf)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the first parameter, if there is one, is the vector of probabilities that values are chosen by."""
+        return self.table is not None or bool(self.families)
+
+    @property
+    def listable(self) -> bool:
+        """Whether the values can be listed, far tails aside."""
+        return self.table is not None
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
@@ -70,136 +86,64 @@ class Family(ABC):
     def check(self, parameters: Sequence[Array]) -> None:  # noqa: B027
         """Raise PriorError if a parameter is out of its range."""
 
+    def check_known(self, parameters: Sequence[Array | None], rank: int) -> None:
+        """Raise PriorError if a parameter that is known is out of its range; values have so many axes in a batch."""
+        known = [array for array in parameters if array is not None]
+        if len(known) == len(parameters):
+            self.check(known)
+
     def bound(self, parameters: Sequence[Array] | None) -> int | None:
         """Return how far whole numbers lie from zero at most, if that follows from what is known of the parameters."""
         return None
 
+    def parts(self, parameters: Sequence[Parameter]) -> "list[tuple[Family, Sequence[Parameter]]]":
+        """Return each family that a value may come from, with its own parameters."""
+        return [(self, parameters)]
 
-@dataclass(frozen=True)
-class ScalarFamily(Family):
-    """A family of distributions of single numbers that SciPy and NumPy know."""
+    def ends_of(self, parameters: Sequence[Parameter]) -> tuple[Parameter | float, Parameter | float]:
+        """Return where the values begin and end: numbers or parameters."""
+        low, high = (parameters[self.names.index(end)] if isinstance(end, str) else end for end in self.ends)
+        return low, high
 
-    name: str
-    parameters: tuple[tuple[str, Constraint], ...]
-    sampler: Callable[..., Array] = field(compare=False)
-    frozen: Callable[..., Any] = field(compare=False)
-    """Returns SciPy's frozen distribution for given parameters."""
-    kind: Kind = Kind.CONTINUOUS
-    ordered: tuple[str, str] | None = None
-    """Two parameters of which the first must lie below the second."""
-    largest: Callable[..., float] | None = field(default=None, compare=False)
-    """How large the whole numbers of a family can get, from its parameters."""
-    shaped: Callable[..., Array] | None = field(default=None, compare=False)
-    """How standard normal numbers become values, where that is simpler than SciPy's quantiles."""
+    def reach(self, parameters: Sequence[tuple[Array | None, Reach]]) -> Reach:
+        """Return the range of the values and the moments they have, from the parameters that are known and theirs."""
+        return UNKNOWN
 
-    placed: tuple[str, str] | None = None
-    """The parameters that say where the values lie and how far they spread."""
+    def is_cut(self, parameters: Sequence[Array | None]) -> bool:
+        """Say whether far tails are left out where the values are listed; parameters may be unknown."""
+        return False
 
-    log_densities: Callable[..., Array] | None = field(default=None, compare=False)
-    """The log of the density at some values; SciPy takes a millisecond to freeze a distribution."""
+    def sizes(self, parameters: Sequence[Array], exponent: float) -> Array:
+        """Return how many values are possible for each row of parameters, but for a probability of exp(-exponent)."""
+        raise NotImplementedError(f"the values of {self.name} are not listed")
 
-    latents = 1
+    def support(self, parameters: Sequence[Array], rows: int, exponent: float) -> Support:
+        """List the possible values for each row of parameters, which hold one row for all or one for each."""
+        raise NotImplementedError(f"the values of {self.name} are not listed")
 
-    def __post_init__(self) -> None:
-        _families[self.name] = self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _family_named, (self.name,)
-
-    def __hash__(self) -> int:
-        return hash(self.name)  # roots are looked up by their family, thousands of times
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return np.dtype(np.float64 if self.kind is Kind.CONTINUOUS else np.int64)
-
-    def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
-        return self.sampler(rng, (samples, *shape), *(p.item() if p.size == 1 else p for p in parameters))
-
-    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
-        if self.log_densities is not None:
-            return self.log_densities(values, *parameters)
-        distribution = self.frozen(*parameters)
-        log = distribution.logpdf if self.kind is Kind.CONTINUOUS else distribution.logpmf
-        return np.asarray(log(values))
-
-    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
-        if self.shaped is not None:
-            return self.shaped(normals, *parameters)
-        if self.kind is Kind.DISCRETE:
-            normals = np.clip(normals, -FURTHEST, FURTHEST)
-            steps = _steps(self, *(p.item() for p in parameters)) if all(p.size == 1 for p in parameters) else None
-            if steps is not None:
-                return steps[0] + np.searchsorted(steps[1], normals)
-        result = np.empty(np.broadcast_shapes(normals.shape, *(p.shape for p in parameters)), self.dtype)
-        upper = np.broadcast_to(normals > 0, result.shape)
-        # Levels close to one are told from below: one minus a small number forgets most of its digits.
-        for where, sign, name in ((~upper, 1.0, "ppf"), (upper, -1.0, "isf")):
-            own = [p if p.size == 1 else np.broadcast_to(p, result.shape)[where] for p in parameters]
-            levels = scipy.special.ndtr(sign * np.broadcast_to(normals, result.shape)[where])
-            distribution = self.frozen(*(p.item() if p.size == 1 else p for p in own))
-            # SciPy's geometric of probability one has the quantile zero, which it never takes.
-            result[where] = np.clip(getattr(distribution, name)(levels), *distribution.support())
-        return result
-
-    def bound(self, parameters: Sequence[Array] | None) -> int | None:
-        return None if self.largest is None or parameters is None else int(np.max(self.largest(*parameters)))
-
-    def check(self, parameters: Sequence[Array | None]) -> None:
-        for (name, constraint), array in zip(self.parameters, parameters, strict=True):
-            if array is not None and not np.all(constraint.holds(array)):
-                wrong = np.asarray(array)[~np.asarray(constraint.holds(array), bool)].flat[0]
-                raise PriorError(f"{self.name}: {name} must be {constraint.words}, not {wrong!s}")
-        if self.ordered is not None:
-            names = [name for name, _ in self.parameters]
-            low, high = (parameters[names.index(name)] for name in self.ordered)
-            strict = self.kind is Kind.CONTINUOUS
-            if low is not None and high is not None and not np.all(low < high if strict else low <= high):
-                relation = "below" if strict else "at most"
-                raise PriorError(f"{self.name}: {self.ordered[0]} must be {relation} {self.ordered[1]}")
-
-    def check_resolution(self, parameters: Sequence[Array | None]) -> None:
-        """Raise PriorError if floats are too coarse where the values lie: they would all be a few numbers."""
-        names = [name for name, _ in self.parameters]
-        ends = self.placed or (self.ordered if self.kind is Kind.CONTINUOUS else None)
-        if ends is None:
-            return
-        place, spread = (parameters[names.index(name)] for name in ends)
-        if place is None or spread is None:
-            return
-        with np.errstate(all="ignore"):
-            width = spread if self.placed else spread - place
-            furthest = np.abs(place) if self.placed else np.maximum(np.abs(place), np.abs(spread))
-            step = np.spacing(np.where(np.isfinite(furthest), furthest, 0.0).astype(float))
-        if not self.placed and np.any(np.isinf(width) & np.isfinite(place) & np.isfinite(spread)):
-            raise PriorError(f"{self.name}: {ends[1]} must be a finite number at a finite distance from {ends[0]}")
-        if np.any(width < FEWEST_STEPS * step):
-            where, told = (np.asarray(array).flat[0] for array in (place, spread))
-            raise PriorError(
-                f"{self.name}: {ends[1]}={told:g} vanishes beside {ends[0]}={where:g}, where floats lie "
-                f"{step.flat[0]:.2g} apart; count from another origin or in another unit, or write pv.Constant"
-            )
-
-
-_families: dict[str, "ScalarFamily"] = {}
-
-
-def _family_named(name: str) -> ScalarFamily:
-    return _families[name]
-
-
-@lru_cache(maxsize=256)
-def _steps(family: ScalarFamily, *parameters: float) -> tuple[int, Array] | None:
-    """Return the least whole number of a family and the normal numbers at which it steps to the next; None if many."""
-    distribution = family.frozen(*parameters)
-    tail = float(scipy.special.ndtr(-FURTHEST))
-    low = int(max(distribution.support()[0], distribution.ppf(tail)))
-    high = int(min(distribution.support()[1], distribution.isf(tail)))
-    if high - low > MOST_STEPS:
+    def possible(self, parameters: Sequence[Array | None], exponent: float, most: int) -> Array | None:
+        """Return all values, in order; None if they are more than `most` or follow from parameters not known."""
         return None
-    values = np.arange(low, high)
-    below, above = distribution.cdf(values), distribution.sf(values)
-    return low, np.where(below < above, scipy.special.ndtri(below), -scipy.special.ndtri(above))
+
+    def pymc(self, *parameters: Any) -> Call | None:
+        """Return the distribution in PyMC, if it is there."""
+        return None
+
+    def numpyro(self, *parameters: Any) -> Call | None:
+        """Return the distribution in NumPyro, if it is there."""
+        return None
+
+    def formula(self, xp: Any, value: Any, *parameters: Any) -> Any:
+        """Return the log density in the functions of an array library, by NumPy's names; None if it is not known."""
+        return None
+
+    def quantiles(self, xp: Any, normals: Any, *parameters: Any) -> Any:
+        """Return the values that standard normal numbers stand for, in the functions of an array library, or None."""
+        return None
+
+    def stretched(self, xp: Any, normals: Any, *parameters: Any) -> tuple[Any, Any] | None:
+        """Return increasing functions of normal numbers that lie as the values do, and the log of their slopes."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +156,7 @@ class Draw(Operation):
     random = True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        parameters = _at_rank(arguments, len(self.shape) + 1)
+        parameters = at_rank(arguments, len(self.shape) + 1)
         # Fixed parameters were checked when the distribution was made; a lone sample of a random one looks like them.
         if context.samples == 1 or any(len(argument) > 1 for argument in arguments):
             self.family.check(parameters)
@@ -233,7 +177,7 @@ class OfNormals(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         normals, *others = arguments
-        parameters = _at_rank(others, len(self.root.shape) + 1)
+        parameters = at_rank(others, len(self.root.shape) + 1)
         if any(len(argument) > 1 for argument in others):
             self.root.family.check(parameters)
         return self.root.family.of_normals(normals, parameters)
@@ -242,7 +186,8 @@ class OfNormals(Operation):
         return self.root.family.kind
 
 
-def _at_rank(arguments: Sequence[Any], rank: int) -> Sequence[Any]:
+def at_rank(arguments: Sequence[Any], rank: int) -> Sequence[Any]:
+    """Return arrays with at least so many axes, the first of which is that of the samples."""
     if all(argument is None or argument.ndim >= rank for argument in arguments):
         return arguments
     frame = np.empty((1,) * rank)
@@ -257,7 +202,10 @@ class LogDensity(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         values, *parameters = arguments
-        return self.family.log_density(values, _at_rank(parameters, values.ndim))
+        return self.family.log_density(values, at_rank(parameters, values.ndim))
+
+
+PLAIN = {int, float}
 
 
 def draw(family: Family, parameters: Sequence[Any], shape: Shape | None = None) -> RandomVariable:
@@ -281,7 +229,7 @@ def _root(family: Family, *parameters: float) -> Node:
 
 
 def _checked_root(family: Family, parameters: Sequence[Any], shape: Shape | None) -> Node:
-    names = [name for name, _ in family.parameters] if isinstance(family, ScalarFamily) else ["p"] * len(parameters)
+    names = family.names or ["p"] * len(parameters)
     nodes = tuple(parameter_node(family.name, *named) for named in zip(names, parameters, strict=True))
     if shape is None:
         try:
@@ -292,11 +240,7 @@ def _checked_root(family: Family, parameters: Sequence[Any], shape: Shape | None
     if 0 in shape:
         raise PriorError(f"{family.name}: the parameters must hold at least one number each")
     known = [node.operation.array if isinstance(node.operation, ConstantValue) else None for node in nodes]
-    if isinstance(family, ScalarFamily):
-        family.check(_at_rank(known, len(shape) + 1))
-        family.check_resolution(_at_rank(known, len(shape) + 1))
-    elif all(array is not None for array in known):
-        family.check([array for array in known if array is not None])
+    family.check_known(known, len(shape) + 1)
     return draw_node(family, nodes, shape)
 
 
@@ -345,10 +289,10 @@ def replicate(distribution: RandomVariable, shape: Shape = ()) -> RandomVariable
 
 def describe(node: Node) -> str | None:
     """Return a distribution in words, such as 'Uniform(low=0, high=100)'; None if its parameters are not fixed."""
-    if not isinstance(node.operation, Draw) or not isinstance(node.operation.family, ScalarFamily) or node.shape:
+    if not isinstance(node.operation, Draw) or not node.operation.family.names or node.shape:
         return None
     values = []
-    for (name, _), parent in zip(node.operation.family.parameters, node.parents, strict=True):
+    for name, parent in zip(node.operation.family.names, node.parents, strict=True):
         if not isinstance(parent.operation, ConstantValue):
             return None
         values.append(f"{name}={parent.operation.array[0]:g}")

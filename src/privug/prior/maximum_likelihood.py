@@ -12,8 +12,9 @@ from privug.model.node import Array
 from privug.model.variable import RandomVariable
 from privug.prior.continuous import BETA, CAUCHY, GAMMA, STUDENT_T
 from privug.prior.discrete import DISCRETE_LAPLACE
-from privug.prior.family import REAL, ScalarFamily, draw
+from privug.prior.family import draw
 from privug.prior.mixture import MvNormal
+from privug.prior.scalar import REAL, ScalarFamily
 
 STEP = 1e-3  # of the differences that the curvature is computed by, on the scale of a parameter
 MOST_STEPS = 4000

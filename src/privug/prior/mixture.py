@@ -15,6 +15,8 @@ from privug.model.operations import aligned
 from privug.model.variable import RandomVariable
 from privug.prior.choice import Choice, probabilities
 from privug.prior.family import Draw, Family, draw, family_of, parameter_node
+from privug.prior.reach import Reach, either
+from privug.prior.support import Support
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,35 @@ class PointFamily(Family):
     def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
         return np.broadcast_to(parameters[0], normals.shape)
 
+    def quantiles(self, xp: Any, normals: Any, *parameters: Any) -> Any:
+        return xp.broadcast_to(parameters[0], normals.shape)
+
+    def formula(self, xp: Any, value: Any, *parameters: Any) -> Any:
+        return xp.where(xp.equal(value, parameters[0]), 0.0, -np.inf)
+
+    def reach(self, parameters: Sequence[tuple[Array | None, Reach]]) -> Reach:
+        return parameters[0][1]
+
+    @property
+    def listable(self) -> bool:
+        return self.kind is Kind.DISCRETE
+
+    def sizes(self, parameters: Sequence[Array], exponent: float) -> Array:
+        return np.ones(1)
+
+    def support(self, parameters: Sequence[Array], rows: int, exponent: float) -> Support:
+        return Support(np.arange(rows), np.broadcast_to(parameters[0], (rows,)), np.ones(rows))
+
+    def possible(self, parameters: Sequence[Array | None], exponent: float, most: int) -> Array | None:
+        return None if parameters[0] is None or not self.listable else np.unique(parameters[0])
+
 
 @dataclass(frozen=True)
 class MixtureFamily(Family):
     """One of several families, chosen by weights; parameters are the weights and then those of each family."""
 
-    families: tuple[Family, ...]
-    counts: tuple[int, ...]
+    families: tuple[Family, ...] = field()
+    counts: tuple[int, ...] = field()
 
     name = "Mixture"
 
@@ -60,7 +84,6 @@ class MixtureFamily(Family):
         return any(family.dtype.kind == "i" or family.whole for family in self.families)
 
     def parts(self, parameters: Sequence[Any]) -> list[tuple[Family, Sequence[Any]]]:
-        """Return each family with its own parameters."""
         starts = np.cumsum((1, *self.counts))
         return [
             (family, parameters[start : start + count])
@@ -99,6 +122,34 @@ class MixtureFamily(Family):
         with np.errstate(divide="ignore"):
             total: Array = scipy.special.logsumexp(np.stack(logs) + np.log(weights), axis=0)
         return total
+
+    def reach(self, parameters: Sequence[tuple[Array | None, Reach]]) -> Reach:
+        return either([family.reach(own) for family, own in self.parts(parameters)])
+
+    @property
+    def listable(self) -> bool:
+        return all(family.listable for family in self.families)
+
+    def is_cut(self, parameters: Sequence[Array | None]) -> bool:
+        return any(family.is_cut([None] * count) for family, count in zip(self.families, self.counts, strict=True))
+
+    def sizes(self, parameters: Sequence[Array], exponent: float) -> Array:
+        sizes = [family.sizes(own, exponent) for family, own in self.parts(parameters)]
+        return np.asarray(np.sum(np.broadcast_arrays(*sizes), axis=0))
+
+    def support(self, parameters: Sequence[Array], rows: int, exponent: float) -> Support:
+        weights = np.broadcast_to(parameters[0], (rows, len(self.families)))
+        parts = [family.support(own, rows, exponent) for family, own in self.parts(parameters)]
+        shares = [part.probabilities * weights[part.owner, k] for k, part in enumerate(parts)]
+        owner = np.concatenate([part.owner for part in parts])
+        order = np.argsort(owner, kind="stable")
+        values = np.concatenate([part.values for part in parts])
+        return Support(owner[order], values[order], np.concatenate(shares)[order]).possible()
+
+    def possible(self, parameters: Sequence[Array | None], exponent: float, most: int) -> Array | None:
+        parts = [family.possible(own, exponent, most) for family, own in self.parts(parameters)]
+        listed = [part for part in parts if part is not None]
+        return np.unique(np.concatenate(listed)) if len(listed) == len(parts) else None
 
     def check(self, parameters: Sequence[Array]) -> None:
         p = parameters[0]
@@ -155,7 +206,7 @@ class MvNormalFamily(Family):
     latents = 1
 
     @cached_property
-    def factor(self) -> Array:
+    def factor(self) -> Array:  # type: ignore[override]
         """A matrix whose product with its transpose is the covariance, which may be singular."""
         values, vectors = np.linalg.eigh(self.covariance)
         factor: Array = vectors * np.sqrt(np.clip(values, 0.0, None))
@@ -173,6 +224,12 @@ class MvNormalFamily(Family):
         mean = aligned([values, parameters[0]])[1]
         distribution = scipy.stats.multivariate_normal(cov=self.covariance, allow_singular=True)
         return np.asarray(distribution.logpdf(values - mean)).reshape(values.shape[:-1])
+
+    def quantiles(self, xp: Any, normals: Any, *parameters: Any) -> Any:
+        return parameters[0] + normals @ self.factor.T
+
+    def reach(self, parameters: Sequence[tuple[Array | None, Reach]]) -> Reach:
+        return Reach(least=parameters[0][1].least)
 
     def check(self, parameters: Sequence[Array]) -> None:
         if not np.all(np.isfinite(parameters[0])):

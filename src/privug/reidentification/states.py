@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privug.inference.exact.states import CERTAIN, States
-from privug.inference.exact.support import is_finite, support, support_sizes
+from privug.inference.exact.support import support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.plan import Plan
 from privug.prior.conditional import Choose
@@ -49,7 +49,7 @@ class _Listing:
 
     def _drawn(self, states: States, root: Node) -> States:
         family = family_of(root)
-        if root.shape or not is_finite(family):
+        if root.shape or not family.listable:
             raise TooManyStates
         parameters = [
             parent.operation.array if isinstance(parent.operation, ConstantValue) else _values([parent], states)[0]

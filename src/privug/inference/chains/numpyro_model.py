@@ -23,12 +23,9 @@ from privug.inference.chains.problem import Problem
 from privug.inference.chains.states import joint_states, possible
 from privug.inference.chains.translation import Untranslatable, log_density, translate
 from privug.model.node import Array, Kind, Node, ancestors
-from privug.prior.choice import ChoiceFamily
 from privug.prior.family import Family, family_of
-from privug.prior.mixture import MixtureFamily, MvNormalFamily, PointFamily
 
 MOST_STATES = 1024
-LOG_TWO = math.log(2.0)
 
 
 class JaxNumpy:
@@ -57,13 +54,23 @@ class JaxNumpy:
         return value[key]
 
     def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
-        if isinstance(family, PointFamily):
-            return jnp.where(value == parameters[0], 0.0, -jnp.inf)
-        if isinstance(family, ChoiceFamily):
-            return _log_share(family, value, parameters)
-        if family.name not in _DENSITIES:
+        named = family.numpyro(*parameters)
+        if named is not None:
+            return getattr(distributions, named[0])(**named[1]).log_prob(value)
+        log = family.formula(FUNCTIONS, value, *parameters)
+        if log is None:
             raise Untranslatable(f"the density of {family.name}")
-        return _DENSITIES[family.name](*parameters).log_prob(value)
+        return log
+
+
+class _Functions:
+    """JAX's functions by the names of NumPy's and of SciPy's special ones, for formulas of families."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(special, name) if hasattr(special, name) else _function(name)
+
+
+FUNCTIONS = _Functions()
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -74,112 +81,17 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _log_share(family: ChoiceFamily, value: Any, parameters: Sequence[Any]) -> Any:
-    count = len(family.table)
-    weights = parameters[0] if parameters else jnp.full(count, 1.0 / count)
-    return jnp.log(((value[..., jnp.newaxis] == family.table) * weights).sum(axis=-1))
-
-
-class _DiscreteLaplace:
-    def __init__(self, scale: Any) -> None:
-        self.scale = scale
-
-    def log_prob(self, value: Any) -> Any:
-        return jnp.log(jnp.tanh(0.5 / self.scale)) - jnp.abs(value) / self.scale
-
-
-_DENSITIES: dict[str, Callable[..., Any]] = {
-    "Uniform": distributions.Uniform,
-    "Normal": distributions.Normal,
-    "TruncatedNormal": lambda mean, sd, low, high: distributions.TruncatedNormal(mean, sd, low=low, high=high),
-    "LogNormal": distributions.LogNormal,
-    "StudentT": distributions.StudentT,
-    "Cauchy": distributions.Cauchy,
-    "Laplace": distributions.Laplace,
-    "Exponential": lambda scale: distributions.Exponential(1.0 / scale),
-    "Gamma": lambda shape, scale: distributions.Gamma(shape, 1.0 / scale),
-    "Beta": distributions.Beta,
-    "Bernoulli": lambda p: distributions.BernoulliProbs(p),
-    "Binomial": lambda n, p: distributions.BinomialProbs(p, n),
-    "Poisson": distributions.Poisson,
-    "Geometric": lambda p: _Shifted(distributions.GeometricProbs(p)),
-    "DiscreteUniform": lambda low, high: distributions.DiscreteUniform(low, high),
-    "DiscreteLaplace": _DiscreteLaplace,
-}
-
-
-@dataclass(frozen=True)
-class _Shifted:
-    """NumPyro's geometric distribution counts failures, ours trials."""
-
-    failures: Any
-
-    def log_prob(self, value: Any) -> Any:
-        return self.failures.log_prob(value - 1)
-
-
 def _of_normal(family: Family, z: Any, parameters: Sequence[Any]) -> tuple[Any, Any]:
     """Return the value that stands for standard normal numbers, and the logarithm of what they weigh beyond that."""
-    if isinstance(family, MvNormalFamily):
-        return parameters[0] + z @ jnp.asarray(family.factor).T, 0.0
-    if family.name in _QUANTILES:
-        return _QUANTILES[family.name](z, *parameters), 0.0
-    if family.name in _SHAPED:
-        value, log_slope = _SHAPED[family.name](z, *parameters)
-        weight = JaxNumpy().log_density(family, value, parameters) + log_slope - distributions.Normal().log_prob(z)
-        return value, weight.sum()
-    raise Untranslatable(f"the distribution {family.name}")
-
-
-def _laplace(z: Any, loc: Any, scale: Any) -> Any:
-    return loc - jnp.sign(z) * scale * (LOG_TWO + special.log_ndtr(-jnp.abs(z)))
-
-
-def _cauchy(z: Any, loc: Any, scale: Any) -> Any:
-    far = jnp.abs(z) > 1
-    tail = jnp.sign(z) / jnp.tan(jnp.pi * special.ndtr(-jnp.where(far, jnp.abs(z), 1.0)))
-    return loc + scale * jnp.where(far, tail, jnp.tan(jnp.pi * (special.ndtr(jnp.where(far, 0.0, z)) - 0.5)))
-
-
-def _truncated_normal(z: Any, mean: Any, sd: Any, low: Any, high: Any) -> Any:
-    start, end = (low - mean) / sd, (high - mean) / sd
-    # In the upper tail the mirror image is computed, where small probabilities stay apart.
-    mirrored = start > 0
-    left, right = jnp.where(mirrored, -end, start), jnp.where(mirrored, -start, end)
-    share = special.ndtr(jnp.where(mirrored, -z, z))
-    standard = special.ndtri(special.ndtr(left) + share * (special.ndtr(right) - special.ndtr(left)))
-    return mean + sd * jnp.where(mirrored, -standard, standard)
-
-
-_QUANTILES: dict[str, Callable[..., Any]] = {
-    "Normal": lambda z, mean, sd: mean + sd * z,
-    "LogNormal": lambda z, mean, sd: jnp.exp(mean + sd * z),
-    "Uniform": lambda z, low, high: low + (high - low) * special.ndtr(z),
-    "Exponential": lambda z, scale: -scale * special.log_ndtr(-z),
-    "Laplace": _laplace,
-    "Cauchy": _cauchy,
-    "TruncatedNormal": _truncated_normal,
-}
-
-
-def _gamma(z: Any, shape: Any, scale: Any) -> tuple[Any, Any]:
-    spread = jnp.sqrt(special.polygamma(1, shape))
-    value = scale * jnp.exp(special.digamma(shape) + spread * z)
-    return value, jnp.log(value * spread)
-
-
-def _beta(z: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    spread = jnp.sqrt(special.polygamma(1, a) + special.polygamma(1, b))
-    value = jax.nn.sigmoid(special.digamma(a) - special.digamma(b) + spread * z)
-    value = jnp.clip(value, 1e-300, 1.0 - 1e-16)
-    return value, jnp.log(value) + jnp.log1p(-value) + jnp.log(spread)
-
-
-_SHAPED: dict[str, Callable[..., tuple[Any, Any]]] = {
-    "Gamma": _gamma,
-    "Beta": _beta,
-    "StudentT": lambda z, df, loc, scale: (loc + scale * z, jnp.broadcast_to(jnp.log(scale), jnp.shape(z))),
-}
+    value = family.quantiles(FUNCTIONS, z, *parameters)
+    if value is not None:
+        return value, 0.0
+    stretched = family.stretched(FUNCTIONS, z, *parameters)
+    if stretched is None:
+        raise Untranslatable(f"the distribution {family.name}")
+    value, log_slope = stretched
+    weight = JaxNumpy().log_density(family, value, parameters) + log_slope - distributions.Normal().log_prob(z)
+    return value, weight.sum()
 
 
 @dataclass(frozen=True)
@@ -255,30 +167,26 @@ class JaxModel:
 
 
 def _is_mixture(root: Node) -> bool:
-    return isinstance(family_of(root), MixtureFamily) and root.kind is not Kind.DISCRETE
+    return bool(family_of(root).families) and root.kind is not Kind.DISCRETE
 
 
 def _root_value(family: Family, z: Any, place: Any, parameters: Sequence[Any]) -> tuple[Any, Any]:
-    if not isinstance(family, MixtureFamily):
+    if not family.families:
         return _of_normal(family, z, parameters)
     log_shares = jnp.log(parameters[0])
     value, weight = jnp.zeros(z.shape), log_shares[place].sum()
     for number, (part, own) in enumerate(family.parts(parameters)):
-        if isinstance(part, PointFamily):
-            one, extra = jnp.broadcast_to(own[0], z.shape), 0.0
-        elif part.kind is Kind.DISCRETE or isinstance(part, MixtureFamily) or part.name in _SHAPED:
+        one = part.quantiles(FUNCTIONS, z, *own)
+        if one is None:
             raise Untranslatable(f"a mixture of {part.name}")
-        else:
-            one, extra = _of_normal(part, z, own)
         value = jnp.where(place == number, one, value)
-        weight += extra
     return value, weight
 
 
 def _possible(root: Node) -> Array | None:
     """Return the values of a discrete root, or the parts of a mixture; None for what is continuous."""
     family = family_of(root)
-    if _is_mixture(root) and isinstance(family, MixtureFamily):
+    if _is_mixture(root):
         return np.arange(len(family.families))
     if root.kind is not Kind.DISCRETE:
         return None

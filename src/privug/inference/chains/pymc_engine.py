@@ -33,9 +33,7 @@ from privug.model.critical import quietly
 from privug.model.node import Array, Node
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
-from privug.prior.choice import ChoiceFamily
 from privug.prior.family import family_of
-from privug.prior.mixture import MvNormalFamily
 from privug.progress import ProgressMeter
 
 SAMPLERS = ("nutpie", "nuts", "metropolis", "smc")
@@ -276,9 +274,9 @@ def _initial(problem: Problem, point: dict[Node, Array]) -> dict[str, Array]:
     named: dict[str, Array] = {}
     for name, root in zip(problem.names, problem.roots, strict=True):
         family, value = family_of(root), point[root]
-        if isinstance(family, ChoiceFamily):
+        if family.table is not None:
             named[name] = np.argmax(value[..., np.newaxis] == family.table, axis=-1)
-        elif not isinstance(family, MvNormalFamily):
+        elif family.factor is None:
             named[name] = value
     return named
 
@@ -288,9 +286,9 @@ def _root_values(problem: Problem, draws: dict[str, Array]) -> dict[Node, Array]
     values: dict[Node, Array] = {}
     for name, root in zip(problem.names, problem.roots, strict=True):
         family, array = family_of(root), draws[name]
-        if isinstance(family, ChoiceFamily):
+        if family.table is not None:
             array = family.table[array]
-        elif isinstance(family, MvNormalFamily):
+        elif family.factor is not None:
             flat = {node: known.reshape(-1, *known.shape[2:]) for node, known in values.items()}
             mean = Plan([root.parents[0]], list(flat)).run(array.shape[0] * array.shape[1], _unused(), flat)[0]
             array = mean.reshape(array.shape[0], array.shape[1], -1) + array @ family.factor.T

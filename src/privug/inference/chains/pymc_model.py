@@ -14,9 +14,7 @@ from privug.inference.chains.problem import Problem
 from privug.inference.chains.translation import Untranslatable, log_density, translate
 from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
-from privug.prior.choice import ChoiceFamily
-from privug.prior.family import Family, ScalarFamily, family_of
-from privug.prior.mixture import MixtureFamily, MvNormalFamily, PointFamily
+from privug.prior.family import Family, family_of
 
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "add": pt.add, "subtract": pt.sub, "multiply": pt.mul, "true_divide": pt.true_div, "floor_divide": pt.floor_div,
@@ -76,38 +74,23 @@ class PyTensor:
         return value[key]
 
     def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
-        if isinstance(family, PointFamily):
-            return pt.where(pt.eq(value, parameters[0]), 0.0, -np.inf)
-        if isinstance(family, ChoiceFamily):
-            weights = parameters[0] if parameters else np.full(len(family.table), 1.0 / len(family.table))
-            return pt.log((pt.eq(value[..., None], family.table) * weights).sum(axis=-1))
-        if not isinstance(family, ScalarFamily):
+        named = family.pymc(*parameters)
+        if named is not None:
+            return pm.logp(getattr(pm, named[0]).dist(**named[1]), value)
+        log = family.formula(FUNCTIONS, value, *parameters)
+        if log is None:
             raise Untranslatable(f"the density of {family.name}")
-        return pm.logp(_DISTRIBUTIONS[family.name].dist(**_named(family, parameters)), value)
+        return log
 
 
-_DISTRIBUTIONS: dict[str, Any] = {
-    "Uniform": pm.Uniform, "Normal": pm.Normal, "TruncatedNormal": pm.TruncatedNormal, "LogNormal": pm.LogNormal,
-    "StudentT": pm.StudentT, "Cauchy": pm.Cauchy, "Laplace": pm.Laplace, "Exponential": pm.Exponential,
-    "Gamma": pm.Gamma, "Beta": pm.Beta, "Bernoulli": pm.Bernoulli, "Binomial": pm.Binomial, "Poisson": pm.Poisson,
-    "Geometric": pm.Geometric, "DiscreteUniform": pm.DiscreteUniform,
-}  # fmt: skip
-_NAMES: dict[str, tuple[str, ...]] = {
-    "Uniform": ("lower", "upper"), "Normal": ("mu", "sigma"), "TruncatedNormal": ("mu", "sigma", "lower", "upper"),
-    "LogNormal": ("mu", "sigma"), "StudentT": ("nu", "mu", "sigma"), "Cauchy": ("alpha", "beta"),
-    "Laplace": ("mu", "b"), "Exponential": ("scale",), "Gamma": ("alpha", "scale"), "Beta": ("alpha", "beta"),
-    "Bernoulli": ("p",), "Binomial": ("n", "p"), "Poisson": ("mu",), "Geometric": ("p",),
-    "DiscreteUniform": ("lower", "upper"),
-}  # fmt: skip
+class _Functions:
+    """PyTensor's functions by NumPy's names, for formulas of densities."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _ELEMENTWISE[name] if name in _ELEMENTWISE else getattr(pt, name)
 
 
-def _named(family: ScalarFamily, parameters: Sequence[Any]) -> dict[str, Any]:
-    if family.name not in _NAMES:
-        raise Untranslatable(f"the distribution {family.name}")
-    named = dict(zip(_NAMES[family.name], parameters, strict=True))
-    if family.name == "Gamma":
-        named["beta"] = 1.0 / named.pop("scale")
-    return named
+FUNCTIONS = _Functions()
 
 
 def build(problem: Problem) -> tuple[Any, bool]:
@@ -130,22 +113,23 @@ def build(problem: Problem) -> tuple[Any, bool]:
 def _variable(name: str, root: Node, parameters: Sequence[Any]) -> Any:
     """Make the PyMC variable of a root; the result is its value as it stands in our batches."""
     family = family_of(root)
-    if isinstance(family, ScalarFamily) and family.name in _NAMES:
-        return _DISTRIBUTIONS[family.name](name, **_named(family, parameters), shape=root.shape)
-    if isinstance(family, ChoiceFamily):
+    named = family.pymc(*parameters)
+    if named is not None:
+        return getattr(pm, named[0])(name, **named[1], shape=root.shape)
+    if family.table is not None:
         weights = parameters[0] if parameters else np.full(len(family.table), 1.0 / len(family.table))
         return pt.as_tensor_variable(family.table)[pm.Categorical(name, p=weights, shape=root.shape)]
-    if isinstance(family, MvNormalFamily):
+    if family.factor is not None:
         standard = pm.Normal(name, 0.0, 1.0, shape=root.shape)
         return parameters[0] + pt.dot(standard, family.factor.T)
-    if isinstance(family, MixtureFamily) and family.kind is not Kind.MIXED:
-        return _mixture(name, root, family, parameters)
-    if family.name == "DiscreteLaplace":
-        return _discrete_laplace(name, root, parameters[0])
-    raise Untranslatable(f"the distribution {family.name}")
+    if family.kind is Kind.MIXED:
+        raise Untranslatable(f"the distribution {family.name}")
+    return _custom(name, root, family, parameters)
 
 
-def _mixture(name: str, root: Node, family: MixtureFamily, parameters: Sequence[Any]) -> Any:
+def _custom(name: str, root: Node, family: Family, parameters: Sequence[Any]) -> Any:
+    """Make a PyMC variable with the log density and the draws of a family that PyMC does not have."""
+
     def logp(value: Any, *own: Any) -> Any:
         return log_density(PyTensor(), family, value, own)
 
@@ -153,29 +137,17 @@ def _mixture(name: str, root: Node, family: MixtureFamily, parameters: Sequence[
         arrays = [np.asarray(p)[np.newaxis] for p in own]
         shape = root.shape if size is None else tuple(size)
         generator = rng if rng is not None else np.random.default_rng(0)
-        return family.draw(generator, 1, shape, [_at_rank(a, len(shape), k) for k, a in enumerate(arrays)])[0]
+        placed = [_at_rank(a, len(shape), family.chooses and k == 0) for k, a in enumerate(arrays)]
+        return family.draw(generator, 1, shape, placed)[0]
 
     return pm.CustomDist(
         name, *parameters, logp=logp, random=random, shape=root.shape, dtype=family.dtype.name,
-        ndims_params=[1, *(0 for _ in parameters[1:])], ndim_supp=0,
+        ndims_params=[int(family.chooses), *(0 for _ in parameters[1:])], ndim_supp=0,
     )  # fmt: skip
 
 
-def _at_rank(array: Array, rank: int, position: int) -> Array:
-    return array if position == 0 else array.reshape(1, *(1,) * max(0, rank - (array.ndim - 1)), *array.shape[1:])
-
-
-def _discrete_laplace(name: str, root: Node, scale: Any) -> Any:
-    """The difference of two geometric variables: a PyMC variable of whole numbers with its own log probability."""
-
-    def logp(value: Any, scale: Any) -> Any:
-        return pt.log(pt.tanh(0.5 / scale)) - pt.abs(value) / scale
-
-    def random(scale: Any, rng: Any = None, size: Any = None) -> Any:
-        p = -np.expm1(-1.0 / np.asarray(scale))
-        return rng.geometric(p, size) - rng.geometric(p, size)
-
-    return pm.CustomDist(name, scale, logp=logp, random=random, shape=root.shape, dtype="int64", signature="()->()")
+def _at_rank(array: Array, rank: int, is_vector: bool) -> Array:
+    return array if is_vector else array.reshape(1, *(1,) * max(0, rank - (array.ndim - 1)), *array.shape[1:])
 
 
 def _observe(problem: Problem, values: dict[Node, Any]) -> bool:

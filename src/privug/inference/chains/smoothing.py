@@ -18,8 +18,7 @@ from privug.model.operations import constant
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import Likelihood
 from privug.prior.choice import constant_value
-from privug.prior.continuous import BETA, EXPONENTIAL, GAMMA, LOG_NORMAL, TRUNCATED_NORMAL, UNIFORM
-from privug.prior.family import Family, LogDensity
+from privug.prior.family import LogDensity
 
 INSIDE = 1e-9
 """How far inside its ends a density is looked at that may be zero or infinite there, relative to their distance."""
@@ -128,30 +127,20 @@ def _without_walls(smoothed: Smoothed) -> None:
     windows: list[Window] = []
     for node in ancestors(smoothed.log_weights):
         if isinstance(node.operation, LogDensity) and not node.parents[0].is_random:
-            ends = _ends(node.operation.family, node.parents[1:])
-            if ends is not None:
-                replacements[node] = _extended(node, *ends)
-                windows += _between(node.parents[0], *ends)
+            family = node.operation.family
+            if family.kind is Kind.CONTINUOUS and family.has_ends:
+                low, high = (constant(e) if isinstance(e, float) else e for e in family.ends_of(node.parents[1:]))
+                replacements[node] = _extended(node, low, high)
+                windows += _between(node.parents[0], low, high)
     smoothed.log_weights = substitute(smoothed.log_weights, replacements)
     for window in windows:
         _add_slope(smoothed, window)
 
 
-def _ends(family: Family, parameters: Sequence[Node]) -> tuple[Node, Node] | None:
-    """Return where a distribution begins and ends, if it does."""
-    if family is UNIFORM:
-        return parameters[0], parameters[1]
-    if family is TRUNCATED_NORMAL:
-        return parameters[2], parameters[3]
-    if family in (EXPONENTIAL, GAMMA, LOG_NORMAL):
-        return constant(0.0), constant(math.inf)
-    return (constant(0.0), constant(1.0)) if family is BETA else None
-
-
 def _extended(density: Node, low: Node, high: Node) -> Node:
     operation = density.operation
     assert isinstance(operation, LogDensity)
-    margin = 0.0 if operation.family in (UNIFORM, TRUNCATED_NORMAL, EXPONENTIAL) else INSIDE
+    margin = 0.0 if operation.family.finite_at_ends else INSIDE
     value = RandomVariable(density.parents[0])
     held = np.minimum(np.maximum(value, RandomVariable(low) + margin), RandomVariable(high) - margin)
     return Node(

@@ -13,13 +13,10 @@ from privug.inference.chains.finishing import Chains
 from privug.inference.chains.problem import Problem, reached, total
 from privug.inference.chains.sizes import constant_array, in_terms_of, together
 from privug.inference.chains.trimming import last_values, trimmed
-from privug.inference.exact.support import is_finite, support_range
+from privug.inference.exact.support import exponent
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise
-from privug.prior.choice import ChoiceFamily
-from privug.prior.discrete import BERNOULLI
-from privug.prior.family import Family, LogDensity, family_of
-from privug.prior.mixture import MixtureFamily, PointFamily
+from privug.prior.family import LogDensity, family_of
 
 MOST_STATES = 300  # beside continuous roots, each with a log weight of its own
 MOST_LISTED = 200_000
@@ -28,27 +25,11 @@ MOST_CALLED = 20_000  # of a program that is called state by state
 
 def possible(root: Node) -> Array | None:
     """Return the values that an element of a discrete root can take, in order; None if they cannot be listed."""
-    values = _values(family_of(root), root.parents) if root.kind is Kind.DISCRETE else None
-    return None if values is None else values.astype(root.dtype)
-
-
-def _values(family: Family, parents: Sequence[Any]) -> Array | None:
-    if isinstance(family, MixtureFamily):
-        parts = [_values(inner, own) for inner, own in family.parts(parents)]
-        listed = [part for part in parts if part is not None]
-        return np.unique(np.concatenate(listed)) if len(listed) == len(parts) else None
-    if isinstance(family, ChoiceFamily):
-        return np.unique(family.table)
-    if family is BERNOULLI:
-        return np.array([0, 1])
-    if not is_finite(family) or not all(isinstance(parent.operation, ConstantValue) for parent in parents):
+    if root.kind is not Kind.DISCRETE:
         return None
-    arrays = [constant_array(parent) for parent in parents]
-    if isinstance(family, PointFamily):
-        return np.unique(arrays[0])
-    lowest, highest = support_range(family, arrays)
-    low, high = int(lowest.min()), int(highest.max())
-    return np.arange(low, high + 1) if high - low < MOST_LISTED else None
+    known = [constant_array(p) if isinstance(p.operation, ConstantValue) else None for p in root.parents]
+    values = family_of(root).possible(known, exponent(), MOST_LISTED)
+    return None if values is None else values.astype(root.dtype)
 
 
 def joint_states(values: Mapping[Node, Array], most: int) -> dict[Node, Array] | None:

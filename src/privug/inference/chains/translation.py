@@ -18,7 +18,6 @@ from privug.model.rounding import NumpyRound, PythonRound
 from privug.observation.likelihood import ROUNDING, CloseTo
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Family, LogDensity
-from privug.prior.mixture import MixtureFamily
 from privug.program.traced.failures import Checked
 
 MOST_SPELLED_OUT = 256
@@ -85,7 +84,7 @@ def _needed(targets: Sequence[Node], values: Mapping[Node, Any]) -> list[Node]:
 
 def log_density(backend: Backend, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
     """Return the log density of any family; that of a mixture from those of its components."""
-    if not isinstance(family, MixtureFamily):
+    if not family.families:
         return backend.log_density(family, value, parameters)
     logs = [
         backend.elementwise(

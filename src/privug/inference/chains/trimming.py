@@ -13,8 +13,8 @@ from privug.errors import NotConverged, UnsuitableEngine
 from privug.inference.chains.finishing import Chains
 from privug.inference.chains.problem import Problem
 from privug.model.node import Array, ConstantValue, Node
-from privug.prior.discrete import BERNOULLI
-from privug.prior.family import ScalarFamily, family_of
+from privug.prior.family import family_of
+from privug.prior.scalar import ScalarFamily
 
 SMALLEST_SHARE = 0.02
 LARGEST_SHARE_AT_END = 1e-3
@@ -63,10 +63,15 @@ def last_values(root: Node, listed: Array) -> list[tuple[Any, bool]]:
 def _ends(root: Node) -> tuple[float, float]:
     """Return the smallest and the largest value of a discrete root, as far as they are known."""
     family = family_of(root)
-    arrays = [parent.operation.array for parent in root.parents if isinstance(parent.operation, ConstantValue)]
-    if not isinstance(family, ScalarFamily) or family is BERNOULLI:
+    if not isinstance(family, ScalarFamily):
         return math.inf, -math.inf
-    if len(arrays) < len(root.parents):
-        return (0.0, math.inf) if family.name in ("Poisson", "Geometric") else (math.inf, -math.inf)
-    low, high = family.frozen(*arrays).support()
-    return np.min(low).item(), np.max(high).item()
+    low, high = family.ends_of(root.parents)
+    return _known(low, math.inf), _known(high, -math.inf)
+
+
+def _known(end: Node | float, otherwise: float) -> float:
+    if not isinstance(end, Node):
+        return end
+    if not isinstance(end.operation, ConstantValue):
+        return otherwise
+    return float((np.min if otherwise > 0 else np.max)(end.operation.array))

@@ -11,7 +11,6 @@ from privug.model.node import ConstantValue, Node
 from privug.model.operations import ArrayFunction, Elementwise, index
 from privug.observation.likelihood import CloseTo, Likelihood
 from privug.prior.choice import constant_value
-from privug.prior.continuous import NORMAL
 from privug.prior.family import LogDensity
 
 Range = tuple[float, float]
@@ -63,7 +62,7 @@ def _noisy_values(node: Node) -> list[Constraint]:
             value, seen, sd = inner.parents
             parts = [index(seen, position) for position in range(inner.shape[0])]
             return [Value(part, _number(value), _number(sd)) for part in parts]
-    if isinstance(operation, LogDensity) and operation.family is NORMAL and node.shape == ():
+    if isinstance(operation, LogDensity) and operation.family.gaussian and node.shape == ():
         value, seen, sd = node.parents
         return [Value(seen, _number(value), _number(sd))]
     raise Unreadable("the observation weighs outputs by something else than normal noise")

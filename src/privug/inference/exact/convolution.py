@@ -12,9 +12,10 @@ from privug.inference.curve import Curve
 from privug.inference.density import panel_nodes
 from privug.inference.exact.inversion import ERROR, Shape, inverted
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.support import is_finite, support
+from privug.inference.exact.support import support
 from privug.model.node import Array
-from privug.prior.family import Family, ScalarFamily
+from privug.prior.family import Family
+from privug.prior.scalar import Kernel, ScalarFamily
 
 VANISHING = 1e-15  # a characteristic function below this does not show in the density
 MOST_FREQUENCIES = 4096
@@ -40,10 +41,19 @@ class Component:
         numbers = tuple(np.asarray(parameter).tobytes() for parameter in self.parameters)
         return self.family, numbers, self.weight, self.count
 
+    @property
+    def _scalar(self) -> ScalarFamily | None:
+        return self.family if isinstance(self.family, ScalarFamily) else None
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """What adding one of them does to a density."""
+        return self._scalar.kernel if self._scalar is not None else None
+
     @cached_property
     def curve(self) -> Curve:
         """The distribution of one of them, weighted."""
-        if is_finite(self.family):
+        if self.family.listable:
             listed = support(self.family, [np.asarray(p, float)[np.newaxis] for p in self.parameters], 1)
             return Curve.discrete(listed.values, listed.probabilities).affine(self.weight, 0.0)
         assert isinstance(self.family, ScalarFamily)
@@ -52,14 +62,9 @@ class Component:
     @cached_property
     def reach(self) -> float | None:
         """How far from its mean one of them can be, but for a negligible probability; None if endlessly far."""
-        name, numbers = self.family.name, [float(np.max(p)) for p in self.parameters]
-        size = abs(self.weight)
-        if name == "Laplace":
-            return FAR * numbers[1] * size
-        if name == "Exponential":
-            return FAR * numbers[0] * size
-        if name == "Gamma":
-            return (FAR + 8 * math.sqrt(numbers[0] * FAR)) * numbers[1] * size
+        far = self._scalar.far if self._scalar is not None else None
+        if far is not None:
+            return far(FAR, *(float(np.max(p)) for p in self.parameters)) * abs(self.weight)
         low, high = self.curve.support
         if not math.isfinite(high - low):
             return None
@@ -71,32 +76,29 @@ class Component:
         """The characteristic function of one of them; None if it is not known."""
         if not self.curve.parts:
             return lambda t: np.exp(1j * np.multiply.outer(t, self.curve.atoms)) @ self.curve.masses
-        known = _TRANSFORMS.get(self.family.name)
+        known = self._scalar.characteristic if self._scalar is not None else None
         if known is None:
             return None
         numbers = [float(p) for p in self.parameters]
         return lambda t: known(t * self.weight, *numbers)
 
+    @property
+    def tail_scales(self) -> tuple[float, float]:
+        """The scales of exponential tails below and above, zero if it is lighter."""
+        if self._scalar is None or self._scalar.tail_scales is None:
+            return 0.0, 0.0
+        below, above = (abs(self.weight) * s for s in self._scalar.tail_scales(*map(float, self.parameters)))
+        return (below, above) if self.weight > 0 else (above, below)
+
     def bound(self, t: float) -> float:
         """The largest modulus of the characteristic function from a frequency on; values on a lattice never fade."""
         if not self.curve.parts or self.transform is None:
             return 1.0
-        if self.family.name == "Uniform":
-            low, high = self.curve.support
-            return min(1.0, 2 / (t * (high - low)))
+        if self._scalar is not None and self._scalar.envelope is not None:
+            numbers = [float(p) for p in self.parameters]
+            return min(1.0, self._scalar.envelope(t * abs(self.weight), *numbers))
         return float(np.abs(self.transform(np.array([t])))[0])
 
-
-_TRANSFORMS: dict[str, Callable[..., Array]] = {
-    "Uniform": lambda t, low, high: np.exp(0.5j * t * (low + high)) * np.sinc(t * (high - low) / (2 * np.pi)),
-    "Laplace": lambda t, loc, scale: np.exp(1j * t * loc) / (1 + (scale * t) ** 2),
-    "Exponential": lambda t, scale: 1 / (1 - 1j * scale * t),
-    "Gamma": lambda t, shape, scale: (1 - 1j * scale * t) ** -shape,
-}
-
-
-_TAILS = {"Laplace": 1, "Exponential": 0, "Gamma": 1}
-"""The families with exponential tails, and which of their parameters is the scale."""
 
 NEAR = 0.8  # how near to the end of the range in which moments exist tilting goes
 
@@ -128,7 +130,7 @@ def _sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
         mixed = _shifted(single[0].curve, atoms) if len(single) == 1 and single[0].count == 1 else None
         if mixed is not None:
             return mixed
-    wide = [c for c in components if c.family.name == "Laplace" and c.count == 1]
+    wide = [c for c in components if c.kernel is Kernel.TWO_SIDED_EXPONENTIAL and c.count == 1]
     if len(wide) == 1:
         others = [c for c in components if c is not wide[0]]
         narrow = math.sqrt(sd**2 + sum(c.count * c.curve.std() ** 2 for c in others))
@@ -137,7 +139,7 @@ def _sum_curve(sd: float, components: Sequence[Component]) -> Curve | Obstacle:
         if isinstance(inner, Curve) and inner.parts and not len(inner.atoms):
             return _blurred(inner, scale).affine(1.0, wide[0].weight * float(wide[0].parameters[0]))
     made = _smooth_sum(sd, components)
-    flat = next((c for c in components if c.family.name == "Uniform"), None)
+    flat = next((c for c in components if c.kernel is Kernel.BOX), None)
     if isinstance(made, Obstacle) and flat is not None:
         left = [replace(flat, count=flat.count - 1)] if flat.count > 1 else []
         rest = sum_curve(sd, [*(c for c in components if c is not flat), *left])
@@ -296,10 +298,7 @@ def _limits(components: Sequence[Component]) -> tuple[float, float]:
     """Return between what exponents the moments of a sum exist, with some room."""
     low, high = -math.inf, math.inf
     for component in components:
-        scale = _TAILS.get(component.family.name)
-        if scale is not None:
-            most = NEAR / (abs(component.weight) * float(component.parameters[scale]))
-            both = component.family.name == "Laplace"
-            high = min(high, most) if both or component.weight > 0 else high
-            low = max(low, -most) if both or component.weight < 0 else low
+        below, above = component.tail_scales
+        high = min(high, NEAR / above) if above else high
+        low = max(low, -NEAR / below) if below else low
     return low, high

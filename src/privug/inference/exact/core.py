@@ -19,7 +19,6 @@ from privug.inference.exact.narrows import deduplicated, narrows, signature
 from privug.inference.exact.pieces import Unfollowed
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.shifts import Kernel, Largest, Shift
-from privug.inference.exact.support import is_finite
 from privug.inference.exact.terms import (
     Slot,
     Unsummable,
@@ -228,7 +227,7 @@ def asked(node: Node) -> tuple[Slot, float, float, Node | None]:
     except NotAffine as problem:
         reason = problem
     for narrow in islice(narrows([node]), MOST_NARROWS):
-        if isinstance(narrow.operation, Draw) and is_finite(family_of(narrow)):
+        if isinstance(narrow.operation, Draw) and family_of(narrow).listable:
             parameters((narrow, ()))
             return (narrow, ()), 1.0, 0.0, narrow
         if narrow.levels is None:

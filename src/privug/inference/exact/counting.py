@@ -42,7 +42,6 @@ class SumFamily(ChoiceFamily):
     __hash__ = object.__hash__
 
     def weights(self, parameters: Sequence[Array]) -> Array:
-        """Return the probabilities of all values, a line for each row of parameters."""
         return self.chances[parameters[0]] if parameters else self.chances
 
     def check(self, parameters: Sequence[Array]) -> None:

@@ -16,10 +16,8 @@ from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack, constant, elementwise, lookup
 from privug.model.plates import Fold, Lane
-from privug.prior.choice import ChoiceFamily
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, draw_node, family_of
-from privug.prior.mixture import MixtureFamily
 
 MOST_ELEMENTS = 200_000
 At = tuple[int, ...]
@@ -95,7 +93,7 @@ class Elements:
 
     def _drawn(self, node: Node, at: At) -> Node:
         family = family_of(node)
-        if isinstance(family, ChoiceFamily | MixtureFamily):
+        if family.chooses:
             parents = [self.whole(parent) for parent in node.parents]
         else:
             parents = [self.of(parent, _at_parent(parent.shape, at)) for parent in node.parents]

@@ -10,13 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from privug.inference.exact.counting import SumFamily
 from privug.inference.exact.elements import Elements
 from privug.inference.exact.lattice import FEWEST_CLUSTERS, with_sums
 from privug.inference.exact.ordering import Schedule, schedule
 from privug.inference.exact.rounds import eliminated, full, value_of
 from privug.inference.exact.states import States
-from privug.inference.exact.support import is_finite, is_truncated, lost_in_tails
+from privug.inference.exact.support import is_truncated, lost_in_tails
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.prior.family import Draw, family_of
 
@@ -48,14 +47,14 @@ class Elimination:
     def endless(self) -> Node | None:
         """A root whose values cannot be listed, if there is one."""
         behind = (node for node in ancestors(self._single) if isinstance(node.operation, Draw))
-        return next((root for root in behind if not is_finite(family_of(root))), None)
+        return next((root for root in behind if not family_of(root).listable), None)
 
     @property
     def lost(self) -> float:
         """The probability that is left out or misplaced."""
         families = [family_of(root) for root in self.roots]
         cut = lost_in_tails(sum(map(is_truncated, self.roots))) + self._cut
-        return cut + sum(family.lost for family in families if isinstance(family, SumFamily))
+        return cut + sum(family.lost for family in families)
 
     def blocks(self, block: int) -> Iterator[States]:
         """Yield the states of the targets, a block at a time."""

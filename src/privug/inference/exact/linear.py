@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from privug.inference.exact.support import is_finite
 from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
 from privug.model.plan import Plan
-from privug.prior.continuous import NORMAL
-from privug.prior.family import Draw, ScalarFamily, describe
-from privug.prior.mixture import MvNormalFamily
+from privug.prior.family import Draw, describe
+from privug.prior.scalar import ScalarFamily
 
 Weight = Any  # a float for a single number, else an array of the node's shape
 
@@ -166,12 +164,12 @@ class _Backward:
     def _pass_to_normals(self, root: Node, weight: Weight) -> None:
         assert isinstance(root.operation, Draw)
         family = root.operation.family
-        if family is NORMAL:
+        if family.gaussian:
             self.normals[root] = _summed(weight * self._certain_parameter(root, 1), root.shape)
-        elif isinstance(family, MvNormalFamily):
+        elif family.factor is not None:
             self.normals[root] = weight @ family.factor
         elif self._any_family and not any(parent in self._random for parent in root.parents):
-            if not isinstance(family, ScalarFamily) and not is_finite(family):
+            if not isinstance(family, ScalarFamily) and not family.listable:
                 raise NotAffine(f"the distribution of a sum with a {family.name} in it is not known")
             self.others[root] = weight
             return

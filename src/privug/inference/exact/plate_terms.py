@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.support import is_finite, support, support_sizes
+from privug.inference.exact.support import support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.plan import Plan
 from privug.prior.conditional import finite_support
@@ -108,7 +108,7 @@ def _cell(lane: Node, column: Node, frontier: list[Node], behind: dict[int, Any]
     operation = column.operation
     if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in column.parents):
         return Obstacle("the columns of its table depend on each other")
-    if not is_finite(operation.family):
+    if not operation.family.listable:
         return Obstacle("a column of its table has more values than can be listed", vague=True)
     parameters = [p.operation.array for p in column.parents if isinstance(p.operation, ConstantValue)]
     if any(parameter.shape[1 : 1 + len(column.shape)] == column.shape for parameter in parameters):

@@ -7,11 +7,12 @@ import numpy as np
 from privug.errors import ProgramError, UnsuitableEngine
 from privug.inference.exact.ordering import COST_OF_CELL, Round, Schedule
 from privug.inference.exact.states import States, crossed
-from privug.inference.exact.support import Support, support
+from privug.inference.exact.support import support
 from privug.model.distinct import ranked
 from privug.model.node import Array, ConstantValue, Context, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.prior.family import family_of
+from privug.prior.support import Support
 
 BLOCK = 1 << 20  # combinations of values that are computed at a time
 MOST_COMBINATIONS = 20_000_000

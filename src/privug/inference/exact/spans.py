@@ -8,14 +8,14 @@ from itertools import product
 import numpy as np
 
 from privug.inference.exact.counting import SumFamily
-from privug.inference.exact.support import support_range, support_sizes
+from privug.inference.exact.support import exponent, support_sizes
 from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, Lookup
 from privug.model.traits.traits import Traits
-from privug.prior.choice import ChoiceFamily
 from privug.prior.conditional import Choose, Match
-from privug.prior.family import Draw, ScalarFamily, family_of
+from privug.prior.family import Draw, family_of
+from privug.prior.scalar import ScalarFamily
 
 MOST = 1e100  # as good as endless
 DENOMINATORS = (1, 2, 4, 8, 10, 20, 100, 1000, 10_000, 100_000, 1_000_000)
@@ -146,7 +146,7 @@ def _of_root(root: Node, spans: Mapping[Node, Span]) -> Span:
     family = family_of(root)
     if isinstance(family, SumFamily):
         return Span(float((family.chances > 0).sum(axis=1).max()))
-    if isinstance(family, ChoiceFamily):
+    if family.table is not None:
         listed = _of_numbers(family.table) if family.levels is None else Span(MOST)
         return Span(float(len(family.table)), listed.low, listed.high, listed.unit)
     if not isinstance(family, ScalarFamily):
@@ -155,6 +155,6 @@ def _of_root(root: Node, spans: Mapping[Node, Span]) -> Span:
     corners = list(product(*((spans[parent].low, spans[parent].high) for parent in root.parents)))
     if not np.all(np.isfinite(corners)):
         return Span(MOST)
-    ends = [support_range(family, [np.array(number) for number in corner]) for corner in corners]
+    ends = [family.range([np.array(number) for number in corner], exponent()) for corner in corners]
     low, high = min(float(low) for low, _ in ends), max(float(high) for _, high in ends)
     return Span(high - low + 1, low, high, 1.0)

@@ -8,14 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.inference.exact.counting import SumFamily
-from privug.inference.exact.support import Support, is_finite, is_truncated, lost_in_tails, support, support_sizes
+from privug.inference.exact.support import is_truncated, lost_in_tails, support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
-from privug.prior.choice import ChoiceFamily
 from privug.prior.family import Draw, Family, family_of
-from privug.prior.mixture import MixtureFamily
+from privug.prior.support import Support
 from privug.program.repetition import functions_only
 
 LARGEST_BLOCK = 1 << 18
@@ -56,14 +54,14 @@ class Roots:
     @property
     def endless(self) -> Node | None:
         """A root whose values cannot be listed, if there is one."""
-        return next((root for root in self.nodes if not is_finite(family_of(root))), None)
+        return next((root for root in self.nodes if not family_of(root).listable), None)
 
     @cached_property
     def lost(self) -> float:
         """The probability that is left out or misplaced, because some distributions had to be cut or transformed."""
         families = [family_of(root) for root in self.nodes]
         truncated = sum(math.prod(root.shape) for root in self.nodes if is_truncated(root))
-        return lost_in_tails(truncated) + sum(family.lost for family in families if isinstance(family, SumFamily))
+        return lost_in_tails(truncated) + sum(family.lost for family in families)
 
     def count(self, limit: float) -> float:
         """Return how many combinations there are, at most; infinite as soon as they are more than the limit."""
@@ -96,7 +94,7 @@ class Roots:
             states = next(iter(before.blocks(CERTAIN, MOST_LOOKED_AT + 1)))
             parameters = _values(root.parents, states)
         family = family_of(root)
-        if isinstance(family, ChoiceFamily | MixtureFamily):
+        if family.chooses:
             return np.array([float(support_sizes(family, parameters).max())])
         sizes = support_sizes(family, parameters)
         return np.asarray(sizes.max(axis=0).reshape(-1) if sizes.ndim > 1 else sizes.max(keepdims=True))
@@ -123,7 +121,7 @@ class Roots:
         if not all(isinstance(parent.operation, ConstantValue) for parent in root.parents):
             return None
         parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
-        if any(array.ndim > 1 for array in parameters) and not isinstance(family_of(root), ChoiceFamily):
+        if any(array.ndim > 1 for array in parameters) and not family_of(root).chooses:
             return support(family_of(root), _of_element(root, element, parameters), 1)
         if root not in self._constant:
             self._constant[root] = support(family_of(root), _of_element(root, element, parameters), 1)
@@ -183,7 +181,7 @@ def _values(nodes: Sequence[Node], states: States) -> list[Array]:
 
 def _of_element(root: Node, element: tuple[int, ...], parameters: Sequence[Array]) -> list[Array]:
     """Return the parameters of one element of a root, one row for all states or one for each."""
-    if not root.shape or isinstance(family_of(root), ChoiceFamily | MixtureFamily):
+    if not root.shape or family_of(root).chooses:
         return list(parameters)
     frame = np.empty((1,) * (len(root.shape) + 1))
     chosen = []

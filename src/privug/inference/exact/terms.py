@@ -11,9 +11,7 @@ from privug.inference.curve import Curve
 from privug.inference.exact.convolution import Component, sum_curve
 from privug.inference.exact.linear import Form, NotAffine, Weight
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.support import is_finite
 from privug.model.node import Array, ConstantValue, Node
-from privug.prior.continuous import NORMAL
 from privug.prior.family import family_of
 
 Slot = tuple[Node, tuple[int, ...]]
@@ -26,7 +24,7 @@ class Unsummable(Exception):
 
 def has_density(form: Form) -> bool:
     """Say whether a sum has a density: some of its terms do."""
-    return bool(form.weights) or not all(is_finite(family_of(root)) for root in form.others)
+    return bool(form.weights) or not all(family_of(root).listable for root in form.others)
 
 
 def weighted(form: Form) -> list[tuple[Node, Weight]]:
@@ -46,7 +44,7 @@ def one_root(form: Form) -> tuple[Slot, float, float]:
     if len(places) != 1:
         raise NotAffine("the secret is made of several random quantities")
     (slot, weight), constant = places[0], form.constant
-    if family_of(slot[0]) is NORMAL:  # the form's weight is of the standard normal variable behind the root
+    if family_of(slot[0]).gaussian:  # the form's weight is of the standard normal variable behind the root
         mean, sd = parameters(slot)
         return slot, weight / sd, constant - weight / sd * mean
     return slot, weight, constant

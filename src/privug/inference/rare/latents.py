@@ -9,9 +9,7 @@ import numpy as np
 
 from privug.inference.rare.scattering import Steps
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
-from privug.prior.choice import ChoiceFamily
 from privug.prior.family import Draw, Family, OfNormals, family_of
-from privug.prior.mixture import MixtureFamily
 
 MOST_VALUES = 1000
 
@@ -39,10 +37,9 @@ class Latent(NamedTuple):
         family = family_of(self.root)
         chances = _chances(family, self.root.parents)
         known = None if chances is None else np.concatenate([[0.0], np.cumsum(chances)])
-        chooser = Steps(isinstance(family, MixtureFamily) or self.root.kind is Kind.DISCRETE, known)
+        chooser = Steps(bool(family.families) or self.root.kind is Kind.DISCRETE, known)
         others = Steps(self.root.kind is Kind.DISCRETE)
-        behind = family.latents if isinstance(family, MixtureFamily) else 1
-        return [others if place % behind else chooser for place in range(self.size)]
+        return [others if place % family.latents else chooser for place in range(self.size)]
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def with_latents(targets: Sequence[Node]) -> Latents:
 def _chances(family: Family, parents: Sequence[Node]) -> Array | None:
     """Return the probabilities of the values that a number chooses among, in their order, if there are few."""
     constants = [parent.operation for parent in parents[:1] if isinstance(parent.operation, ConstantValue)]
-    if not isinstance(family, ChoiceFamily | MixtureFamily) or not constants or constants[0].array.ndim != 2:
+    if not family.chooses or not constants or constants[0].array.ndim != 2:
         return None
     chances: Array = constants[0].array.reshape(-1)
     return chances / chances.sum() if 1 < len(chances) <= MOST_VALUES and np.all(chances > 0) else None
