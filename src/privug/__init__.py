@@ -30,21 +30,11 @@ from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation, between, equals, near, noisy, such_that
 from privug.prior.choice import Choice, Constant, Empirical
 from privug.prior.conditional import bind, given, unit
-from privug.prior.continuous import (
-    Beta,
-    Cauchy,
-    Exponential,
-    Gamma,
-    Laplace,
-    LogNormal,
-    Normal,
-    StudentT,
-    TruncatedNormal,
-    Uniform,
-)
+from privug.prior.continuous import Beta, Cauchy, Laplace, LogNormal, Normal, StudentT, TruncatedNormal, Uniform
 from privug.prior.discrete import Bernoulli, Binomial, DiscreteLaplace, DiscreteUniform, Geometric, Poisson
 from privug.prior.discrete_gaussian import DiscreteGaussian
 from privug.prior.mixture import Mixture, MvNormal
+from privug.prior.positive import Exponential, Gamma
 from privug.prior.table import Array, Records
 from privug.program.batched import batched
 from privug.program.drawing import sample

@@ -9,6 +9,7 @@ import privug as pv
 from privug.prior.family import describe
 from privug.prior.fitting import fit
 from privug.prior.maximum_likelihood import most_likely, uncertain
+from privug.prior.scalar import fitting_families
 
 AGES = [54.0, 55.0, 59.0, 61.0, 48.0]
 
@@ -105,13 +106,15 @@ def data_of(distribution, size=4000):
     ],
 )
 def test_maximum_likelihood_agrees_with_scipy(name, data, fitted):
-    assert [float(p) for p in most_likely(name, data).parameters()] == pytest.approx(fitted(data), rel=1e-3)
+    assert [float(p) for p in most_likely(fitting_families()[name], data).parameters()] == pytest.approx(
+        fitted(data), rel=1e-3
+    )
 
 
 def test_discrete_laplace_by_its_closed_form():
     """The likelihood equation: the mean size is 1 / sinh(1 / scale)."""
     data = np.round(data_of(scipy.stats.laplace(0, 3)))
-    (scale,) = most_likely("DiscreteLaplace", data).parameters()
+    (scale,) = most_likely(fitting_families()["DiscreteLaplace"], data).parameters()
     assert 1 / np.sinh(1 / scale) == pytest.approx(np.abs(data).mean(), rel=1e-6)
 
 
@@ -127,12 +130,14 @@ def deviations(variable):
 def test_uncertainty_follows_fisher_information():
     cauchy = data_of(scipy.stats.cauchy(0, 2))
     n = len(cauchy)
-    found = deviations(uncertain(most_likely("Cauchy", cauchy), cauchy))
+    found = deviations(uncertain(most_likely(fitting_families()["Cauchy"], cauchy), cauchy))
     assert found == pytest.approx([2 * np.sqrt(2 / n), np.sqrt(2 / n)], rel=0.05)
     gamma = data_of(scipy.stats.gamma(3, scale=2))
     information = np.array([[scipy.special.polygamma(1, 3) * 9, 3], [3, 3]])  # for the logarithms of shape and scale
     truth = np.sqrt(np.diag(np.linalg.inv(information)) / n)
-    assert deviations(uncertain(most_likely("Gamma", gamma), gamma)) == pytest.approx(truth, rel=0.05)
+    assert deviations(uncertain(most_likely(fitting_families()["Gamma"], gamma), gamma)) == pytest.approx(
+        truth, rel=0.05
+    )
 
 
 def test_a_likelihood_fit_is_a_distribution_like_others():

@@ -1,17 +1,20 @@
 """Continuous distributions. The second parameter of a normal is given by name: `sd=` or `var=`."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy
 
-from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.node import Array, ConstantValue
 from privug.model.variable import RandomVariable
-from privug.prior.family import draw, parameter_node
-from privug.prior.scalar import EXTENDED, POSITIVE, REAL, Kernel, ScalarFamily
+from privug.prior.family import draw
+from privug.prior.fitted import NO_PREDICTIVE, Fitted, check_spread, middle_and_width
+from privug.prior.parameters import EXTENDED, POSITIVE, REAL, Constraint, deviation, positive_number, scaled
+from privug.prior.positive import Gamma
+from privug.prior.scalar import Kernel, ScalarFamily
 from privug.prior.standard_normal import StandardNormal
 from privug.prior.standard_uniform import StandardUniform
 
@@ -19,18 +22,10 @@ LOG_TWO = math.log(2.0)
 LARGEST_LOGARITHM = 230.0  # of a mean of 1e100, more than anything that is counted or measured
 
 
-def _scaled(array: Array, loc: Any, scale: Any) -> Array:
-    if not isinstance(scale, float) or scale != 1.0:
-        array *= scale
-    if not isinstance(loc, float) or loc != 0.0:
-        array += loc
-    return array
-
-
 UNIFORM = ScalarFamily(
     "Uniform",
     (("low", REAL), ("high", REAL)),
-    lambda rng, size, low, high: _scaled(rng.random(size), low, high - low),
+    lambda rng, size, low, high: scaled(rng.random(size), low, high - low),
     lambda low, high: scipy.stats.uniform(low, high - low),
     ordered=("low", "high"),
     ends=("low", "high"),
@@ -43,11 +38,12 @@ UNIFORM = ScalarFamily(
     kernel=Kernel.BOX,
     pymc=lambda low, high: ("Uniform", {"lower": low, "upper": high}),
     numpyro=lambda low, high: ("Uniform", {"low": low, "high": high}),
+    fitted=lambda numbers: _fitted_uniform(numbers),
 )
 NORMAL = ScalarFamily(
     "Normal",
     (("mean", REAL), ("sd", POSITIVE)),
-    lambda rng, size, mean, sd: _scaled(rng.standard_normal(size), mean, sd),
+    lambda rng, size, mean, sd: scaled(rng.standard_normal(size), mean, sd),
     lambda mean, sd: scipy.stats.norm(mean, sd),
     placed=("mean", "sd"),
     gaussian=True,
@@ -57,6 +53,7 @@ NORMAL = ScalarFamily(
     location_scale=True,
     pymc=lambda mean, sd: ("Normal", {"mu": mean, "sigma": sd}),
     numpyro=lambda mean, sd: ("Normal", {"loc": mean, "scale": sd}),
+    fitted=lambda numbers: _fitted_normal(numbers),
 )
 TRUNCATED_NORMAL = ScalarFamily(
     "TruncatedNormal",
@@ -75,28 +72,31 @@ TRUNCATED_NORMAL = ScalarFamily(
 LOG_NORMAL = ScalarFamily(
     "LogNormal",
     (("mean", REAL), ("sd", POSITIVE)),
-    lambda rng, size, mean, sd: np.exp(_scaled(rng.standard_normal(size), mean, sd)),
+    lambda rng, size, mean, sd: np.exp(scaled(rng.standard_normal(size), mean, sd)),
     lambda mean, sd: scipy.stats.lognorm(sd, scale=np.exp(mean)),
     ends=(0.0, math.inf),
     quantiles=lambda xp, z, mean, sd: xp.exp(mean + sd * z),
     pymc=lambda mean, sd: ("LogNormal", {"mu": mean, "sigma": sd}),
     numpyro=lambda mean, sd: ("LogNormal", {"loc": mean, "scale": sd}),
+    data=Constraint(lambda x: x > 0, "positive numbers"),
+    fitted=lambda numbers: _fitted_normal(np.log(numbers), LogNormal)._replace(predictive=NO_PREDICTIVE),
 )
 STUDENT_T = ScalarFamily(
     "StudentT",
     (("df", POSITIVE), ("loc", REAL), ("scale", POSITIVE)),
-    lambda rng, size, df, loc, scale: _scaled(rng.standard_t(df, size), loc, scale),
+    lambda rng, size, df, loc, scale: scaled(rng.standard_t(df, size), loc, scale),
     lambda df, loc, scale: scipy.stats.t(df, loc, scale),
     placed=("loc", "scale"),
     order=lambda df, loc, scale: df,
     pymc=lambda df, loc, scale: ("StudentT", {"nu": df, "mu": loc, "sigma": scale}),
     numpyro=lambda df, loc, scale: ("StudentT", {"df": df, "loc": loc, "scale": scale}),
     stretched=lambda xp, z, df, loc, scale: (loc + scale * z, xp.broadcast_to(xp.log(scale), xp.shape(z))),
+    start=lambda x: (5.0, *middle_and_width(x)),
 )
 CAUCHY = ScalarFamily(
     "Cauchy",
     (("loc", REAL), ("scale", POSITIVE)),
-    lambda rng, size, loc, scale: _scaled(rng.standard_cauchy(size), loc, scale),
+    lambda rng, size, loc, scale: scaled(rng.standard_cauchy(size), loc, scale),
     lambda loc, scale: scipy.stats.cauchy(loc, scale),
     placed=("loc", "scale"),
     quantiles=lambda xp, *numbers: _cauchy_quantiles(xp, *numbers),
@@ -105,6 +105,7 @@ CAUCHY = ScalarFamily(
     location_scale=True,
     pymc=lambda loc, scale: ("Cauchy", {"alpha": loc, "beta": scale}),
     numpyro=lambda loc, scale: ("Cauchy", {"loc": loc, "scale": scale}),
+    start=middle_and_width,
 )
 LAPLACE = ScalarFamily(
     "Laplace",
@@ -123,35 +124,7 @@ LAPLACE = ScalarFamily(
     kernel=Kernel.TWO_SIDED_EXPONENTIAL,
     pymc=lambda loc, scale: ("Laplace", {"mu": loc, "b": scale}),
     numpyro=lambda loc, scale: ("Laplace", {"loc": loc, "scale": scale}),
-)
-EXPONENTIAL = ScalarFamily(
-    "Exponential",
-    (("scale", POSITIVE),),
-    lambda rng, size, scale: _scaled(rng.standard_exponential(size), 0.0, scale),
-    lambda scale: scipy.stats.expon(scale=scale),
-    ends=(0.0, math.inf),
-    finite_at_ends=True,
-    quantiles=lambda xp, z, scale: -scale * xp.log_ndtr(-z),
-    by_levels=True,
-    location_scale=True,
-    characteristic=lambda t, scale: 1 / (1 - 1j * scale * t),
-    far=lambda exponent, scale: exponent * scale,
-    tail_scales=lambda scale: (0.0, scale),
-    pymc=lambda scale: ("Exponential", {"scale": scale}),
-    numpyro=lambda scale: ("Exponential", {"rate": 1.0 / scale}),
-)
-GAMMA = ScalarFamily(
-    "Gamma",
-    (("shape", POSITIVE), ("scale", POSITIVE)),
-    lambda rng, size, shape, scale: _scaled(rng.standard_gamma(shape, size), 0.0, scale),
-    lambda shape, scale: scipy.stats.gamma(shape, scale=scale),
-    ends=(0.0, math.inf),
-    characteristic=lambda t, shape, scale: (1 - 1j * scale * t) ** -shape,
-    far=lambda exponent, shape, scale: (exponent + 8 * math.sqrt(shape * exponent)) * scale,
-    tail_scales=lambda shape, scale: (0.0, scale),
-    pymc=lambda shape, scale: ("Gamma", {"alpha": shape, "beta": 1.0 / scale}),
-    numpyro=lambda shape, scale: ("Gamma", {"concentration": shape, "rate": 1.0 / scale}),
-    stretched=lambda xp, *numbers: _stretched_gamma(xp, *numbers),
+    fitted=lambda numbers: _fitted_laplace(numbers),
 )
 BETA = ScalarFamily(
     "Beta",
@@ -162,6 +135,8 @@ BETA = ScalarFamily(
     pymc=lambda a, b: ("Beta", {"alpha": a, "beta": b}),
     numpyro=lambda a, b: ("Beta", {"concentration1": a, "concentration0": b}),
     stretched=lambda xp, *numbers: _stretched_beta(xp, *numbers),
+    data=Constraint(lambda x: (x > 0) & (x < 1), "numbers between 0 and 1, both excluded"),
+    start=lambda numbers: _moments_of_beta(numbers),
 )
 
 
@@ -181,13 +156,6 @@ def _cauchy_quantiles(xp: Any, z: Any, loc: Any, scale: Any) -> Any:
     return loc + scale * xp.where(far, tail, xp.tan(math.pi * (xp.ndtr(xp.where(far, 0.0, z)) - 0.5)))
 
 
-def _stretched_gamma(xp: Any, z: Any, shape: Any, scale: Any) -> tuple[Any, Any]:
-    """Put gamma numbers where log-normal ones of the same mean and deviation of the logarithm lie."""
-    spread = xp.sqrt(xp.polygamma(1, shape))
-    value = scale * xp.exp(xp.digamma(shape) + spread * z)
-    return value, xp.log(value * spread)
-
-
 def _stretched_beta(xp: Any, z: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """Put beta numbers where normal log-odds of the same mean and deviation lie."""
     spread = xp.sqrt(xp.polygamma(1, a) + xp.polygamma(1, b))
@@ -199,37 +167,54 @@ def _truncated_normal(mean: Any, sd: Any, low: Any, high: Any) -> Any:
     return scipy.stats.truncnorm((low - mean) / sd, (high - mean) / sd, loc=mean, scale=sd)
 
 
-def _one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert: Any) -> Any:
-    """Return the first parameter; the second, converted, if that was given instead."""
-    if (first[1] is None) == (second[1] is None):
-        raise PriorError(f"{name} needs exactly one of {first[0]}= and {second[0]}=, given by name")
-    if first[1] is not None:
-        return first[1]
-    return convert(_positive(name, *second))
+def _fitted_normal(numbers: Array, family: Callable[..., RandomVariable] | None = None) -> Fitted:
+    made = family or Normal
+    check_spread(made.__name__, numbers)
+    count, mean, squares = len(numbers), float(numbers.mean()), float(((numbers - numbers.mean()) ** 2).sum())
+    spread = float(np.sqrt(squares / (count - 1)))
+
+    def random() -> RandomVariable:
+        # The reference posterior; the data's scale is kept apart, so that none overflows.
+        sd = spread / np.sqrt(Gamma((count - 1) / 2, rate=(count - 1) / 2))
+        return made(Normal(mean, sd=sd / np.sqrt(count)), sd=sd)
+
+    def predictive() -> RandomVariable:
+        return StudentT(count - 1, mean, spread * float(np.sqrt(1 + 1 / count)))
+
+    return Fitted(lambda: made(mean, sd=float(np.sqrt(squares / count))), random, predictive)
 
 
-def _positive(distribution: str, name: str, value: Any) -> Any:
-    """Return a parameter to compute others from: a number, an array of numbers or a random variable, none negative."""
-    node = parameter_node(distribution, name, value)
-    if not isinstance(node.operation, ConstantValue):
-        return RandomVariable(node)
-    array = node.operation.array[0]
-    if not np.all(POSITIVE.holds(array)):
-        raise PriorError(f"{distribution}: {name} must be {POSITIVE.words}, not {shown(value)}")
-    return array if node.shape else float(array)
+def _fitted_uniform(numbers: Array) -> Fitted:
+    check_spread("Uniform", numbers)
+    low, width = float(numbers.min()), float(np.ptp(numbers))
+
+    def random() -> RandomVariable:
+        # With the reference prior 1 / (high - low), the share of the range that the data covers has a beta
+        # distribution, and the rest falls to both sides uniformly.
+        true_width = width / Beta(len(numbers) - 1, 2)
+        start = low - Uniform(0, 1) * (true_width - width)
+        return Uniform(start, start + true_width)
+
+    return Fitted(lambda: Uniform(low, low + width), random)
 
 
-def _deviation(name: str, sd: Any, var: Any, unnamed: tuple[Any, ...] = ()) -> Any:
-    if unnamed:
-        raise PriorError(
-            f"{name}: is {shown(unnamed[0])} a deviation or a variance? "
-            f"Write sd={shown(unnamed[0])} or var={shown(unnamed[0])}"
-        )
-    return _one_of(name, ("sd", sd), ("var", var), np.sqrt)
+def _fitted_laplace(numbers: Array) -> Fitted:
+    check_spread("Laplace", numbers)
+    middle, count = float(np.median(numbers)), len(numbers)
+    scale = float(np.abs(numbers - middle).mean())
+
+    def random() -> RandomVariable:
+        # Its Fisher information is 1 / scale^2 for both the location and the scale.
+        width = scale * np.exp(Normal(0, sd=1 / np.sqrt(count)))
+        return Laplace(Normal(middle, sd=scale / np.sqrt(count)), width)
+
+    return Fitted(lambda: Laplace(middle, scale), random)
 
 
-def _scale(name: str, scale: Any, rate: Any) -> Any:
-    return _one_of(name, ("scale", scale), ("rate", rate), lambda r: 1.0 / r)
+def _moments_of_beta(numbers: Array) -> Sequence[float]:
+    mean, var = float(numbers.mean()), float(numbers.var())
+    total = max(mean * (1 - mean) / var - 1, 0.1)
+    return mean * total, (1 - mean) * total
 
 
 def Uniform(low: Any, high: Any) -> RandomVariable:
@@ -244,14 +229,14 @@ def Normal(mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomV
     >>> pv.Normal(55.2, var=3.5)
     <RandomVariable: continuous float64>
     """
-    return draw(NORMAL, (mean, _deviation("Normal", sd, var, unnamed)))
+    return draw(NORMAL, (mean, deviation("Normal", sd, var, unnamed)))
 
 
 def TruncatedNormal(
     mean: Any, *, sd: Any = None, var: Any = None, low: Any = -np.inf, high: Any = np.inf
 ) -> RandomVariable:
     """A normal quantity known to lie between `low` and `high`; mean and sd are those before truncation."""
-    return draw(TRUNCATED_NORMAL, (mean, _deviation("TruncatedNormal", sd, var), low, high))
+    return draw(TRUNCATED_NORMAL, (mean, deviation("TruncatedNormal", sd, var), low, high))
 
 
 class LogNormal:
@@ -266,8 +251,7 @@ class LogNormal:
 
     def __new__(cls, mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomVariable:  # type: ignore[misc]
         """Make the random variable."""
-        deviation = _deviation("LogNormal", sd, var, unnamed)
-        made = draw(LOG_NORMAL, (mean, deviation))
+        made = draw(LOG_NORMAL, (mean, deviation("LogNormal", sd, var, unnamed)))
         known = [parent.operation.array for parent in made.node.parents if isinstance(parent.operation, ConstantValue)]
         if len(known) == 2:
             _check_logarithm(*known)
@@ -282,8 +266,8 @@ class LogNormal:
         >>> print(pv.Attack(lambda x: x, prior={"x": income}, secret="x").run(engine="exact").prior.mean())
         50000 (exact)
         """
-        deviation = _deviation("LogNormal.of_mean", sd, var, unnamed)
-        center, spread = (_positive("LogNormal.of_mean", *named) for named in (("mean", mean), ("sd", deviation)))
+        named = ("mean", mean), ("sd", deviation("LogNormal.of_mean", sd, var, unnamed))
+        center, spread = (positive_number("LogNormal.of_mean", *one) for one in named)
         variance = np.log1p(np.square(spread / center))
         return LogNormal(np.log(center) - variance / 2, sd=np.sqrt(variance))
 
@@ -313,16 +297,6 @@ def Cauchy(loc: Any = 0.0, scale: Any = 1.0) -> RandomVariable:
 def Laplace(loc: Any, scale: Any) -> RandomVariable:
     """The two-sided exponential distribution of differential privacy's noise."""
     return draw(LAPLACE, (loc, scale))
-
-
-def Exponential(*, scale: Any = None, rate: Any = None) -> RandomVariable:
-    """The exponential distribution, by its mean (`scale`) or the inverse of it (`rate`)."""
-    return draw(EXPONENTIAL, (_scale("Exponential", scale, rate),))
-
-
-def Gamma(shape: Any, *, scale: Any = None, rate: Any = None) -> RandomVariable:
-    """The gamma distribution, by its shape and its scale or rate."""
-    return draw(GAMMA, (shape, _scale("Gamma", scale, rate)))
 
 
 def Beta(a: Any, b: Any) -> RandomVariable:

@@ -6,20 +6,19 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.errors import PriorError
 from privug.model.node import Array, Kind
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import apart
+from privug.prior.continuous import Beta
 from privug.prior.family import draw
-from privug.prior.scalar import (
-    COUNT,
-    MODERATE,
-    MOST_TRIALS,
-    POSITIVE_PROBABILITY,
-    PROBABILITY,
-    WHOLE,
-    ScalarFamily,
-)
+from privug.prior.fitted import JEFFREYS, Fitted
+from privug.prior.parameters import COUNT, MODERATE, POSITIVE_PROBABILITY, PROBABILITY, WHOLE, Constraint
+from privug.prior.positive import Gamma
+from privug.prior.scalar import MOST_TRIALS, ScalarFamily
 
+COUNTS = Constraint(lambda x: (x >= 0) & (x == np.floor(x)), "whole numbers from 0 on")
+WHOLE_NUMBERS = Constraint(lambda x: x == np.floor(x), "whole numbers")
 LARGEST = np.nextafter(2.0**63, 0.0)  # the largest float that is a whole number of 64 bits
 
 BERNOULLI = ScalarFamily(
@@ -35,6 +34,8 @@ BERNOULLI = ScalarFamily(
     mass=lambda values, p: np.where(values == 1, p, 1 - p),
     pymc=lambda p: ("Bernoulli", {"p": p}),
     numpyro=lambda p: ("BernoulliProbs", {"probs": p}),
+    data=Constraint(lambda x: (x == 0) | (x == 1), "values 0 and 1, or booleans"),
+    fitted=lambda numbers: _fitted_bernoulli(numbers),
 )
 BINOMIAL = ScalarFamily(
     "Binomial",
@@ -48,6 +49,9 @@ BINOMIAL = ScalarFamily(
     trials="n",
     pymc=lambda n, p: ("Binomial", {"n": n, "p": p}),
     numpyro=lambda n, p: ("BinomialProbs", {"probs": p, "total_count": n}),
+    data=COUNTS,
+    fitted=lambda numbers, n=None: _fitted_binomial(numbers, n),
+    given=("n",),
 )
 POISSON = ScalarFamily(
     "Poisson",
@@ -59,6 +63,8 @@ POISSON = ScalarFamily(
     likely=lambda exponent, rate: _likely_events(exponent, rate),
     pymc=lambda rate: ("Poisson", {"mu": rate}),
     numpyro=lambda rate: ("Poisson", {"rate": rate}),
+    data=COUNTS,
+    fitted=lambda numbers: _fitted_poisson(numbers),
 )
 GEOMETRIC = ScalarFamily(
     "Geometric",
@@ -70,6 +76,8 @@ GEOMETRIC = ScalarFamily(
     likely=lambda exponent, p: (np.ones_like(p), _likely_trials(exponent, p)),
     pymc=lambda p: ("Geometric", {"p": p}),
     formula=lambda xp, value, p: xp.xlog1py(value - 1, -p) + xp.log(p),
+    data=Constraint(lambda x: (x >= 1) & (x == np.floor(x)), "whole numbers from 1 on"),
+    fitted=lambda numbers: _fitted_geometric(numbers),
 )
 DISCRETE_UNIFORM = ScalarFamily(
     "DiscreteUniform",
@@ -86,6 +94,8 @@ DISCRETE_UNIFORM = ScalarFamily(
     mass=lambda values, low, high: np.broadcast_to(1.0 / (apart(high, low) + 1.0), values.shape).copy(),
     pymc=lambda low, high: ("DiscreteUniform", {"lower": low, "upper": high}),
     numpyro=lambda low, high: ("DiscreteUniform", {"low": low, "high": high}),
+    data=WHOLE_NUMBERS,
+    fitted=lambda numbers: _fitted_discrete_uniform(numbers),
 )
 DISCRETE_LAPLACE = ScalarFamily(
     "DiscreteLaplace",
@@ -98,6 +108,8 @@ DISCRETE_LAPLACE = ScalarFamily(
     Kind.DISCRETE,
     likely=lambda exponent, scale: (-scale * (exponent + 1), scale * (exponent + 1)),
     formula=lambda xp, value, scale: xp.log(xp.tanh(0.5 / scale)) - xp.absolute(value) / scale,
+    data=WHOLE_NUMBERS,
+    start=lambda x: (float(np.abs(x).mean()) + 0.1,),
 )
 
 
@@ -123,6 +135,45 @@ def _equally_likely(normals: Array, low: Array, high: Array) -> Array:
     steps = np.floor(scipy.special.ndtr(normals) * (apart(high, low) + 1.0))
     result: Array = low + np.minimum(steps, LARGEST).astype(np.int64)
     return np.minimum(result, high)
+
+
+def _fitted_bernoulli(numbers: Array) -> Fitted:
+    ones, count = float(numbers.sum()), len(numbers)
+    return Fitted(
+        lambda: Bernoulli(ones / count),
+        lambda: Bernoulli(Beta(ones + JEFFREYS, count - ones + JEFFREYS)),
+        lambda: Bernoulli((ones + JEFFREYS) / (count + 2 * JEFFREYS)),
+    )
+
+
+def _fitted_binomial(numbers: Array, n: Any) -> Fitted:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1 or numbers.max() > n:
+        raise PriorError(f"fit: Binomial needs n=, a whole number of trials no smaller than the data, not {n!r}")
+    ones, trials = float(numbers.sum()), len(numbers) * n
+    return Fitted(
+        lambda: Binomial(n, ones / trials), lambda: Binomial(n, Beta(ones + JEFFREYS, trials - ones + JEFFREYS))
+    )
+
+
+def _fitted_poisson(numbers: Array) -> Fitted:
+    total, count = float(numbers.sum()), len(numbers)
+
+    def most() -> RandomVariable:
+        if not total > 0:
+            raise PriorError("fit: Poisson with a rate of 0: every value is 0; write uncertainty=True")
+        return Poisson(total / count)
+
+    return Fitted(most, lambda: Poisson(Gamma(total + JEFFREYS, rate=count)))
+
+
+def _fitted_geometric(numbers: Array) -> Fitted:
+    trials, count = float(numbers.sum()), len(numbers)
+    return Fitted(lambda: Geometric(count / trials), lambda: Geometric(Beta(count, trials - count + JEFFREYS)))
+
+
+def _fitted_discrete_uniform(numbers: Array) -> Fitted:
+    low, high = int(numbers.min()), int(numbers.max())
+    return Fitted(lambda: DiscreteUniform(low, high), "its ends have no such posterior; write uncertainty=False")
 
 
 def Bernoulli(p: Any) -> RandomVariable:

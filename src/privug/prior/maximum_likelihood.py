@@ -1,6 +1,6 @@
 """The most likely parameters of a family, and the normal distribution around them that likelihoods tend to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,57 +10,38 @@ import scipy
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.variable import RandomVariable
-from privug.prior.continuous import BETA, CAUCHY, GAMMA, STUDENT_T
-from privug.prior.discrete import DISCRETE_LAPLACE
 from privug.prior.family import draw
+from privug.prior.fitted import middle_and_width
 from privug.prior.mixture import MvNormal
-from privug.prior.scalar import REAL, ScalarFamily
+from privug.prior.scalar import ScalarFamily
 
 STEP = 1e-3  # of the differences that the curvature is computed by, on the scale of a parameter
 MOST_STEPS = 4000
 
 
-def _moments_of_gamma(numbers: Array) -> Sequence[float]:
-    mean, var = float(numbers.mean()), float(numbers.var())
-    return mean**2 / var, var / mean
-
-
-def _moments_of_beta(numbers: Array) -> Sequence[float]:
-    mean, var = float(numbers.mean()), float(numbers.var())
-    total = max(mean * (1 - mean) / var - 1, 0.1)
-    return mean * total, (1 - mean) * total
-
-
-def _middle_and_width(numbers: Array) -> tuple[float, float]:
-    low, middle, high = (float(q) for q in np.quantile(numbers, [0.25, 0.5, 0.75]))
-    return middle, (high - low) / 2 or float(numbers.std())
-
-
-FAMILIES: dict[str, tuple[ScalarFamily, Callable[[Array], Sequence[float]]]] = {
-    "Beta": (BETA, _moments_of_beta),
-    "Cauchy": (CAUCHY, _middle_and_width),
-    "DiscreteLaplace": (DISCRETE_LAPLACE, lambda x: (float(np.abs(x).mean()) + 0.1,)),
-    "Gamma": (GAMMA, _moments_of_gamma),
-    "StudentT": (STUDENT_T, lambda x: (5.0, *_middle_and_width(x))),
+_FREE: dict[str, Callable[[float], float]] = {
+    "own": lambda v: v,
+    "log": lambda v: float(np.log(v)),
+    "logit": lambda v: float(scipy.special.logit(v)),
 }
-"""Each family with where the search for its parameters begins."""
+_OF_FREE: dict[str, Callable[[Any], Any]] = {
+    "own": lambda v: v,
+    "log": np.exp,
+    "logit": lambda v: 1 / (1 + np.exp(-v)),
+}
 
 
 @dataclass(frozen=True)
 class Point:
-    """Parameters of a family on the scale where each may be any number: logarithms of the positive ones."""
+    """Parameters of a family on the scale where each may be any number, such as logarithms of the positive ones."""
 
     family: ScalarFamily
     free: Array
 
-    @property
-    def _are_logs(self) -> list[bool]:
-        return [constraint is not REAL for _, constraint in self.family.parameters]
-
     def parameters(self, free: Any = None) -> list[Any]:
         """Return the parameters themselves; of numbers or of random variables."""
         values = self.free if free is None else free
-        return [np.exp(values[k]) if log else values[k] for k, log in enumerate(self._are_logs)]
+        return [_OF_FREE[limits.free](values[k]) for k, (_, limits) in enumerate(self.family.parameters)]
 
     def distribution(self) -> RandomVariable:
         """Return the distribution with these parameters."""
@@ -68,16 +49,16 @@ class Point:
 
     def scales(self, numbers: Array) -> Array:
         """Return by how much each free parameter must change to matter."""
-        width = _middle_and_width(numbers)[1]
-        return np.array([1.0 if log else width for log in self._are_logs])
+        width = middle_and_width(numbers)[1]
+        return np.array([width if limits.free == "own" else 1.0 for _, limits in self.family.parameters])
 
 
-def most_likely(name: str, numbers: Array) -> Point:
+def most_likely(family: ScalarFamily, numbers: Array) -> Point:
     """Return the parameters under which the data is most likely."""
-    family, begin = FAMILIES[name]
-    start = Point(family, np.array(begin(numbers), float))
-    free = np.array([np.log(v) if log else v for v, log in zip(start.free, start._are_logs, strict=True)])
-    scales = start.scales(numbers)
+    assert family.start is not None
+    begin = zip(family.start(numbers), family.parameters, strict=True)
+    free = np.array([_FREE[limits.free](value) for value, (_, limits) in begin])
+    scales = Point(family, free).scales(numbers)
     simplex = np.vstack([free, free + 0.2 * np.diag(scales)])
     options: Any = {"initial_simplex": simplex, "maxfev": MOST_STEPS, "xatol": 1e-9 * scales.min(), "fatol": 1e-12}
     # Averages, so that the tolerance does not depend on how much data there is.
@@ -86,7 +67,7 @@ def most_likely(name: str, numbers: Array) -> Point:
         lambda x: _cost(Point(family, x), numbers) / len(numbers), free, method="Nelder-Mead", options=options
     )
     if not found.success or np.abs((found.x - free) / scales).max() > 30:
-        raise PriorError(f"fit: {name}: the likelihood has no maximum on this data; choose another family")
+        raise PriorError(f"fit: {family.name}: the likelihood has no maximum on this data; choose another family")
     return Point(family, found.x)
 
 

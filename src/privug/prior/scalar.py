@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -14,28 +14,11 @@ from privug.errors import PriorError
 from privug.model.node import Array, Kind, Shape
 from privug.model.whole_numbers import apart
 from privug.prior.family import Call, Family, at_rank
+from privug.prior.fitted import Fitted
+from privug.prior.parameters import Constraint
 from privug.prior.reach import UNKNOWN, Reach
 from privug.prior.support import Support
 
-
-class Constraint(NamedTuple):
-    """What a parameter must satisfy, as a test on arrays and in words."""
-
-    holds: Callable[[Array], Any]
-    words: str
-
-
-LARGEST = 2.0**62
-
-REAL = Constraint(np.isfinite, "a finite number")
-POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
-PROBABILITY = Constraint(lambda x: (x >= 0) & (x <= 1), "a probability between 0 and 1")
-# Draws of a scale up to here stay within 64 bits but for a chance of exp(-400).
-POSITIVE_PROBABILITY = Constraint(lambda x: (x >= 1e-16) & (x <= 1), "a probability of 1e-16 or more, at most 1")
-MODERATE = Constraint(lambda x: (x > 0) & (x <= 1e16), "a positive number up to 1e16")
-COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x <= LARGEST), "a whole number from 0 to 2**62")
-WHOLE = Constraint(lambda x: (np.abs(x) <= LARGEST) & (x == np.floor(x)), "a whole number between -2**62 and 2**62")
-EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
 FEWEST_STEPS = 100  # of floats in the width of a distribution: with fewer it is no longer continuous
 MOST_STEPS = 1_000_000  # of whole numbers whose probabilities are tabulated
 FURTHEST = 8.0  # standard deviations: beyond, one minus the level of a whole number rounds to one
@@ -125,6 +108,15 @@ class ScalarFamily(Family):
     numpyro: Callable[..., Call | None] = field(default=_unknown, compare=False)
     formula: Callable[..., Any] = field(default=_unknown, compare=False)
     stretched: Callable[..., tuple[Any, Any] | None] = field(default=_unknown, compare=False)
+
+    data: Constraint | None = None
+    """What data must be to come from the family; None if it may be any number."""
+    fitted: Callable[..., Fitted] | None = field(default=None, compare=False)
+    """The distributions that data may come from."""
+    given: tuple[str, ...] = ()
+    """What must be known besides data."""
+    start: Callable[[Array], Sequence[float]] | None = field(default=None, compare=False)
+    """Where the search for the most likely parameters begins, where there is no closed form of them."""
 
     latents = 1
 
@@ -280,6 +272,11 @@ _families: dict[str, "ScalarFamily"] = {}
 
 def _family_named(name: str) -> ScalarFamily:
     return _families[name]
+
+
+def fitting_families() -> dict[str, ScalarFamily]:
+    """Return the families that can be fitted to data, by their names."""
+    return {name: family for name, family in _families.items() if family.fitted or family.start}
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,8 @@ from privug.model.operations import ArrayFunction, Elementwise, Stack, constant,
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.choice import constant_value
-from privug.prior.continuous import Exponential, Uniform
+from privug.prior.continuous import Uniform
+from privug.prior.positive import Exponential
 from privug.program.traced.failures import Checked
 
 MOST_ELEMENTS = 64
