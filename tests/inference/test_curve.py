@@ -12,6 +12,7 @@ from privug.inference.curve import Curve
 from privug.inference.density import NODES, integrals, panel_nodes, resolved
 from privug.model.node import Kind
 from privug.prior import continuous as families
+from privug.prior.positive import EXPONENTIAL, GAMMA
 
 CASES = {
     "uniform": (families.UNIFORM, (0.0, 100.0)),
@@ -20,9 +21,9 @@ CASES = {
     "log-normal": (families.LOG_NORMAL, (1.0, 2.0)),
     "Student's t": (families.STUDENT_T, (3.0, 1.0, 2.0)),
     "Laplace": (families.LAPLACE, (3.0, 2.0)),
-    "exponential": (families.EXPONENTIAL, (5.0,)),
-    "gamma, infinite at zero": (families.GAMMA, (0.3, 2.0)),
-    "gamma": (families.GAMMA, (7.0, 2.0)),
+    "exponential": (EXPONENTIAL, (5.0,)),
+    "gamma, infinite at zero": (GAMMA, (0.3, 2.0)),
+    "gamma": (GAMMA, (7.0, 2.0)),
     "beta": (families.BETA, (2.0, 5.0)),
     "tiny": (families.NORMAL, (0.0, 1e-150)),
     "huge": (families.UNIFORM, (-1e150, 1e150)),
@@ -206,7 +207,7 @@ def test_atoms_alone():
 
 @pytest.mark.parametrize(("scale", "shift"), [(2.0, 1.0), (-3.0, 5.0), (1e-8, 1e3)])
 def test_linear_functions(scale, shift):
-    for curve in (Curve.of_family(families.GAMMA, 2.0, 3.0), Curve.of_density(np.exp, [-1.0, 0.5])):
+    for curve in (Curve.of_family(GAMMA, 2.0, 3.0), Curve.of_density(np.exp, [-1.0, 0.5])):
         image = curve.affine(scale, shift)
         assert image.mean() == pytest.approx(shift + scale * curve.mean(), rel=1e-10)
         assert image.std() == pytest.approx(abs(scale) * curve.std(), rel=1e-7)
