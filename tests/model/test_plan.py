@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privug as pv
-from privug.model.node import Context, Node, Operation, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import Context, Node, Operation, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 

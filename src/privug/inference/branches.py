@@ -6,6 +6,7 @@ import numpy as np
 
 from privug.inference.solutions import Solution
 from privug.model import numpy_functions
+from privug.model.graph import rewritten
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, constant
 from privug.model.variable import RandomVariable
@@ -38,18 +39,13 @@ def _part_of(condition: Node) -> Node:
 
 def given_that(node: Node, condition: Node, truth: bool) -> Node:
     """Return what a quantity is where a condition holds, or where it does not."""
-    images: dict[Node, Node] = {condition: constant(truth)}
-    for inner in ancestors([node]):
-        if inner in images:
-            continue
-        parents = tuple(images.get(parent, parent) for parent in inner.parents)
-        if any(new is not old for new, old in zip(parents, inner.parents, strict=True)):
-            images[inner] = _simplified(inner, parents)
-    return images.get(node, node)
+    return rewritten([node], _simplified, {condition: constant(truth)})[0]
 
 
-def _simplified(node: Node, parents: tuple[Node, ...]) -> Node:
-    """Return an operation on other parents than before, some of which are certain now."""
+def _simplified(node: Node, parents: tuple[Node, ...]) -> Node | None:
+    """Return what a choice or a condition becomes if some of its parents are certain; None for everything else."""
+    if parents == node.parents:
+        return None
     name = node.operation.name if isinstance(node.operation, Elementwise) else ""
     decided = [_decided(parent) for parent in parents]
     if name == "where" and decided[0] is not None and not node.shape:
@@ -65,7 +61,7 @@ def _simplified(node: Node, parents: tuple[Node, ...]) -> Node:
         for one, other in ((0, 1), (1, 0)):
             if decided[one] is not None:
                 return constant(decided[one]) if decided[one] is (name in _OR) else parents[other]
-    return Node(node.operation, parents, node.shape, node.dtype, node.levels)
+    return None
 
 
 def _decided(node: Node) -> bool | None:

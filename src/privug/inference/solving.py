@@ -37,7 +37,8 @@ from privug.inference.solutions import (
     through_functions,
 )
 from privug.inference.workload import pilot_samples
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, substitute
+from privug.model.graph import parents_key, substitute
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
@@ -216,16 +217,8 @@ def _different(roots: Sequence[Node]) -> list[Node]:
     """Return a few roots of different distributions."""
     found: dict[Any, Node] = {}
     for root in roots:
-        found.setdefault(_signature(root), root)
+        found.setdefault((root.operation, parents_key(root)), root)
     return list(found.values())[:MOST_CANDIDATES]
-
-
-def _signature(root: Node) -> Any:
-    parameters = tuple(
-        parent.operation.array.tobytes() if isinstance(parent.operation, ConstantValue) else id(parent)
-        for parent in root.parents
-    )
-    return root.operation, parameters
 
 
 def _best(solutions: Sequence[Solution]) -> Solution | None:

@@ -1,7 +1,7 @@
 """Nodes of the model graph: what a random quantity is computed from, and what its values look like."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
@@ -245,15 +245,3 @@ def ancestors(targets: Iterable[Node]) -> list[Node]:
             stack.append((node, True))
             stack.extend((parent, False) for parent in reversed(node.parents) if id(parent) not in done)
     return order
-
-
-def substitute(targets: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
-    """Return the targets with some nodes replaced; what does not depend on those is shared."""
-    images: dict[Node, Node] = dict(replacements)
-    for node in ancestors(targets):
-        if node in images:
-            continue
-        parents = tuple(images.get(parent, parent) for parent in node.parents)
-        if any(new is not old for new, old in zip(parents, node.parents, strict=True)):
-            images[node] = Node(node.operation, parents, node.shape, node.dtype, node.levels, node.kind)
-    return [images.get(target, target) for target in targets]

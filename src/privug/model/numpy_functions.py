@@ -115,6 +115,9 @@ def where(condition: Node, yes: Node, no: Node) -> Node:
         product = elementwise(_TIMES, [condition, yes])
         product.numpy = of_numpy("where", [condition, yes, no])
         return product
+    counted = as_addition(condition, yes, no)
+    if counted is not None:
+        return counted
     yes, no = unify([yes, no])
     node = elementwise(Elementwise("where", np.where), [condition, yes, no])
     node.levels = yes.levels
@@ -122,6 +125,22 @@ def where(condition: Node, yes: Node, no: Node) -> Node:
 
 
 _TIMES = Elementwise("multiply", np.multiply)
+
+
+def as_addition(condition: Node, yes: Node, no: Node) -> Node | None:
+    """Write `c + t if p else c` as `c + (t if p else 0)`, and as `c + p` if t is one; None if it is no such choice.
+
+    A loop that counts becomes a sum of terms by that.
+    """
+    operation, parents = yes.operation, yes.parents
+    if not isinstance(operation, Elementwise) or operation.traits.weights != (1.0, 1.0) or no not in parents:
+        return None
+    if condition.dtype != np.bool_ or any(node.shape for node in (condition, yes, no)):
+        return None
+    term = parents[1] if parents[0] is no else parents[0]
+    known = term.operation
+    one = isinstance(known, ConstantValue) and known.array.dtype == np.int64 and bool(known.array[0] == 1)
+    return elementwise(operation, [no, condition if one else where(condition, term, constant(0))])
 
 
 def _counts(condition: Node, yes: Node, no: Node) -> bool:

@@ -209,14 +209,19 @@ def elementwise(operation: Elementwise, parents: Sequence[Node]) -> Node:
     shape = parents[0].shape
     if any(parent.shape != shape for parent in parents):
         shape = np.broadcast_shapes(*(parent.shape for parent in parents))
-    bound = _bound(operation.traits, [parent.bound for parent in parents]) if dtype.kind == "i" else None
-    if bound is not None and bound <= INTEGER_LIMIT and isinstance(operation, Elementwise):
-        operation = replace(operation, may_overflow=False)
+    operation, bound = with_range(operation, parents, dtype)
     node = Node(operation, tuple(parents), shape, dtype)
-    if dtype.kind == "i":
-        node.bound = bound
-    node.numpy = of_numpy(operation.name, parents)
+    node.bound, node.numpy = bound, of_numpy(operation.name, parents)
     return node
+
+
+def with_range(operation: Elementwise, parents: Sequence[Node], dtype: np.dtype[Any]) -> tuple[Elementwise, int | None]:
+    """Return how large whole numbers of an operation on some nodes can get, and the operation that looks if it must."""
+    if dtype.kind != "i":
+        return operation, 1 if dtype.kind == "b" else None
+    bound = _bound(operation.traits, [parent.bound for parent in parents])
+    may_overflow = bound is None or bound > INTEGER_LIMIT
+    return operation if operation.may_overflow is may_overflow else replace(operation, may_overflow=may_overflow), bound
 
 
 def _bound(traits: Traits, bounds: Sequence[int | None]) -> int | None:

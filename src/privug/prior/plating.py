@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.node import ConstantValue, Node, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, Lookup
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold

@@ -9,7 +9,8 @@ import numpy as np
 
 from privug.arguments import check_takes, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
-from privug.model.node import ConstantValue, Kind, Node, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.pickling import Portable
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values

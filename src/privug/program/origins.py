@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from privug.model.isomorphism import everything_behind
+from privug.model.graph import everything_behind
 from privug.model.node import Node, origins
 from privug.model.structure import random_leaves
 from privug.program.tracing import trace

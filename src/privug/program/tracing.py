@@ -13,7 +13,7 @@ from privug.arguments import shortened
 from privug.errors import PriorError, PrivugError, ProgramError, Untraceable
 from privug.model.batch import Column
 from privug.model.comparable import described, incomparable
-from privug.model.isomorphism import is_made_alike
+from privug.model.graph import is_made_alike
 from privug.model.node import Array, Node, TraceBudget, TraceTooLong, ancestors, fallible, trace_budget
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan

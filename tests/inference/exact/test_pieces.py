@@ -8,8 +8,9 @@ import pytest
 import privug as pv
 from privug.inference.exact.derivative import Derivative
 from privug.inference.exact.image import Image
-from privug.inference.exact.narrows import deduplicated, narrows, signature
+from privug.inference.exact.narrows import narrows
 from privug.inference.exact.pieces import Unfollowed, cut
+from privug.model.graph import deduplicated, signature
 
 FUNCTIONS = {
     "floor": (lambda x: np.floor(x), [-1.0, 0.0, 1.0]),

@@ -15,7 +15,8 @@ from privug.inference.chains.naming import named_roots
 from privug.inference.chains.smoothing import Smoothed, smooth
 from privug.inference.question import Case, Question
 from privug.model.batch import Batch
-from privug.model.node import Array, Kind, Node, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.operations import SampleFailure, constant, stack
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves

@@ -16,7 +16,8 @@ from privug.inference.chains.lockstep import Lockstep, OutOfStep
 from privug.inference.chains.naming import named_roots
 from privug.inference.chains.problem import Problem, Stratum, drawn, inputs_of, judged_nodes, single, stratum, total
 from privug.inference.question import Case, Question
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.numpy_functions import where
 from privug.model.operations import constant, index, stack
 from privug.model.plan import Plan

@@ -13,7 +13,8 @@ import numpy as np
 from privug.errors import ObservationError
 from privug.inference.chains.windows import Window, as_point, is_smooth, merged, read, slope_width
 from privug.inference.solving import solve
-from privug.model.node import ConstantValue, Kind, Node, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import constant
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import Likelihood

@@ -26,7 +26,6 @@ from privug.inference.exact.extremes import Extreme
 from privug.inference.exact.image import Image, Listed, blended
 from privug.inference.exact.joints import Outward, joint_of
 from privug.inference.exact.linear import Form, NotAffine
-from privug.inference.exact.narrows import signature
 from privug.inference.exact.pieces import Unfollowed
 from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.exact.shifts import Kernel, Places, Ranges, Seen, conditioned, given, weighed
@@ -35,6 +34,7 @@ from privug.inference.exact.terms import Slot, Unsummable, prior_of
 from privug.inference.joint import Joint
 from privug.inference.mapped import NoSuchMoment
 from privug.inference.sampling import Run
+from privug.model.graph import signature
 from privug.model.node import Node
 from privug.observation.likelihood import Likelihood
 

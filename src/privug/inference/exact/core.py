@@ -15,7 +15,7 @@ from privug.inference.exact.enumeration import nodes_of
 from privug.inference.exact.extremes import Extreme, extreme_form
 from privug.inference.exact.image import Image, Listed
 from privug.inference.exact.linear import Form, NotAffine, affine_form
-from privug.inference.exact.narrows import deduplicated, narrows, signature
+from privug.inference.exact.narrows import narrows
 from privug.inference.exact.pieces import Unfollowed
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.shifts import Kernel, Largest, Shift
@@ -31,6 +31,7 @@ from privug.inference.exact.terms import (
     weighted,
 )
 from privug.model.batch import Batch
+from privug.model.graph import deduplicated, signature
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from privug.inference.exact.pieces import Unfollowed, between
+from privug.inference.exact.pieces import Unfollowed
+from privug.model.graph import between
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise

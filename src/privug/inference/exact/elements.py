@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.model.graph import remade
 from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack, constant, elementwise, lookup
@@ -77,7 +78,7 @@ class Elements:
         if isinstance(operation, Draw):
             return self._drawn(node, at)
         if isinstance(operation, Elementwise | Choose | Match | Cast):
-            return _rebuilt(node, [self.of(parent, _at_parent(parent.shape, at)) for parent in node.parents])
+            return remade(node, [self.of(parent, _at_parent(parent.shape, at)) for parent in node.parents], ())
         if isinstance(operation, Index):
             return self._moved(node, lambda array: array[operation.key], at)
         if isinstance(operation, Stack):
@@ -108,18 +109,18 @@ class Elements:
             return self.of(node)
         if isinstance(node.operation, Draw | Fold):
             return _stacked(self.all_of(node), node)
-        return _rebuilt(node, [self.whole(parent) for parent in node.parents], node.shape)
+        return remade(node, [self.whole(parent) for parent in node.parents])
 
     def _from_whole(self, node: Node, at: At) -> Node:
         key = node, (-1,)  # no element has this place
         if key not in self._made:
-            self._made[key] = _rebuilt(node, [self.whole(parent) for parent in node.parents], node.shape)
+            self._made[key] = remade(node, [self.whole(parent) for parent in node.parents])
         whole = self._made[key]
         return whole if not node.shape else Node(Index(at), (whole,), (), node.dtype, node.levels, node.kind)
 
     def _looked_up(self, node: Node, operation: Lookup, code: Node, at: At) -> Node:
         if not at:
-            return _rebuilt(node, [code])
+            return remade(node, [code], ())
         key: Any = (slice(None), *at)
         return lookup(code, operation.table[key], node.levels, operation.errors)
 
@@ -192,7 +193,7 @@ class Elements:
             images[lane] = self.of(column, (position,)) if not lane.shape else self._part(column, position)
         images.update((shared, self.whole(shared)) for shared in fold.shared)
         for inner in fold_order(fold):
-            images[inner] = _rebuilt(inner, [images.get(parent, parent) for parent in inner.parents], inner.shape)
+            images[inner] = remade(inner, [images.get(parent, parent) for parent in inner.parents])
         return images[fold.term]
 
     def _part(self, column: Node, position: int) -> Node:
@@ -209,15 +210,6 @@ def fold_order(fold: Fold) -> list[Node]:
         if any(parent in inside or isinstance(parent.operation, Lane) for parent in node.parents):
             inside[node] = None
     return list(inside)
-
-
-def _rebuilt(node: Node, parents: Sequence[Node], shape: Shape = ()) -> Node:
-    """Return the same operation on other nodes; the node itself if they are the same."""
-    if node.shape == shape and all(new is old for new, old in zip(parents, node.parents, strict=True)):
-        return node
-    made = Node(node.operation, tuple(parents), shape, node.dtype, node.levels, node.kind)
-    made.bound = node.bound
-    return made
 
 
 def _constant_at(node: Node, at: At) -> Node:

@@ -20,7 +20,8 @@ from privug.inference.exact.rounds import eliminated
 from privug.inference.exact.spans import spans_of
 from privug.inference.exact.states import CERTAIN
 from privug.inference.exact.sum_roots import Shared, image_of, sum_root
-from privug.model.node import Array, ConstantValue, Node, ancestors, substitute
+from privug.model.graph import substitute
+from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
 from privug.prior.family import Draw
 

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from privug.model.graph import rewritten
 from privug.model.node import ConstantValue, Node, ancestors
-from privug.model.operations import Elementwise, elementwise
+from privug.model.numpy_functions import as_addition
+from privug.model.operations import Elementwise
+from privug.model.traits.traits import Role
 from privug.prior.choice import constant_value
 from privug.prior.family import Draw
-
-_TIMES = Elementwise("multiply", np.multiply)
-_PLUS = Elementwise("add", np.add, python=True)
 
 
 @dataclass
@@ -91,37 +89,11 @@ def linear_parts(node: Node) -> list[tuple[Node, float]] | None:
 
 
 def with_additions(targets: Sequence[Node], given: set[Node]) -> list[Node]:
-    """Write `a + d if c else a` as `a + c * d`, for whole numbers: a loop that counts becomes a chain of additions."""
-    images: dict[Node, Node] = {}
-    for node in ancestors(targets):
-        if node in given:
-            continue
-        parents = tuple(images.get(parent, parent) for parent in node.parents)
-        added = _added(node, parents)
-        if added is not None:
-            images[node] = added
-        elif any(new is not old for new, old in zip(parents, node.parents, strict=True)):
-            images[node] = Node(node.operation, parents, node.shape, node.dtype, node.levels, node.kind)
-            images[node].bound = node.bound
-    return [images.get(target, target) for target in targets]
+    """Write `a + d if c else a` as `a + (d if c else 0)`, for whole numbers: a loop that counts becomes a chain."""
+    return rewritten(targets, _added, {node: node for node in given})
 
 
 def _added(node: Node, parents: Sequence[Node]) -> Node | None:
     operation = node.operation
-    if not isinstance(operation, Elementwise) or operation.name != "where" or node.shape or node.levels is not None:
-        return None
-    condition, yes, no = parents
-    if node.dtype.kind != "i" or condition.dtype != bool or condition.shape:
-        return None
-    increase = _increase(yes, no)
-    return None if increase is None else elementwise(_PLUS, [no, elementwise(_TIMES, [condition, increase])])
-
-
-def _increase(larger: Node, base: Node) -> Node | None:
-    """Return what was added to a number, if that is how the other came about."""
-    operation = larger.operation
-    if not isinstance(operation, Elementwise) or operation.name != "add":
-        return None
-    left, right = larger.parents
-    added = right if left is base else left if right is base else None
-    return added if added is not None and added.dtype.kind == "i" and not added.shape else None
+    chooses = isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE and node.dtype.kind == "i"
+    return as_addition(*parents) if chooses and node.levels is None else None

@@ -7,7 +7,7 @@ from privug.inference.exact.enumeration import nodes_of
 from privug.inference.exact.ordering import schedule
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Case
-from privug.model.isomorphism import everything_behind
+from privug.model.graph import everything_behind
 from privug.model.node import ConstantValue, Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise
 from privug.model.traits.traits import Role

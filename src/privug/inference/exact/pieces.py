@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PrivugError
+from privug.model.graph import between
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
@@ -62,24 +63,6 @@ def cut(node: Node, argument: Node, low: float, high: float) -> Array:
     for current in between(node, argument):
         cutting.take(current)
     return cutting.edges
-
-
-def between(node: Node, argument: Node) -> list[Node]:
-    """Return a function's node and all behind it as far as its argument, parents before children."""
-    done: set[Node] = {argument}
-    order = [argument]
-    stack = [(node, False)]
-    while stack:
-        current, expanded = stack.pop()
-        if current in done:
-            continue
-        if expanded or not current.parents:
-            done.add(current)
-            order.append(current)
-            continue
-        stack.append((current, True))
-        stack.extend((parent, False) for parent in reversed(current.parents) if parent not in done)
-    return order
 
 
 def inner_ends(edges: Array) -> tuple[Array, Array]:

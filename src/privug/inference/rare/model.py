@@ -14,7 +14,8 @@ from privug.inference.rare.particles import Particles
 from privug.inference.rare.scattering import Steps
 from privug.inference.solving import solve
 from privug.model.batch import Batch
-from privug.model.node import Array, ConstantValue, Node, ancestors
+from privug.model.graph import parents_key
+from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
@@ -73,7 +74,7 @@ class LatentCase:
     def signatures(self) -> list[Hashable]:
         """Return for each normal number what is equal for numbers that stand behind the same distribution."""
         return [
-            (latent.root.operation.family, tuple(map(_identity, latent.root.parents)))
+            (latent.root.operation.family, parents_key(latent.root))
             for latent in self.latents
             if isinstance(latent.root.operation, Draw)
             for _ in range(latent.size)
@@ -145,10 +146,6 @@ class LatentCase:
             carried = dict(zip(self._carried, columns[judged:], strict=True))
             batches.append(answer(self._query, carried, samples, rng))
         return [settled(batch) for batch in batches]
-
-
-def _identity(node: Node) -> Hashable:
-    return node.operation.array.tobytes() if isinstance(node.operation, ConstantValue) else id(node)
 
 
 def _ordered(model: "LatentModel", case: Case, needed: Sequence[Node]) -> list[Node]:

@@ -16,7 +16,7 @@ from privug.model.plates import current_plate, fold
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
-from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected, term_where
+from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected
 from privug.program.traced.failures import fail_at, with_failures
 
 Mask = Any  # True, False, or a random variable of truth values
@@ -354,21 +354,7 @@ def _select_single(mask: Mask, new: Any, old: Any) -> Any:
     plain = not isinstance(new, RandomVariable) and type(new) is type(old)
     if plain and new == old:
         return new
-    grown = _added_to(old, new)
-    # A counting loop becomes a sum of independent terms: where(p, c + t, c) is c + where(p, t, 0), and c + p if t is 1.
-    return where(mask, new, old) if grown is None else old + term_where(mask, grown)
-
-
-def _added_to(old: Any, new: Any) -> Any:
-    """Return t if `new` is `old + t`, else None."""
-    if not isinstance(new, RandomVariable) or new.node.levels is not None or new.node.shape != ():
-        return None
-    operation, parents = new.node.operation, new.node.parents
-    if getattr(operation, "name", "") != "add" or not isinstance(old, RandomVariable) or len(parents) != 2:
-        return None
-    if parents[0] is old.node:
-        return RandomVariable(parents[1])
-    return RandomVariable(parents[0]) if parents[1] is old.node else None
+    return where(mask, new, old)
 
 
 def without_masks(value: Any) -> Any:
