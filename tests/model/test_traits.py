@@ -46,7 +46,6 @@ def test_every_row_is_of_a_function_and_stands_under_its_name():
     for name, row in OPERATIONS.items():
         assert row.name == name
         assert callable(row.function) or name == "pow"
-        assert row.alias == "" or row.alias in OPERATIONS
         assert row.folds is None or OPERATIONS[row.folds].form is Form.ELEMENTWISE
         assert row.on_bools is None or row.on_bools in OPERATIONS
         assert not row.grows or row.size is not None

@@ -21,8 +21,10 @@ from numpyro import distributions
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
 from privug.inference.chains.states import joint_states, possible
-from privug.inference.chains.translation import Untranslatable, log_density, translate
+from privug.inference.chains.translation import Untranslatable, log_density, resolved, translate
 from privug.model.node import Array, Kind, Node, ancestors
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Traits
 from privug.prior.family import Family, family_of
 
 MOST_STATES = 1024
@@ -38,14 +40,12 @@ class JaxNumpy:
         return value != 0 if dtype.kind == "b" and value.dtype != bool else jnp.asarray(value, dtype)
 
     def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
-        return _function(name)(*arguments)
+        return _resolved(traits_of(name))(*arguments)
 
     def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        if name in ("concatenate", "stack"):
-            return _function(name)(list(arguments), axis=options["axis"])
-        if name == "argsort":
-            return jnp.lexsort(tuple(reversed(arguments)))
-        return _function(name)(*arguments, **options)
+        traits = traits_of(name)
+        function = _resolved(traits)
+        return function(list(arguments), **options) if traits.joins else function(*arguments, **options)
 
     def take(self, table: Any, positions: Any) -> Any:
         return table[positions]
@@ -67,18 +67,14 @@ class _Functions:
     """JAX's functions by the names of NumPy's and of SciPy's special ones, for formulas of families."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(special, name) if hasattr(special, name) else _function(name)
+        return getattr(special, name) if hasattr(special, name) else _resolved(traits_of(name))
 
 
 FUNCTIONS = _Functions()
 
 
-def _function(name: str) -> Callable[..., Any]:
-    found = getattr(jnp, name, None)
-    if not callable(found):
-        raise Untranslatable(f"np.{name}")
-    function: Callable[..., Any] = found
-    return function
+def _resolved(traits: Traits) -> Callable[..., Any]:
+    return resolved(traits.jax or f"numpy.{traits.name}", traits.name, jax)
 
 
 def _of_normal(family: Family, z: Any, parameters: Sequence[Any]) -> tuple[Any, Any]:

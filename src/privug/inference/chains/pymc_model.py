@@ -1,6 +1,6 @@
 """The model graph as a PyMC model: one variable for each random root, the observation as a potential."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,35 +11,11 @@ from pytensor.graph.op import Op
 
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
-from privug.inference.chains.translation import Untranslatable, log_density, translate
+from privug.inference.chains.translation import Untranslatable, log_density, resolved, translate
 from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
+from privug.model.traits.table import traits_of
 from privug.prior.family import Family, family_of
-
-_ELEMENTWISE: dict[str, Callable[..., Any]] = {
-    "add": pt.add, "subtract": pt.sub, "multiply": pt.mul, "true_divide": pt.true_div, "floor_divide": pt.floor_div,
-    "remainder": pt.mod, "power": pt.pow, "negative": pt.neg, "positive": lambda x: x, "absolute": pt.abs,
-    "sign": pt.sign, "rint": lambda x: pt.round(x, mode="half_to_even"), "floor": pt.floor, "ceil": pt.ceil,
-    "trunc": pt.trunc, "exp": pt.exp, "exp2": pt.exp2, "expm1": pt.expm1, "log": pt.log, "log2": pt.log2,
-    "log10": pt.log10, "log1p": pt.log1p, "logaddexp": pt.logaddexp, "sqrt": pt.sqrt, "square": pt.sqr,
-    "cbrt": lambda x: pt.sign(x) * pt.abs(x) ** (1 / 3), "reciprocal": pt.reciprocal, "sin": pt.sin, "cos": pt.cos,
-    "tan": pt.tan, "arcsin": pt.arcsin, "arccos": pt.arccos, "arctan": pt.arctan, "arctan2": pt.arctan2,
-    "sinh": pt.sinh, "cosh": pt.cosh, "tanh": pt.tanh, "hypot": lambda x, y: pt.sqrt(x * x + y * y),
-    "maximum": pt.maximum, "minimum": pt.minimum, "fmax": pt.maximum, "fmin": pt.minimum, "where": pt.where,
-    "equal": pt.eq, "not_equal": pt.neq, "less": pt.lt, "less_equal": pt.le, "greater": pt.gt, "greater_equal": pt.ge,
-    "logical_and": pt.and_, "logical_or": pt.or_, "logical_not": pt.invert, "bitwise_and": pt.and_,
-    "bitwise_or": pt.or_, "bitwise_xor": pt.xor, "bitwise_not": pt.invert, "isnan": pt.isnan, "isinf": pt.isinf,
-    "isfinite": lambda x: pt.invert(pt.or_(pt.isnan(x), pt.isinf(x))),
-}  # fmt: skip
-_REDUCING = ("sum", "mean", "min", "max", "prod", "any", "all", "std", "var")
-_ARRAYS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(pt, name) for name in (*_REDUCING, "cumsum", "cumprod", "argmin", "argmax", "sort", "diff")},
-    "median": pt.median,
-    "ptp": lambda array, axis, **options: pt.max(array, axis, **options) - pt.min(array, axis, **options),
-    "reshape": lambda array, shape: pt.reshape(array, shape),
-    "transpose": pt.transpose,
-    "dot": pt.dot,
-}
 
 
 class PyTensor:
@@ -54,18 +30,12 @@ class PyTensor:
         return pt.neq(value, 0) if dtype.kind == "b" else pt.cast(value, dtype.name)
 
     def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
-        if name not in _ELEMENTWISE:
-            raise Untranslatable(f"np.{name}")
-        return _ELEMENTWISE[name](*arguments)
+        return resolved(traits_of(name).pytensor, name, pt)(*arguments)
 
     def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        if name in ("concatenate", "stack"):
-            return getattr(pt, name)(list(arguments), axis=options["axis"])
-        if name == "argsort" and len(arguments) == 1:
-            return pt.argsort(arguments[0], kind="stable")
-        if name not in _ARRAYS:
-            raise Untranslatable(f"np.{name}")
-        return _ARRAYS[name](*arguments, **options)
+        traits = traits_of(name)
+        function = resolved(traits.pytensor, name, pt)
+        return function(list(arguments), **options) if traits.joins else function(*arguments, **options)
 
     def take(self, table: Any, positions: Any) -> Any:
         return table[positions]
@@ -87,7 +57,7 @@ class _Functions:
     """PyTensor's functions by NumPy's names, for formulas of densities."""
 
     def __getattr__(self, name: str) -> Any:
-        return _ELEMENTWISE[name] if name in _ELEMENTWISE else getattr(pt, name)
+        return resolved(traits_of(name).pytensor or name, name, pt)
 
 
 FUNCTIONS = _Functions()

@@ -15,10 +15,12 @@ from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack
 from privug.model.plates import Fold, Lane
 from privug.model.rounding import NumpyRound, PythonRound
+from privug.model.traits.traits import BackendName, Role
 from privug.observation.likelihood import ROUNDING, CloseTo
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Family, LogDensity
 from privug.program.traced.failures import Checked
+from privug.program.traced.sorting import SortingKey
 
 MOST_SPELLED_OUT = 256
 """How many rows are written out one by one where a term cannot be written for all rows at once."""
@@ -26,6 +28,19 @@ MOST_SPELLED_OUT = 256
 
 class Untranslatable(Exception):
     """An operation has no counterpart in the other library; the message names it."""
+
+
+def resolved(name: BackendName, operation: str, library: Any) -> Callable[..., Any]:
+    """Return a function of a library by its name there, or one that is written with it."""
+    found: Any = library
+    if callable(name):
+        return partial(name, library)
+    for part in (name or "").split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise Untranslatable(f"np.{operation}")
+    function: Callable[..., Any] = found
+    return function
 
 
 class Backend(Protocol):
@@ -179,53 +194,39 @@ def _chosen(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
     return result
 
 
-_LOGICAL = {
-    "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "not_equal", "bitwise_not": "logical_not",
-    "invert": "logical_not", "add": "logical_or", "multiply": "logical_and",
-    "minimum": "logical_and", "maximum": "logical_or",
-}  # fmt: skip
-_OTHER_NAMES = {"divide": "true_divide", "fabs": "absolute", "pow": "power", "mod": "remainder", "float_power": "power"}
-_KEEPING_BOOLS = {"where", "equal", "not_equal", "logical_and", "logical_or", "logical_not", "logical_xor"}
-
-
 def _elementwise(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
     """Write a function of elements; truth values are numbers wherever NumPy or Python takes them as such."""
     operation = node.operation
     assert isinstance(operation, Elementwise)
-    name = _OTHER_NAMES.get(operation.name, operation.name)
-    dtypes = [parent.dtype for parent in node.parents]
-    if name == "key":
+    traits, dtypes = operation.traits, [parent.dtype for parent in node.parents]
+    if isinstance(operation.function, SortingKey):
         return _sorting_key(operation.function, backend, arguments[0], dtypes[0])
-    if name == "round":
+    if traits.decimals:
         return _rounded(node, operation.function, backend, arguments[0])
-    if name == "logical_xor":
-        return backend.elementwise("not_equal", _as_bools(backend, arguments))
-    if all(dtype.kind == "b" for dtype in dtypes) and node.dtype.kind == "b":
-        return backend.elementwise(_LOGICAL.get(name, name), list(arguments))
-    if name.startswith("logical"):
-        return backend.elementwise(name, _as_bools(backend, arguments))
-    if name == "where":
+    if traits.truth or (node.dtype.kind == "b" and all(dtype.kind == "b" for dtype in dtypes)):
+        return backend.elementwise(traits.on_bools or traits.name, _as_bools(backend, arguments))
+    if traits.role is Role.CHOICE:
         condition, *choices = arguments
         alike = [backend.cast(choice, node.dtype) for choice in choices]
         return backend.elementwise("where", [*_as_bools(backend, [condition]), *alike])
     if node.dtype.kind == "f":
         arguments = [backend.cast(value, node.dtype) for value in arguments]
-    elif name not in _KEEPING_BOOLS or len({dtype.kind for dtype in dtypes}) > 1:
+    elif not traits.takes_bools or len({dtype.kind for dtype in dtypes}) > 1:
         number: np.dtype[Any] = np.dtype(np.int64)
         arguments = [
             backend.cast(value, number) if dtype.kind == "b" else value
             for value, dtype in zip(arguments, dtypes, strict=True)
         ]
-    return backend.elementwise(name, list(arguments))
+    return backend.elementwise(traits.name, list(arguments))
 
 
 def _as_bools(backend: Backend, values: Sequence[Any]) -> list[Any]:
     return [backend.cast(value, np.dtype(bool)) for value in values]
 
 
-def _sorting_key(function: Callable[..., Any], backend: Backend, value: Any, dtype: np.dtype[Any]) -> Any:
+def _sorting_key(key: SortingKey, backend: Backend, value: Any, dtype: np.dtype[Any]) -> Any:
     number = backend.cast(value, np.dtype(np.int64)) if dtype.kind == "b" else value
-    return backend.elementwise("negative", [number]) if function(np.ones(1))[0] < 0 else number
+    return backend.elementwise("negative", [number]) if key.descending else number
 
 
 def decimals(function: Callable[..., Any]) -> int:
@@ -247,25 +248,22 @@ def _rounded(node: Node, function: Callable[..., Any], backend: Backend, value: 
     return backend.cast(backend.elementwise("rint", [number]), node.dtype)
 
 
-_ADDING = {"sum", "prod", "cumsum", "cumprod", "dot", "mean", "std", "var", "diff", "ptp", "min", "max", "sort"}
-
-
 def _array_function(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
     operation = node.operation
     assert isinstance(operation, ArrayFunction)
-    name, options = operation.name, dict(operation.options)
+    traits, options = operation.traits, dict(operation.options)
     if "axis" in options:
         axis = options["axis"]
         options["axis"] = tuple(one - 1 for one in axis) if isinstance(axis, tuple) else axis - 1
-    if name in ("concatenate", "stack"):
+    if traits.joins:
         options["axis"] = operation.function.args[1] if isinstance(operation.function, partial) else 0
         arguments = [backend.cast(value, node.dtype) for value in arguments]
-    elif name == "reshape":
+    elif traits.reshapes:
         options["shape"] = node.shape
-    elif name in _ADDING and node.dtype.kind != "b":
+    elif node.dtype.kind != "b" and not (traits.steps or traits.role is Role.MOVE):
         wide = node.dtype if node.dtype.kind == "f" else np.dtype(np.int64)
         arguments = [backend.cast(value, wide) for value in arguments]
-    return backend.array_function(name, list(arguments), options)
+    return backend.array_function(traits.name, list(arguments), options)
 
 
 _SIDE_BY_SIDE = (Elementwise, Lookup, Choose, Match, Cast, Checked, CloseTo, LogDensity, Lane)

@@ -15,11 +15,20 @@ def _array(name: str, **known: Any) -> Traits:
 
 
 def _move(name: str, **known: Any) -> Traits:
-    return _array(name, role=Role.MOVE, pytensor=name, **known)
+    return _array(name, **{"role": Role.MOVE, "pytensor": name, **known})
 
 
 def _ordered(name: str, **known: Any) -> Traits:
     return _fold(name, role=Role.ORDER, chooses=0, **{"array_error": error_rules.error_of_picked, **known})
+
+
+def _sorted_in_turn(pt: Any, *keys: Any) -> Any:
+    """Sort by the last key first, and then stably by those before it."""
+    *others, last = keys
+    order = pt.argsort(last, kind="stable")
+    for key in reversed(others):
+        order = order[pt.argsort(key[order], kind="stable")]
+    return order
 
 
 ARRAYS = (
@@ -44,7 +53,10 @@ ARRAYS = (
     _fold("nanmean", pytensor=None),
     _array("argmin", role=Role.ORDER, steps=True, pytensor="argmin"),
     _array("argmax", role=Role.ORDER, steps=True, pytensor="argmax"),
-    _array("argsort", steps=True),
+    _array(
+        "argsort", steps=True, pytensor=_sorted_in_turn,
+        jax=lambda jax, *keys: jax.numpy.lexsort(tuple(reversed(keys))),
+    ),
     _array("sort", role=Role.ORDER, chooses=0, array_error=error_rules.error_of_picked, pytensor="sort"),
     _array("quantile", array_error=error_rules.error_of_quantile),
     _array("percentile", array_error=error_rules.error_of_quantile),
@@ -55,9 +67,9 @@ ARRAYS = (
     _array("cumprod", form=Form.SCAN, folds="multiply", size=sizes.multiplied_up, grows=True, pytensor="cumprod"),
     _array("diff", role=Role.SUM, size=sizes.differenced, grows=True, pytensor="diff"),
     _array("dot", role=Role.PRODUCT, continuous=True, size=sizes.dotted, grows=True, pytensor="dot"),
-    _move("concatenate", chooses=0),
-    _move("stack"),
-    _move("reshape"),
+    _move("concatenate", joins=True, chooses=0),
+    _move("stack", joins=True),
+    _move("reshape", reshapes=True, pytensor=lambda pt, array, shape: pt.reshape(array, shape)),
     _move("transpose"),
 )  # fmt: skip
 """The rows."""

@@ -69,7 +69,7 @@ ELEMENTARY = (
     ),
     _monotone(
         "arcsinh", lambda u: 1 / np.sqrt(1 + u**2), continuous=False,
-        inverse=lambda v: (np.sinh(v), np.log(np.cosh(v))), pytensor=None,
+        inverse=lambda v: (np.sinh(v), np.log(np.cosh(v))),
     ),
     _monotone("cosh", np.sinh, continuous=False, turns=((0.0,),), codomain=(1.0, math.inf)),
     Traits(name="sin", continuous=True, codomain=(-1.0, 1.0), pytensor="sin"),

@@ -72,6 +72,10 @@ class Traits:
     """One if it is the first argument times the second, minus one if divided by it; linear in the first."""
     folds: str | None = None
     """The operation that puts one element after another together, for folds and scans."""
+    joins: bool = False
+    """Whether it takes a list of arrays."""
+    reshapes: bool = False
+    """Whether it is told the shape of its result."""
     averages: bool = False
     """Whether the sum is divided by how many there are."""
 
@@ -137,8 +141,6 @@ class Traits:
     """Its name in `pytensor.tensor`."""
     jax: BackendName = ""
     """Its name in `jax`, if it is not that of NumPy in `jax.numpy`."""
-    alias: str = ""
-    """The operation of which it is another name, to other libraries."""
 
     @property
     def linear(self) -> bool:

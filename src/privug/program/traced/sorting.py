@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ def _order(keys: list[Any], reverse: bool, absent: list[Mask] | None = None) -> 
         if node.levels is not None:
             ordered = sorted(node.levels)
             node = map_levels(node, ordered.index)
-        columns.append(elementwise(Elementwise("key", _descending if reverse else _ascending), [node]))
+        columns.append(elementwise(Elementwise("key", SortingKey(reverse)), [node]))
     operation = ArrayFunction("argsort", _lexicographic)
     return RandomVariable(Node(operation, tuple(columns), (len(keys),), np.dtype(np.int64), kind=Kind.DISCRETE))
 
@@ -149,12 +150,15 @@ def _columns(keys: list[Any]) -> list[list[Any]]:
     return [column for position in range(len(keys[0])) for column in _columns([key[position] for key in keys])]
 
 
-def _ascending(array: Any) -> Any:
-    return array.astype(np.int64) if array.dtype.kind == "b" else array
+@dataclass(frozen=True)
+class SortingKey:
+    """Numbers by which something is sorted in ascending order; truth values count as numbers."""
 
+    descending: bool
 
-def _descending(array: Any) -> Any:
-    return -_ascending(array)
+    def __call__(self, array: Any) -> Any:
+        numbers = array.astype(np.int64) if array.dtype.kind == "b" else array
+        return -numbers if self.descending else numbers
 
 
 def _lexicographic(*columns: Any) -> Any:
