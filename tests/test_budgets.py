@@ -12,9 +12,17 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.errors import ObservationError, PriorError, ProgramError, UnsuitableEngine
-from privug.inference import workload
-from privug.inference.exact import rounds
+from privug.errors import (
+    ImpossibleObservation,
+    ObservationError,
+    PriorError,
+    ProgramError,
+    QuestionError,
+    UnsuitableEngine,
+)
+from privug.inference import sampling, workload
+from privug.inference.exact import convolution, elements, enumeration, rounds
+from privug.inference.exact import engine as exact
 from privug.inference.exact.ordering import schedule
 from privug.inference.exact.states import States
 from privug.model.node import Node
@@ -315,3 +323,124 @@ def test_what_is_not_sure_to_be_few_states_is_given_up_early(monkeypatch: pytest
     with pytest.raises(UnsuitableEngine, match="engine='sample' can"):
         rounds.eliminated(States({}, np.ones(1)), plan)
     assert 0 < cells <= 2 * rounds.HOPEFUL_WORK
+
+
+def equal_pairs(xs):
+    return sum(1 for i in range(len(xs)) for j in range(i) if xs[i] == xs[j])
+
+
+def weighted_total(xs):
+    total = 0
+    for i, x in enumerate(xs):
+        total = total + (i % 3 + 1) * x
+    return total
+
+
+def test_many_quantities_of_few_inputs_are_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at one by one is bounded by the number of inputs, not by what a program makes of them."""
+    made = 0
+    element = elements.Elements._element
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        nonlocal made
+        made += 1
+        return element(self, *arguments)
+
+    monkeypatch.setattr(elements.Elements, "_element", counted)
+    monkeypatch.setattr(elements, "MOST_ENTANGLED", 250)
+    xs = [pv.DiscreteUniform(0, 20) for _ in range(30)]
+    pairs = pv.Attack(equal_pairs, {"xs": xs}, lambda xs: xs[0])
+    with pytest.raises(UnsuitableEngine, match="engine='sample' can"):
+        pairs.run(pv.equals(37), engine="exact")
+    assert made == 0
+    # As many quantities, of more inputs: each is used a few times only.
+    flags = [pv.Bernoulli(0.5) for _ in range(150)]
+    result = pv.Attack(weighted_total, {"xs": flags}, lambda xs: xs[1]).run(pv.equals(150), engine="exact")
+    assert made > 250
+    chances = np.ones(1)
+    for weight in (i % 3 + 1 for i in range(150) if i != 1):
+        chances = np.convolve(chances, [0.5, *[0.0] * (weight - 1), 0.5])
+    expected = chances[148] / (chances[148] + chances[150])
+    assert result.posterior.distribution()[1].value == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_enumeration_is_refused_for_what_its_states_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million states are few; a million states of three hundred thousand numbers are not."""
+    monkeypatch.setattr(enumeration.Evaluation, "results", lambda self: pytest.fail("work was begun"))
+    for program in (lambda x: x + np.arange(300_000), lambda x: (x + np.arange(300_000)).sum()):
+        attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 10**6)}, "x")
+        for observation in (None, pv.such_that(lambda output: True)):
+            with pytest.raises(UnsuitableEngine, match="operations"):
+                attack.run(observation, engine="exact")
+
+
+def test_who_says_how_long_it_may_take_has_the_costly_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "MOST_COST", 10.0)
+    attack = pv.Attack(lambda x: x % 3, {"x": pv.DiscreteUniform(0, 8)}, "x")
+    with pytest.raises(UnsuitableEngine, match="operations"):
+        attack.run(pv.equals(1), engine="exact")
+    found = attack.run(pv.equals(1), engine="exact", seconds=60).posterior.distribution()
+    assert {value: chance.value for value, chance in found.items()} == pytest.approx({1: 1 / 3, 4: 1 / 3, 7: 1 / 3})
+
+
+def test_a_quantity_of_very_many_values_is_not_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "MOST_TERMS", 64 * 5000)
+    attack = pv.Attack(lambda x, y: x + y, {"x": pv.Empirical(np.arange(5001) / 1000), "y": pv.Normal(0, sd=1)}, "x")
+    with pytest.raises(UnsuitableEngine, match="5,001 values is too much"):
+        attack.run(pv.near(0.5, within=0.1), engine="exact")
+
+
+HOPELESS: dict[str, dict[str, Any]] = {
+    "without facts": {},
+    "with a fact": {"assume": lambda a, b: a < b},
+    "failing": {"on_error": "exclude"},
+}
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+def test_draws_are_waited_for_only_while_there_is_hope(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many draws without one that agrees show that a hundred will not come out of the budget."""
+    monkeypatch.setattr(sampling, "MOST_FUTILE", 20_000)
+    monkeypatch.setattr(sampling, "LARGEST_BUDGET", 1_000_000)
+    prior = {"a": pv.DiscreteUniform(0, 99), "b": pv.DiscreteUniform(0, 99)}
+    draws = 0
+    plain = sampling.CasePlan.run
+
+    def counted(self: Any, rng: Any, positions: Any, *arguments: Any, **named: Any) -> Any:
+        nonlocal draws
+        draws += len(positions)
+        return plain(self, rng, positions, *arguments, **named)
+
+    monkeypatch.setattr(sampling.CasePlan, "run", counted)
+    attack = pv.Attack(lambda a, b: max(a, b) + 0 // (a + 1), prior, "a", **HOPELESS[name])
+    with pytest.raises(ImpossibleObservation, match="draws from the prior agrees"):
+        attack.run(pv.such_that(lambda output: output == 500), engine="sample", samples=1000)
+    # 3.7 in n is the largest rate that fits none of n; 3.7 million / n < 100 from 37,000 draws on.
+    assert 20_000 <= draws <= 200_000
+    # What is rare but within the budget is waited for: three or nine draws in ten thousand.
+    rare = attack.run(pv.such_that(lambda output: output <= 2), engine="sample", seed=1)
+    assert rare.diagnostics.accepted >= 100
+
+
+def test_impossible_facts_take_one_population(monkeypatch: pytest.MonkeyPatch) -> None:
+    from privug.inference.rare import engine as rare  # loaded when it is needed
+
+    populations = 0
+    search = rare._Search._search
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        nonlocal populations
+        populations += 1
+        return search(self, *arguments)
+
+    monkeypatch.setattr(rare._Search, "_search", counted)
+    ages = {"ages": [pv.Uniform(0, 100) for _ in range(5)]}
+    for fact in (
+        lambda ages: ages[0] > 200,
+        lambda ages: ages[0] == ages[1],
+        lambda ages: sum(age * age for age in ages) > 50_001,
+    ):
+        populations = 0
+        with pytest.raises(QuestionError, match="assume: under the prior, what is assumed never holds"):
+            pv.Attack(lambda ages: sum(ages), ages, lambda ages: ages[0], assume=fact).run(pv.near(250, within=1))
+        assert populations == 1

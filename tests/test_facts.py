@@ -267,11 +267,45 @@ def test_an_impossible_fact_is_refused(engine, fact):
 
 
 @pytest.mark.parametrize(
-    "assume", [3, "pays", [3], {"pays": 1}, None, lambda salary, age: True, lambda pays: 5, lambda pays: pays[0]]
+    "assume", [3, "pays", [3], {"pays": 1}, None, lambda salary, age: True, lambda pays: 5.0, lambda pays: pays[0] / 2]
 )
 def test_what_is_no_fact_is_refused(assume):
     with pytest.raises(QuestionError, match="assume"):
         pv.Attack(lambda pays, more: 0, {**dice(2), "more": 1}, lambda pays: pays[0], assume=assume).run()
+
+
+TRUTHS = {
+    "a cell": lambda staff: staff[0].woman,
+    "a comparison": lambda staff: staff[0].woman == 1,
+    "a count": lambda staff: sum(row.woman for row in staff[:1]),
+    "a plain call": lambda staff: int(f"{staff[0].woman}"),
+    "NumPy's": lambda staff: np.int64(staff[0].woman),
+    "always": lambda staff: 1,
+    "as often as not": lambda staff: staff[0].woman + 2,
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_whole_numbers_are_answers_of_a_fact_as_they_are_of_a_predicate(name):
+    def pays(staff):
+        return sum(row.pay * row.woman for row in staff)
+
+    fact = TRUTHS[name]
+    prior = {"staff": pv.Records(2, pv.Row(woman=pv.Bernoulli(0.3), pay=pv.DiscreteUniform(1, 3)))}
+    rows = list(itertools.product([0, 1], [1, 2, 3]))
+    weights = Counter()
+    for staff in itertools.product([pv.Row(woman=w, pay=p) for w, p in rows], repeat=2):
+        if fact(staff) and pays(staff) == 3:
+            weights[staff[0].pay] += math.prod(0.3 if row.woman else 0.7 for row in staff)
+    expected = {pay: weight / weights.total() for pay, weight in weights.items()}
+    for options, observation in (
+        ({"assume": fact}, pv.equals(3)),
+        ({}, [pv.equals(3), pv.such_that(lambda verdict: verdict)]),
+    ):
+        program = pays if options else lambda staff: (pays(staff), fact(staff))
+        attack = pv.Attack(program, prior, lambda staff: staff[0].pay, **options)
+        found = attack.run(observe=observation, engine="exact").posterior.distribution()
+        assert {pay: chance.value for pay, chance in found.items()} == pytest.approx(expected)
 
 
 def test_a_fact_that_contradicts_the_observation_makes_it_impossible():

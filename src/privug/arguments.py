@@ -26,6 +26,11 @@ _GENERIC: dict[Any, str] = {Callable: "a function", Mapping: "a dict", Sequence:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def is_truth(value: Any) -> bool:
+    """Say whether a value is an answer of yes or no: True or False, or a whole number, of which zero is no."""
+    return isinstance(value, bool | int | np.bool_ | np.integer)
+
+
 class Random:
     """What stands for values that are not known yet, where a program is given random quantities."""
 

@@ -165,7 +165,9 @@ def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
     try:
         return sampling.draw(question, Equals(True), abandon=True, **options)
     except (TooFewSamples, NotConverged):
-        run: Run = loaded("rare").infer(question, Equals(True), **{**options, **SEARCH_FOR_FACTS})
+        options |= SEARCH_FOR_FACTS
+        loaded("rare").scout(question, Equals(True), **options)
+        run: Run = loaded("rare").infer(question, Equals(True), **options)
         return run
 
 

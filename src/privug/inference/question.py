@@ -13,7 +13,7 @@ import numpy as np
 
 from privug import settings
 from privug.arguments import shown
-from privug.errors import QuestionError
+from privug.errors import ObservationError, QuestionError
 from privug.estimate import Estimate
 from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
@@ -58,7 +58,7 @@ class Case:
 
     def likelihood_of_facts(self) -> Likelihood:
         """Return what the facts say about each sample: they hold or not."""
-        return all_of(judged(verdict, "assume: a fact", "") for verdict in self.facts)
+        return Likelihood(conditions=tuple(fact.node for fact in self.facts))
 
 
 @dataclass
@@ -168,12 +168,12 @@ class Question(Portable):
     def _verdicts(self, inputs: Mapping[str, Any]) -> tuple[RandomVariable, ...]:
         """Return the facts that do not hold for sure; one that never holds leaves no sample over."""
         verdicts = [self._function_of_inputs(fact, inputs, "assume") for fact in self.facts]
-        certain = [verdict for verdict in verdicts if isinstance(verdict, bool | np.bool_)]
-        uncertain = [verdict for verdict in verdicts if not isinstance(verdict, bool | np.bool_)]
-        for verdict in uncertain:
-            if not isinstance(verdict, RandomVariable) or verdict.node.dtype not in (np.dtype(bool), np.dtype(object)):
-                raise QuestionError(f"assume: a fact must return True or False, not {verdict!r}")
-        return (*uncertain, *(() if all(certain) else (RandomVariable(constant(False)),)))
+        try:
+            told = all_of(judged(verdict, "assume: a fact", "a fact is false for every input") for verdict in verdicts)
+        except ObservationError as error:
+            raise QuestionError(str(error)) from None
+        never = () if told.impossible is None else (constant(False),)
+        return tuple(RandomVariable(condition) for condition in (*told.conditions, *never))
 
     def _with_plates(self, sizes: Mapping[str, int]) -> Case | None:
         """Return the model in which rows that are alike are held as columns, if the program can be traced like that."""

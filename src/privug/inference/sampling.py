@@ -35,7 +35,7 @@ FEWEST_PILOT, LARGEST_PILOT = 1_000, 1 << 18
 LARGEST_ROUND = 1 << 22
 LARGEST_BUDGET = 200_000_000
 LARGEST_OPAQUE_BUDGET = 1_000_000
-MOST_FUTILE = 1_000_000  # after so many failures and nothing else, the program always fails
+MOST_FUTILE = 1_000_000  # draws after which it is asked whether there is any hope
 LARGEST_WEIGHTED_BUDGET = 4_000_000  # weighted draws are all kept
 DEFAULT_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
 
@@ -146,14 +146,21 @@ class Sampler:
         if self._draws == 0:
             return min(wanted, LARGEST_ROUND, self._budget or wanted)
         budget = self._stated_budget()
-        impossible = sum(kept.excluded + len(kept.contradicting) for kept in self._kept)
-        futile = self._draws >= MOST_FUTILE and impossible == self._draws
-        if worth >= wanted or self._draws >= budget or futile:
+        if worth >= wanted or self._draws >= budget or self._is_futile(budget):
             return 0
         missing = 1.1 * (wanted - worth) * self._draws / worth if worth else 8 * self._draws
         cautious = int(min(missing, 8 * self._draws, LARGEST_ROUND))
         ahead = self._pilot - self._draws if self._abandon else 0
         return min(max(cautious, wanted), budget - self._draws, *([ahead] if ahead > 0 else ()))
+
+    def _is_futile(self, budget: int) -> bool:
+        """Say whether so many draws show that the whole budget would not give an answer, or that all draws fail."""
+        if self._draws < MOST_FUTILE:
+            return False
+        impossible = sum(kept.excluded + len(kept.contradicting) for kept in self._kept)
+        agreeing = sum(len(kept.positions) for kept in self._counted())
+        likeliest = proportion_estimate(agreeing / self._draws, self._draws, "").high
+        return impossible == self._draws or likeliest * budget < min(FEWEST_SAMPLES, self._samples)
 
     @property
     def _pilot(self) -> int:

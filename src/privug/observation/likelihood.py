@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import is_truth
 from privug.errors import ObservationError
 from privug.model.merging import WRITTEN
 from privug.model.node import Array, Context, Kind, Node, Operation
@@ -146,7 +147,7 @@ class Verdict(Operation):
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         for position, value in enumerate(arguments[0]):
-            if not isinstance(value, bool | int | np.bool_) and not isinstance(value, NoValue):
+            if not is_truth(value) and not isinstance(value, NoValue):
                 cause = ObservationError(f"it must return True or False, not {value!r}")
                 raise SampleFailure(position, cause, self.what)
         return np.array([not isinstance(value, NoValue) and bool(value) for value in arguments[0]], bool)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import plain_number, shown
+from privug.arguments import is_truth, plain_number, shown
 from privug.errors import ObservationError
 from privug.escaping import inert
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
@@ -212,13 +212,13 @@ class SuchThat(Observation):
 
 def judged(verdict: Any, what: str, never: str) -> Likelihood:
     """Return what the answer of a lifted predicate says: samples for which it is false are out."""
-    if isinstance(verdict, bool | int | np.bool_):
+    if is_truth(verdict):
         return Likelihood() if verdict else Likelihood(impossible=never)
     if is_opaque(verdict):
         return Likelihood(conditions=(Node(Verdict(what), (verdict.node,), (), np.dtype(bool)),))
     single = isinstance(verdict, RandomVariable) and not verdict.shape and verdict.node.levels is None
     if not single or verdict.node.dtype.kind not in "bi":
-        raise ObservationError(f"{what} must return True or False")
+        raise ObservationError(f"{what} must return True or False, not {verdict!r}")
     return Likelihood(conditions=((verdict != 0).node,))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import is_truth
 from privug.errors import ArgumentError, ProgramError
 from privug.model.batch import Batch
 from privug.model.node import Array, Context, Kind, Node, Operation
@@ -62,6 +63,6 @@ def _verdict(predicate: Callable[[Any], Any], value: Any) -> bool:
         raise ArgumentError(
             f"the predicate failed with {type(error).__name__}: {error}, on the value {value!r}"
         ) from error
-    if not isinstance(verdict, bool | int | np.bool_):
+    if not is_truth(verdict):
         raise ArgumentError(f"a predicate must return True or False, not {verdict!r}")
     return bool(verdict)

@@ -30,13 +30,13 @@ from privug.program.traced.masks import without_masks
 
 MOST_CHECKS = 32
 FEWEST_CHECKS = 3
-CHECKED_CELLS = 20_000  # checks times cells of an input, so that checking a huge table stays quick
+CHECKED_CELLS = 20_000  # checks times cells of inputs and output, so that checking a huge table stays quick
 FULLY_CHECKED_CELLS = 1_000_000  # beyond, making the plain table of one call takes seconds
 TOLERANCE = 1e-9
 
 # Tracing makes 20,000 to 100,000 quantities a second, and takes a million rounds or calls: a program beyond this is not
 # worth its trace. Tables are long, so each of their cells adds to what is allowed.
-MOST_NODES = 100_000
+MOST_NODES = 60_000
 MOST_NODES_PER_CELL = 5
 MOST_ROUNDS = 500_000
 MOST_ROUNDS_PER_CELL = 10
@@ -138,7 +138,7 @@ def difference_from_plain_calls(
     exclude_errors: bool = False,
 ) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
-    cells = _cells(arguments.leaves)
+    cells = _cells(arguments.leaves) + _cells(flatten(traced.output)[1])
     fewest = FEWEST_CHECKS if cells <= FULLY_CHECKED_CELLS else 1
     checks = max(fewest, min(checks, CHECKED_CELLS // max(1, cells)))
     rng = np.random.Generator(np.random.SFC64(0))
@@ -255,6 +255,8 @@ def _magnitude(value: Any) -> float:
 
 def _same(left: Any, right: Any, scale: float) -> bool:
     """Compare two values, numbers up to rounding relative to the largest output seen."""
+    if _is_numeric(left) and _is_numeric(right):
+        return left.shape == right.shape and _same_numbers(left, right, scale)
     left, right = _simplified(left), _simplified(right)
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(_same(a, b, scale) for a, b in zip(left, right, strict=True))
@@ -268,6 +270,20 @@ def _same(left: Any, right: Any, scale: float) -> bool:
     return (math.isnan(left) and math.isnan(right)) or math.isclose(
         left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE * scale
     )
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "bif"
+
+
+def _same_numbers(left: Array, right: Array, scale: float) -> bool:
+    """Compare arrays number by number: whole numbers exactly, others up to rounding."""
+    if left.dtype.kind != "f" and right.dtype.kind != "f":
+        return np.array_equal(left, right)
+    with np.errstate(invalid="ignore"):  # infinite ones are compared as they are
+        room = TOLERANCE * np.maximum(np.maximum(np.abs(left), np.abs(right)), scale)
+        close = (left == right) | ((np.abs(left - right) <= room) & np.isfinite(room))
+    return bool(np.all(close | (np.isnan(left) & np.isnan(right))))
 
 
 def _simplified(value: Any) -> Any:

@@ -18,6 +18,7 @@ from privug.prior.family import Family
 from privug.prior.scalar import Kernel, ScalarFamily
 
 VANISHING = 1e-15  # a characteristic function below this does not show in the density
+MOST_TERMS = 30_000_000  # of a characteristic function: half a gigabyte
 MOST_FREQUENCIES = 4096
 MOST_ATOMS = 4096
 WIDE = 1.0  # noise at least so many times as wide as the rest is better added to it than multiplied into its transform
@@ -185,6 +186,8 @@ def _shifted(curve: Curve, atoms: Sequence[Component]) -> Curve | None:
     masses: Array = np.ones(1)
     for component in atoms:
         for _ in range(component.count):
+            if len(values) * len(component.curve.atoms) > MOST_ATOMS**2:
+                return None
             sums = np.add.outer(values, component.curve.atoms).reshape(-1)
             weights = np.multiply.outer(masses, component.curve.masses).reshape(-1)
             unit = float(np.abs(sums).max()) or 1.0
@@ -267,7 +270,10 @@ def _smooth_mixture(sums: Sequence[Sum]) -> Curve | Obstacle:
         return parts * np.exp(-1j * t * mean)
 
     step = np.pi / radius
+    values = max((len(component.curve.atoms) for component in components), default=0)
     for frequencies in (64, 128, 256, 512, 1024, 2048, MOST_FREQUENCIES):
+        if frequencies * values > MOST_TERMS:
+            return Obstacle(f"a quantity with {values:,} values is too much to be added to continuous ones")
         if max(one.bound(step * frequencies / 2) for one in sums) < VANISHING:
             spread = math.sqrt(sum(one.probability / total * one.variance for one in sums))
             ends = [_support(one) for one in sums]

@@ -20,7 +20,12 @@ from privug.model.plates import Fold, Lane
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, draw_node, family_of
 
+# Looking at a number takes some 50 microseconds in all. A program that goes through its inputs one after the other
+# makes a few quantities of each; one that makes many of each, as by comparing them in pairs, needs most of them at
+# once: there is nothing to be had from a closer look at very many of those.
 MOST_ELEMENTS = 200_000
+MOST_ENTANGLED = 20_000
+MOST_PER_INPUT = 20
 At = tuple[int, ...]
 
 _ADD = Elementwise("add", np.add, python=True)
@@ -48,7 +53,9 @@ class Elements:
         self._made: dict[tuple[Node, At], Node] = {(node, ()): node for node in kept if not node.shape}
         self.origins: dict[Node, Node] = {}
         """The node that each of the new ones is an element of."""
-        for node in ancestors(targets):
+        order = ancestors(targets)
+        _check_size(order)
+        for node in order:
             if not node.shape:
                 self.of(node)
 
@@ -199,6 +206,25 @@ class Elements:
     def _part(self, column: Node, position: int) -> Node:
         whole = self.whole(column)
         return Node(Index((position,)), (whole,), column.shape[1:], column.dtype, column.levels, column.kind)
+
+
+def _check_size(order: Sequence[Node]) -> None:
+    """Give up before anything is taken apart, if that gives too many numbers."""
+    numbers = sum(_steps(node) for node in order if not node.shape)
+    inputs = sum(math.prod(node.shape) for node in order if node.is_random)
+    if numbers > min(MOST_ELEMENTS, max(MOST_ENTANGLED, MOST_PER_INPUT * inputs)):
+        raise TooManyElements
+
+
+def _steps(node: Node) -> int:
+    """Return how many numbers have to be computed for a single one, at least."""
+    match node.operation:
+        case Fold(how=how) as fold if how != "map":
+            return fold.size * len(fold_order(fold))
+        case ArrayFunction(name=name) if name in _STEPS or name == "dot":
+            return math.prod(node.parents[0].shape)
+        case _:
+            return 1
 
 
 def fold_order(fold: Fold) -> list[Node]:

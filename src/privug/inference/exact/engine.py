@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from privug import interruption
 from privug.errors import UnsuitableEngine
 from privug.inference.exact.additive import prepare_additive
 from privug.inference.exact.finite import prepare_counts, prepare_elimination, prepare_finite
@@ -15,6 +16,7 @@ from privug.model.garbage import without_garbage_collection
 from privug.observation.observations import Observation
 
 CHEAP = 5e6  # elementary operations that no other part need be asked to spare
+MOST_COST = 3e11  # elementary operations: many minutes
 
 PARTS: tuple[Part, ...] = (
     prepare_finite,
@@ -36,7 +38,7 @@ def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
     obstacles: list[Obstacle] = []
     for part in PARTS:
         with without_garbage_collection():
-            prepared = part(request)
+            prepared = _affordable(part(request))
         if isinstance(prepared, Obstacle):
             obstacles.append(prepared)
         elif best is None or prepared.cost < best.cost:
@@ -44,6 +46,13 @@ def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
         if best is not None and best.cost <= CHEAP:
             break
     return best, obstacles
+
+
+def _affordable(prepared: Prepared | Obstacle) -> Prepared | Obstacle:
+    """Return what was prepared, if it takes no longer than anybody waits; who says how long may have it tried."""
+    if isinstance(prepared, Obstacle) or prepared.cost <= MOST_COST or interruption.seconds_left() is not None:
+        return prepared
+    return Obstacle(f"it would take some {prepared.cost:.0e} operations (the limit is {MOST_COST:.0e})")
 
 
 def infer(

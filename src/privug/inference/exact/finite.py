@@ -17,6 +17,7 @@ from privug.inference.answer import Exact
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity
 from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.elements import TooManyElements
 from privug.inference.exact.elimination import Elimination
 from privug.inference.exact.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
 from privug.inference.exact.listing import ALWAYS_LISTED, finite_joint, listed_joint
@@ -264,7 +265,10 @@ def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belie
     beliefs = []
     for value in (setting.case.secret, setting.case.output):
         quantity = Quantity.of(value)
-        alone = Elimination(quantity.nodes, setting.start, fewest=2)
+        try:
+            alone = Elimination(quantity.nodes, setting.start, fewest=2)
+        except TooManyElements:
+            return None
         if alone.schedule.cost > setting.cost / 10:
             return None
         known, rows = alone.states.arrays, len(alone.states)

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
@@ -54,6 +54,9 @@ _NO_DISTANCE = (
 _ADVICE = "raise samples= or budget=, give a distance= that leads closer, or widen the observation"
 
 
+Found = TypeVar("Found")
+
+
 def infer(
     question: Question,
     observation: Observation | None,
@@ -71,12 +74,24 @@ def infer(
     if observation is None and not question.facts:
         return sampling.draw(question, None, samples=samples, seed=seed, budget=budget, extra=extra)
     options: Any = {"samples": samples, "seed": seed, "budget": budget, "extra": extra}
+    return _searched(_Search.run, question, observation, **options)
+
+
+def scout(question: Question, observation: Observation | None, **options: Any) -> None:
+    """Let the first population of a search go ahead; raise what it says if it does not find the observation."""
+    _searched(_Search.scout, question, observation, extra=None, **options)
+
+
+def _searched(
+    how: Callable[["_Search"], Found], question: Question, observation: Observation | None, **options: Any
+) -> Found:
+    """Search, without compiling if it turns out that compiled code cannot hold all outputs."""
     try:
-        return _Search(question, observation, **options).run()
+        return how(_Search(question, observation, **options))
     except ProgramError as error:
         if not isinstance(error.__cause__, OutputMisfit) or settings.current().native is True:
             raise
-    return _Search(question, observation, **options, compiled=False).run()
+    return how(_Search(question, observation, **options, compiled=False))
 
 
 class _Search:
@@ -105,35 +120,46 @@ class _Search:
         self._runs = 0
         self._remarks: list[str] = []
 
+        self._wanted = max(-(-samples // POPULATIONS), FEWEST_OF_EACH)
+
     def run(self) -> Run:
         """Search with larger and larger populations until they agree."""
-        wanted = max(-(-self._samples // POPULATIONS), FEWEST_OF_EACH)
-        fewest = SMALLEST_OPAQUE_POPULATION if self._case.plan.is_opaque else SMALLEST_POPULATION
-        most = max(SMALLEST_OPAQUE_POPULATION, LARGEST_STATE // (8 * max(1, self._case.width)))
-        size = min(max(fewest, PARTICLES_A_SAMPLE * wanted), LARGEST_POPULATION, most)
         for attempt in range(ATTEMPTS):
-            outcomes = self._attempt(attempt, min(size * GROWTH**attempt, most), wanted)
+            outcomes = self._attempt(attempt, POPULATIONS)
             refusal = self._refusal(outcomes)
             if refusal is None:
-                return self._result(outcomes, wanted)
+                return self._result(outcomes)
             spent = self._runs * (1 + GROWTH) > self._budget
             if isinstance(refusal, ImpossibleObservation) or spent or self._remarks or attempt == ATTEMPTS - 1:
                 raise refusal
         raise AssertionError("unreachable")
 
-    def _attempt(self, attempt: int, size: int, wanted: int) -> list[Outcome]:
-        """Let populations of a size search, side by side."""
-        width = self._case.width
+    def scout(self) -> None:
+        """Search with the first population alone, and raise what it says if that is lost."""
+        lost = [outcome for outcome in self._attempt(0, 1) if outcome.obstacle is not None]
+        if lost:
+            raise self._lost(lost, 1)
+
+    def _size(self, attempt: int) -> int:
+        """Return how many particles a population has."""
+        fewest = SMALLEST_OPAQUE_POPULATION if self._case.plan.is_opaque else SMALLEST_POPULATION
+        most = max(SMALLEST_OPAQUE_POPULATION, LARGEST_STATE // (8 * max(1, self._case.width)))
+        size = min(max(fewest, PARTICLES_A_SAMPLE * self._wanted), LARGEST_POPULATION, most)
+        return int(min(size * GROWTH**attempt, most))
+
+    def _attempt(self, attempt: int, populations: int) -> list[Outcome]:
+        """Let populations search, side by side."""
+        size, width = self._size(attempt), self._case.width
         needed = 8 * size * width * 4 + self._case.plan.bytes_per_sample * self._case.plan.block
         allowance = max(1, (self._budget - self._runs) // POPULATIONS)
         outcomes: list[Outcome] = []
         label = "searching" if attempt == 0 else f"searching, attempt {attempt + 1} of {ATTEMPTS}"
-        with ProgressMeter(label, POPULATIONS) as meter:
+        with ProgressMeter(label, populations) as meter:
             watch = partial(self._watch, meter, outcomes)
-            work = partial(self._search, attempt, size, wanted, allowance, watch)
+            work = partial(self._search, attempt, size, allowance, watch)
             opaque = self._case.plan.is_opaque
             try:
-                for outcome in run_tasks(range(POPULATIONS), work, opaque=opaque, bytes_per_task=needed):
+                for outcome in run_tasks(range(populations), work, opaque=opaque, bytes_per_task=needed):
                     outcomes.append(outcome)
                     self._runs += outcome.runs
                     meter.update(len(outcomes), f"{self._runs:,} program runs")
@@ -144,11 +170,9 @@ class _Search:
                 self._remarks.append(interruption.taken_note(kept))
         return outcomes
 
-    def _search(
-        self, attempt: int, size: int, wanted: int, allowance: int, watch: Callable[[float], None], number: int
-    ) -> Outcome:
+    def _search(self, attempt: int, size: int, allowance: int, watch: Callable[[float], None], number: int) -> Outcome:
         rng = sampling.generator(self._seed, attempt, number)
-        return Population(self._model, rng, size=size, allowance=allowance, watch=watch).run(wanted)
+        return Population(self._model, rng, size=size, allowance=allowance, watch=watch).run(self._wanted)
 
     def _watch(self, meter: ProgressMeter, outcomes: Sequence[Outcome], log_evidence: float) -> None:
         reached = log_evidence / math.log(10)
@@ -197,13 +221,13 @@ class _Search:
             f"probability {bound:.2g}, and the observation is rarer than that if it is possible at all.{ungraded}"
         )
 
-    def _result(self, outcomes: Sequence[Outcome], wanted: int) -> Run:
+    def _result(self, outcomes: Sequence[Outcome]) -> Run:
         logs = np.array([outcome.log_evidence for outcome in outcomes])
         quantities = tuple(Batch.concatenate(parts) for parts in zip(*(o.quantities for o in outcomes), strict=True))
         evidence = _evidence(logs, "density" if outcomes[0].density else "", self._runs)
         diagnostics = Diagnostics(
             self._runs,
-            wanted * len(outcomes),
+            self._wanted * len(outcomes),
             _worth(outcomes, logs),
             evidence,
             self._budget,
@@ -212,7 +236,7 @@ class _Search:
             tuple(self._remarks),
         )
         lifting = self._model.question.lifting(self._expected)
-        return Run(quantities, np.repeat(logs, wanted), diagnostics, lifting, groups=len(outcomes))
+        return Run(quantities, np.repeat(logs, self._wanted), diagnostics, lifting, groups=len(outcomes))
 
 
 def _worth(outcomes: Sequence[Outcome], logs: Array) -> float:
