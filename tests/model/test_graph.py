@@ -5,7 +5,7 @@ import pytest
 
 import privug as pv
 from privug.model.graph import UniqueTable, is_made_alike, operation_key, rewritten, substitute
-from privug.model.numpy_functions import as_addition
+from privug.model.numpy_functions import as_addition, cast
 from privug.model.operations import Elementwise, constant
 from privug.model.plan import Plan
 from privug.model.variable import as_node
@@ -77,6 +77,9 @@ def test_functions_made_anew_have_the_same_key_unless_what_they_hold_differs():
     assert operation_key(scaled(2)) == operation_key(scaled(2)) != operation_key(scaled(3))
     assert operation_key(scaled(np.arange(3))) == operation_key(scaled(np.arange(3)))
     assert operation_key(scaled({})) is None  # cannot be told
+    x = pv.Normal(0, sd=1)
+    assert operation_key(cast(x.node, np.dtype(int)).operation) == operation_key(cast(x.node, np.dtype(int)).operation)
+    assert is_made_alike(x.astype(int) + 1, x.astype(int) + 1)
 
 
 @pytest.mark.parametrize("more", [1, 3, 2.5])

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from privug.inference.affine import Coefficient, Section, inverse
-from privug.inference.chains.windows import Window
+from privug.inference.conditions import Window
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
 from privug.model.operations import aligned, constant
 from privug.model.variable import RandomVariable, as_node

@@ -25,7 +25,7 @@ import numpy as np
 from privug.errors import ImpossibleObservation, ObservationError
 from privug.inference.affine import affine_roots, invertible_roots
 from privug.inference.branches import IMPOSSIBLE, branch_condition, either_way, given_that, never_is
-from privug.inference.chains.windows import Window, merged, read
+from privug.inference.conditions import Window, merged, windows_of
 from privug.inference.diagnostics import effective_sample_size
 from privug.inference.solutions import (
     Solution,
@@ -185,7 +185,7 @@ def _solutions_of_condition(condition: Node) -> list[Solution]:
             return [at_whole_number(number, value, root, roots[root]) for root in _different(suitable)]
         condition = (RandomVariable(number) == value).node
     try:
-        windows = merged(read(condition) or [])
+        windows = merged(windows_of(condition) or [])
     except ImpossibleObservation:  # what is wrong shows when draws are waited for
         return []
     return _solutions_of_window(windows[0]) if len(windows) == 1 else []

@@ -106,6 +106,8 @@ def operation_key(operation: Operation, images: Mapping[Node, Node] | None = Non
 
 
 def _fields_key(value: Any, images: Mapping[Node, Node], depth: int) -> Hashable:
+    if not dataclasses.is_dataclass(value):
+        raise _Unknown
     # Whether a check for overflow is needed follows from the arguments and is no part of what is computed.
     names = [field.name for field in dataclasses.fields(value) if field.name not in ("may_overflow", "plan")]
     return tuple(_key(getattr(value, name), images, depth) for name in names)
@@ -134,8 +136,6 @@ def _key(value: Any, images: Mapping[Node, Node], depth: int) -> Hashable:
     try:
         hash(value)
     except TypeError:
-        if not dataclasses.is_dataclass(value):
-            raise _Unknown from None
         return type(value), _fields_key(value, images, depth - 1)
     return type(value), value
 

@@ -5,6 +5,7 @@ function's own arguments. Axes are counted within one value; the sample axis is 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -264,13 +265,11 @@ def _count_nonzero(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any
     return _reduction("sum", as_node, wrap, a, axis)
 
 
+@dataclass(frozen=True, slots=True)
 class Cast(Operation):
     """The same numbers in another type."""
 
-    __slots__ = ("dtype",)
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
+    dtype: np.dtype[Any]
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         return whole_numbers(arguments[0]) if self.dtype.kind == "i" else arguments[0].astype(self.dtype)

@@ -1,6 +1,9 @@
 """Python's and NumPy's `round`, on arrays."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -44,3 +47,11 @@ class PythonRound:
         if digits and near_tie.any():
             result[near_tie] = [round(value, digits) for value in array[near_tie].tolist()]
         return whole_numbers(result) if digits is None or array.dtype.kind in "bi" else result
+
+
+def decimals(function: Callable[..., Any]) -> int:
+    """Return how many decimals a rounding function keeps, NumPy's or Python's."""
+    if isinstance(function, partial):
+        return int(function.keywords["decimals"])
+    assert isinstance(function, NumpyRound | PythonRound)
+    return function.digits or 0

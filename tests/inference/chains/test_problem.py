@@ -10,7 +10,7 @@ import privug as pv
 from privug.errors import ImpossibleObservation, ObservationError, UnsuitableEngine
 from privug.inference.chains.problem import is_differentiable
 from privug.inference.chains.sizes import prepare
-from privug.inference.chains.windows import read
+from privug.inference.conditions import windows_of
 from privug.model.plan import Plan
 
 SAMPLES = 20_000
@@ -148,7 +148,7 @@ def test_rows_are_named_after_the_inputs():
 def test_conditions_are_read_as_windows(predicate, expected):
     output = pv.Normal(0, sd=1)
     (condition,) = pv.such_that(predicate).likelihood(output).conditions
-    found = read(condition)
+    found = windows_of(condition)
     assert (found and [(window.low, window.high) for window in found]) == expected
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privug.errors import ObservationError
-from privug.inference.chains.windows import Window, as_point, is_smooth, merged, read, slope_width
+from privug.inference.chains.windows import as_point, is_smooth, slope_width
+from privug.inference.conditions import Window, merged, windows_of
 from privug.inference.solving import solve
 from privug.model.graph import substitute
 from privug.model.node import ConstantValue, Kind, Node, ancestors
@@ -55,7 +56,7 @@ class Smoothed:
 
 def _smooth_windows(condition: Node) -> list[Window] | None:
     """Return the windows that a condition is, if the numbers in them move with continuous roots."""
-    found = read(condition)
+    found = windows_of(condition)
     return found if found is not None and all(is_smooth(window.number) for window in found) else None
 
 

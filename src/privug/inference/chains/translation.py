@@ -14,7 +14,7 @@ from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack
 from privug.model.plates import Fold, Lane
-from privug.model.rounding import NumpyRound, PythonRound
+from privug.model.rounding import decimals
 from privug.model.traits.traits import BackendName, Role
 from privug.observation.likelihood import ROUNDING, CloseTo
 from privug.prior.conditional import Choose, Match
@@ -227,14 +227,6 @@ def _as_bools(backend: Backend, values: Sequence[Any]) -> list[Any]:
 def _sorting_key(key: SortingKey, backend: Backend, value: Any, dtype: np.dtype[Any]) -> Any:
     number = backend.cast(value, np.dtype(np.int64)) if dtype.kind == "b" else value
     return backend.elementwise("negative", [number]) if key.descending else number
-
-
-def decimals(function: Callable[..., Any]) -> int:
-    """Return how many decimals a rounding function keeps, NumPy's or Python's."""
-    if isinstance(function, partial):
-        return int(function.keywords["decimals"])
-    assert isinstance(function, NumpyRound | PythonRound)
-    return function.digits or 0
 
 
 def _rounded(node: Node, function: Callable[..., Any], backend: Backend, value: Any) -> Any:

@@ -17,9 +17,9 @@ from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import NEGLIGIBLE, Belief
+from privug.inference.conditions import Unreadable
 from privug.inference.curve import Curve
 from privug.inference.diagnostics import Diagnostics
-from privug.inference.exact.constraints import Unreadable
 from privug.inference.exact.core import Asked, Core, Images, asked, core_of, curve_of_core, mixed, single
 from privug.inference.exact.enumeration import table_sizes
 from privug.inference.exact.extremes import Extreme

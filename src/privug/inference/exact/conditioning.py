@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privug.errors import ImpossibleObservation
+from privug.inference.conditions import EVERYTHING, Range, Unreadable
 from privug.inference.curve import Curve
-from privug.inference.exact.constraints import EVERYTHING, Range, Unreadable
 from privug.inference.exact.linear import Form
 from privug.inference.exact.truncation import log_mass, truncated
 from privug.model.node import Array, Node

@@ -10,9 +10,10 @@ from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import Belief
+from privug.inference.conditions import Unreadable
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.exact.conditioning import Conditioned, Normal, aligned
-from privug.inference.exact.constraints import Constraint, Unreadable, Value, read
+from privug.inference.exact.constraints import Constraint, Value, read
 from privug.inference.exact.gaussian_joint import gaussian_joint
 from privug.inference.exact.linear import Form, NotAffine, affine_form
 from privug.inference.exact.request import Obstacle, Prepared, Request

@@ -7,9 +7,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from privug.inference.belief import Belief
+from privug.inference.conditions import Range
 from privug.inference.curve import Curve
 from privug.inference.density import Analytic, Tabulated
-from privug.inference.exact.constraints import Range
 from privug.inference.exact.crossing import Crossing
 from privug.inference.exact.derivative import Derivative
 from privug.inference.exact.pieces import Evaluation, Unfollowed, cut, inner_ends

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from privug.errors import ImpossibleObservation
+from privug.inference.conditions import Range
 from privug.inference.curve import Curve
-from privug.inference.exact.constraints import Range
 from privug.model.node import Array
 
 NOTHING_LEFT = "this observation has probability zero, or one too small to be told from it"

@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from privug.errors import ImpossibleObservation
+from privug.inference.conditions import Range, Region, Unreadable
 from privug.inference.curve import Curve
-from privug.inference.exact.constraints import Range, Region, Unreadable, Value, read
+from privug.inference.exact.constraints import Value, read
 from privug.inference.exact.core import Core, Images
 from privug.inference.exact.image import Image
 from privug.inference.exact.pieces import Unfollowed

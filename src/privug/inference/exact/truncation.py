@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
+from privug.inference.conditions import Range
 from privug.inference.curve import Curve
 from privug.inference.density import tabulate
-from privug.inference.exact.constraints import Range
 from privug.model.node import Array
 
 REACH = 9.5  # deviations beyond which a normal density is left out: 2e-21 lies there
