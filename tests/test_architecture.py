@@ -1,6 +1,7 @@
 """Imports go one way through the house, and files stay short."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import privug
@@ -21,6 +22,47 @@ LAYERS = [
     {"mechanisms", "studies", "reidentification", "policy"},
     {"cli"},
 ]
+# Inside a room the same: each file or folder may import from those in the lines before it, and a folder from itself.
+INSIDE = {
+    "model": [
+        "array_methods critical garbage keys pickling refusal traits",
+        "node workers",
+        "distinct execution overflow value_types whole_numbers",
+        "operations",
+        "categories exclusion rounding",
+        "category_operators numpy_functions",
+        "tallies variable",
+        "comparable plan table",
+        "plates",
+        "plated_table roundoff",
+        "structure",
+        "batch graph",
+        "merging",
+    ],
+    "program": [
+        "drawing external logic outputs reachable repetition",
+        "generators memory traced",
+        "calls staged",
+        "batched tracing",
+        "native origins predicates",
+        "lifting",
+    ],
+    "inference": [
+        "adaptive affine arguments channel conditions diagnostics options polynomials question regions trying",
+        "density reach solutions tails workload",
+        "branches intervals mapped",
+        "quantiles solving",
+        "case_plan curve support",
+        "belief tally",
+        "joint",
+        "invariants",
+        "answer",
+        "sampling",
+        "merging run_beliefs",
+        "exact rare chains",
+        "engines",
+    ],
+}
 RANK = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}
 OPTIONAL = {
     "arviz",
@@ -77,6 +119,32 @@ def test_no_room_looks_back():
 
 def test_every_file_stands_in_a_known_room():
     assert {room(path) for path in sources()} <= set(RANK)
+
+
+def test_imports_go_one_way_inside_rooms():
+    for name, lines in INSIDE.items():
+        place = {unit: number for number, line in enumerate(lines) for unit in line.split()}
+        files = [path for path in (ROOT / name).rglob("*.py") if path != ROOT / name / "__init__.py"]
+        units = {path: path.relative_to(ROOT / name).parts[0].removesuffix(".py") for path in files}
+        assert set(units.values()) == set(place)
+        wrong = [
+            f"{path.relative_to(ROOT)} imports {found}"
+            for path, unit in units.items()
+            for found in imported(path)
+            if found.startswith(f"privug.{name}.")
+            and (other := found.split(".")[2]) != unit
+            and place[other] >= place[unit]
+        ]
+        assert wrong == []
+
+
+def test_no_two_files_need_each_other():
+    files = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in sources()}
+    needs = {
+        name: {found if found in files else found.rpartition(".")[0] for found in imported(path)} & set(files) - {name}
+        for name, path in files.items()
+    }
+    TopologicalSorter(needs).prepare()  # raises CycleError
 
 
 def test_the_command_line_uses_public_names_only():

@@ -11,10 +11,10 @@ from privug.errors import UnsuitableEngine
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.channel import Block, Channel
-from privug.inference.exact.tally import Tally
 from privug.inference.joint import Joint
 from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.inference.tally import Tally
 from privug.model.batch import Batch
 from privug.model.merging import Merged, keeps_bits, merged
 from privug.model.node import Array, Node

@@ -13,7 +13,7 @@ from privug.inference.chains.finishing import Chains
 from privug.inference.chains.problem import Problem, reached, total
 from privug.inference.chains.sizes import constant_array, in_terms_of, together
 from privug.inference.chains.trimming import last_values, trimmed
-from privug.inference.exact.support import exponent
+from privug.inference.support import exponent
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise
 from privug.prior.family import LogDensity, family_of

@@ -10,7 +10,7 @@ from privug.inference.exact.counting import SumLaw, sum_law
 from privug.inference.exact.ordering import schedule
 from privug.inference.exact.rounds import eliminated
 from privug.inference.exact.states import States
-from privug.inference.exact.support import is_truncated, lost_in_each
+from privug.inference.support import is_truncated, lost_in_each
 from privug.model.node import Array, ConstantValue, Node
 from privug.model.operations import constant
 from privug.prior.plating import operation_signature

@@ -12,7 +12,7 @@ from privug.inference.curve import Curve
 from privug.inference.density import panel_nodes
 from privug.inference.exact.inversion import ERROR, Shape, inverted
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.support import support
+from privug.inference.support import support
 from privug.model.node import Array
 from privug.prior.family import Family
 from privug.prior.scalar import Kernel, ScalarFamily

@@ -15,7 +15,7 @@ from privug.inference.exact.lattice import FEWEST_CLUSTERS, with_sums
 from privug.inference.exact.ordering import Schedule, schedule
 from privug.inference.exact.rounds import eliminated, full, value_of
 from privug.inference.exact.states import States
-from privug.inference.exact.support import is_truncated, lost_in_tails
+from privug.inference.support import is_truncated, lost_in_tails
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.prior.family import Draw, family_of
 

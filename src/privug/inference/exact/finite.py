@@ -24,10 +24,10 @@ from privug.inference.exact.listing import ALWAYS_LISTED, finite_joint, listed_j
 from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.exact.rounds import full, value_of
 from privug.inference.exact.states import States
-from privug.inference.exact.support import longer_tails
-from privug.inference.exact.tally import Tally, marginal
 from privug.inference.joint import Joint
 from privug.inference.sampling import Run
+from privug.inference.support import longer_tails
+from privug.inference.tally import Tally, marginal
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind, ancestors
 from privug.progress import ProgressMeter

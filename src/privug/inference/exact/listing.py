@@ -11,8 +11,8 @@ from privug.inference.case_plan import Quantity
 from privug.inference.channel import Block, Channel
 from privug.inference.exact.enumeration import Evaluation, Setting, nodes_of
 from privug.inference.exact.states import Roots, States
-from privug.inference.exact.tally import Tally, codes_of
 from privug.inference.joint import Joint
+from privug.inference.tally import Tally, codes_of
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 from privug.model.operations import constant

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.support import support, support_sizes
+from privug.inference.support import support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.plan import Plan
 from privug.prior.conditional import finite_support

@@ -14,8 +14,8 @@ from privug.inference.exact.counting import SumLaw, sum_law
 from privug.inference.exact.plate_terms import RowLaw, row_law
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.sum_roots import Shared, image_of, sum_root
-from privug.inference.exact.support import is_truncated, lost_in_each
 from privug.inference.question import Case
+from privug.inference.support import is_truncated, lost_in_each
 from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, Lookup, constant, elementwise

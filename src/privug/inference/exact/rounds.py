@@ -7,7 +7,7 @@ import numpy as np
 from privug.errors import ProgramError, UnsuitableEngine
 from privug.inference.exact.ordering import COST_OF_CELL, Round, Schedule
 from privug.inference.exact.states import States, crossed
-from privug.inference.exact.support import support
+from privug.inference.support import support
 from privug.model.distinct import ranked
 from privug.model.node import Array, ConstantValue, Context, Node, ancestors
 from privug.model.operations import SampleFailure

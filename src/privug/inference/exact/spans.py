@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from privug.inference.exact.counting import SumFamily
-from privug.inference.exact.support import exponent, support_sizes
+from privug.inference.support import exponent, support_sizes
 from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, Lookup

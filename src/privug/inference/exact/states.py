@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.inference.exact.support import is_truncated, lost_in_tails, support, support_sizes
+from privug.inference.support import is_truncated, lost_in_tails, support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
