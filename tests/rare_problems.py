@@ -1,10 +1,10 @@
-"""Rare observations whose probability, or density, is known in closed form."""
+"""Rare observations whose probability, or density, is known in closed form, and so is a belief about the secret."""
 
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from scipy import stats
+from scipy import integrate, stats
 
 import privug as pv
 
@@ -12,13 +12,17 @@ NORMAL = stats.norm
 
 
 class Rare(NamedTuple):
-    """A question about a rare observation, and the probability of that."""
+    """A question about a rare observation, the probability of that, and what one believes about the secret then."""
 
     program: Callable[..., Any]
     prior: dict[str, Any]
     secret: Any
     observation: Any
     truth: float
+    event: Callable[[Any], Any]
+    """Something about the secret, by which modes differ where there are several."""
+    belief: float
+    """The probability of that given the observation, if the observation has the probability that is stated."""
 
     def run(self, seed: int, samples: int = 1000) -> pv.Result:
         """Search for the observation."""
@@ -31,6 +35,11 @@ def flagged(p: float, shift: float, level: float) -> float:
     return p * NORMAL.sf(level - shift) + (1 - p) * NORMAL.sf(level)
 
 
+def above(level: float, tail: Callable[[float], float]) -> float:
+    """Return the probability that a standard normal number is above a level and, given it, something in a tail."""
+    return float(integrate.quad(lambda x: NORMAL.pdf(x) * tail(x), level, level + 12)[0])
+
+
 PROBLEMS = {
     "a rare flag": Rare(
         lambda x, c: x + 5 * c,
@@ -38,6 +47,8 @@ PROBLEMS = {
         "c",
         pv.between(5, math.inf),
         flagged(1e-5, 5, 5),
+        lambda c: c == 1,
+        1e-5 * NORMAL.sf(0) / flagged(1e-5, 5, 5),
     ),
     "a discrete needle": Rare(
         lambda x, c: x + 7 * (c == 2),
@@ -45,6 +56,8 @@ PROBLEMS = {
         "c",
         pv.between(6, math.inf),
         flagged(1e-6, 7, 6),
+        lambda c: c == 2,
+        1e-6 * NORMAL.sf(-1) / flagged(1e-6, 7, 6),
     ),
     "two modes": Rare(
         lambda x: x,
@@ -52,6 +65,8 @@ PROBLEMS = {
         "x",
         pv.such_that(lambda x: x > 5.5 or x < -5.2),
         NORMAL.sf(5.5) + NORMAL.sf(5.2),
+        lambda x: x > 0,
+        NORMAL.sf(5.5) / (NORMAL.sf(5.5) + NORMAL.sf(5.2)),
     ),
     "a rare threshold": Rare(
         lambda x, u: x + 5 * (u > 4.265),
@@ -59,6 +74,8 @@ PROBLEMS = {
         "x",
         pv.between(5, math.inf),
         flagged(NORMAL.sf(4.265), 5, 5),
+        lambda x: x > 1,
+        (NORMAL.sf(4.265) * NORMAL.sf(1) + NORMAL.cdf(4.265) * NORMAL.sf(5)) / flagged(NORMAL.sf(4.265), 5, 5),
     ),
     "a rare component": Rare(
         lambda x, m: x + m,
@@ -66,6 +83,8 @@ PROBLEMS = {
         "x",
         pv.between(8, math.inf),
         flagged(1e-6, 12 / math.sqrt(2), 8 / math.sqrt(2)),
+        lambda x: x > 0,
+        above(0, lambda x: flagged(1e-6, 12, 8 - x)) / flagged(1e-6, 12 / math.sqrt(2), 8 / math.sqrt(2)),
     ),
     "several flags": Rare(
         lambda x, cs: x + 4 * sum(cs),
@@ -73,6 +92,9 @@ PROBLEMS = {
         "x",
         pv.between(6, math.inf),
         float(sum(stats.binom.pmf(k, 5, 1e-4) * NORMAL.sf(6 - 4 * k) for k in range(6))),
+        lambda x: x > 2.5,
+        sum(stats.binom.pmf(k, 5, 1e-4) * NORMAL.sf(max(2.5, 6 - 4 * k)) for k in range(6))
+        / sum(stats.binom.pmf(k, 5, 1e-4) * NORMAL.sf(6 - 4 * k) for k in range(6)),
     ),
     "a flag beside twenty numbers": Rare(
         lambda xs, c: xs.sum() / math.sqrt(20) + 5 * c,
@@ -80,6 +102,8 @@ PROBLEMS = {
         "c",
         pv.between(5, math.inf),
         flagged(1e-5, 5, 5),
+        lambda c: c == 1,
+        1e-5 * NORMAL.sf(0) / flagged(1e-5, 5, 5),
     ),
     "six deviations": Rare(
         lambda xs: xs.sum(),
@@ -87,6 +111,8 @@ PROBLEMS = {
         lambda xs: xs[0],
         pv.between(6 * math.sqrt(10), math.inf),
         NORMAL.sf(6),
+        lambda x: x > 2,
+        above(2, lambda x: NORMAL.sf((6 * math.sqrt(10) - x) / 3)) / NORMAL.sf(6),
     ),
     "all of six digits": Rare(
         lambda xs: list(xs),
@@ -94,6 +120,8 @@ PROBLEMS = {
         lambda xs: xs[0],
         pv.equals([1, 2, 3, 4, 5, 6]),
         1e-6,
+        lambda x: x == 1,
+        1.0,
     ),
     "sharp noise": Rare(
         lambda x: x,
@@ -101,5 +129,7 @@ PROBLEMS = {
         "x",
         pv.noisy(6.0, sd=0.01),
         NORMAL.pdf(6, 0, math.sqrt(1 + 1e-4)),
+        lambda x: x > 6,
+        NORMAL.sf((6 - 6 / (1 + 1e-4)) / math.sqrt(1 / (1 + 1e4))),
     ),
 }

@@ -1,6 +1,7 @@
 """Intervals cover the truth as often as they claim, weighted samples included; a broken one must be caught."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -153,23 +154,40 @@ def counted(seeds, ask, truth) -> tuple[int, int]:
     return len(answers), sum(answers)
 
 
-def searched(problem: Rare, seeds) -> tuple[int, int]:
-    return counted(seeds, lambda seed: problem.run(seed).diagnostics.evidence, problem.truth)
+class Asked(NamedTuple):
+    """How many of some runs answered, and in how many of those the truth lay in the interval."""
+
+    answered: int
+    evidence: int
+    belief: int
 
 
-@pytest.mark.parametrize("name", ["a rare flag", "two modes"])
+def searched(problem: Rare, seeds, times: float = 1.0) -> Asked:
+    """Search for a rare observation with each seed; intervals are widened so many times."""
+    results = []
+    for seed in seeds:
+        try:
+            results.append(problem.run(seed))
+        except pv.InferenceError:
+            continue
+    evidence = sum(problem.truth in result.diagnostics.evidence.widened(times) for result in results)
+    belief = sum(problem.belief in result.posterior.probability(problem.event).widened(times) for result in results)
+    return Asked(len(results), evidence, belief)
+
+
+@pytest.mark.parametrize("name", ["a rare flag", "a discrete needle", "two modes", "several flags"])
 def test_rare_observations(name):
-    answered, covered = searched(PROBLEMS[name], range(3))
-    assert answered == 3
-    assert covered >= 2
+    """Within three standard errors, also where a rare value or a mode that is found late carries the mass."""
+    assert searched(PROBLEMS[name], range(2), times=1.5) == (2, 2, 2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_rare_observations_over_many_seeds(name):
-    answered, covered = searched(PROBLEMS[name], range(100))
-    assert answered >= 50
-    assert covered >= 0.9 * answered
+    asked = searched(PROBLEMS[name], range(100))
+    assert asked.answered >= 90
+    assert asked.evidence >= 0.9 * asked.answered
+    assert asked.belief >= 0.9 * asked.answered
 
 
 def sided(known: Sides, engine: str, seeds) -> tuple[int, int]:

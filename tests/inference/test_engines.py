@@ -106,8 +106,9 @@ def test_a_few_heavy_weights_are_refused():
 
 
 def test_dependent_samples_do_not_become_the_joint():
-    attack = pv.Attack(curved, PAIR, "x")
-    result = attack.run(pv.near(6, within=1), engine="rare", samples=500)
+    table = pv.Records(1 + pv.Bernoulli(0.5), lambda i: pv.Row(age=pv.Normal(50, sd=5)))
+    attack = pv.Attack(lambda records: max(r.age for r in records), {"records": table}, lambda records: records[0].age)
+    result = attack.run(pv.between(60, 90), engine="rare", samples=500)
     assert result.posterior.groups is not None
     assert result.joint.secret.groups is None
     assert len(result.joint.secret.batch) >= 10_000

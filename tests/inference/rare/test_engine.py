@@ -117,7 +117,7 @@ def test_intervals_of_the_evidence_cover_the_truth(name):
             refused += 1
         else:
             covered += truth in result.diagnostics.evidence
-    assert refused <= 20  # it may refuse; what it answers must be right
+    assert refused <= 4  # it may refuse; what it answers must be right
     assert covered >= 0.9 * (40 - refused) - 2  # two more than nine in ten may miss by chance
 
 
@@ -143,7 +143,10 @@ def test_same_seed_same_bits_on_any_number_of_workers():
 
 
 def test_samples_come_in_groups_of_equal_length():
-    result, _ = run("five of eight", samples=1234)
+    """Where draws cannot measure what populations found, as in tables of random size, theirs are the samples."""
+    table = pv.Records(1 + pv.Binomial(3, 0.5), lambda i: pv.Row(age=pv.Normal(50, sd=5)))
+    attack = pv.Attack(lambda records: max(r.age for r in records), {"records": table}, lambda records: records[0].age)
+    result = attack.run(pv.between(65, 90), engine="rare", samples=1234, seed=1)
     assert result.posterior.groups == engine.POPULATIONS
     assert len(result.posterior.batch) == 1240
     assert result.posterior.effective_samples <= 1240
@@ -318,15 +321,16 @@ def test_without_an_observation_the_prior_is_drawn():
 def test_an_interruption_returns_the_populations_that_are_done(monkeypatch):
     search = engine._Search._search
 
-    def interrupted(self, attempt, size, wanted, allowance, watch, number):
-        if number == 7:
+    def interrupted(self, attempt, allowance, watch, number):
+        if number == 6:
             raise KeyboardInterrupt
-        return search(self, attempt, size, wanted, allowance, watch, number)
+        return search(self, attempt, allowance, watch, number)
 
     monkeypatch.setattr(engine._Search, "_search", interrupted)
+    monkeypatch.setattr(engine, "SCOUTING_POPULATIONS", 8)
     with pv.limited(workers=1):
         result, truth = run("binomial tail", samples=1999)
-    assert "interrupted: 7 of 10 populations were kept" in result.diagnostics.remarks[0]
+    assert "interrupted: 6 of 8 populations were kept" in result.diagnostics.remarks[0]
     assert truth in result.diagnostics.evidence.widened(2)
 
 

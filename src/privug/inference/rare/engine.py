@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy
@@ -19,8 +19,9 @@ from privug.errors import ImpossibleObservation, InferenceError, NotConverged, P
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import sampling
 from privug.inference.belief import Belief
-from privug.inference.diagnostics import Diagnostics
+from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
+from privug.inference.rare.importance import DISAGREEMENT, Measurement, evidence, log_mean
 from privug.inference.rare.model import LatentCase, LatentModel
 from privug.inference.rare.population import Outcome, Population
 from privug.inference.sampling import Run
@@ -33,6 +34,7 @@ from privug.progress import ProgressMeter
 
 POPULATIONS = 10
 FEWEST_POPULATIONS = 5  # of which to make an answer after an interruption
+SCOUTING_POPULATIONS, SCOUTS = 5, 2_000  # which only have to find what is measured afterwards
 SMALLEST_POPULATION = 4_000
 SMALLEST_OPAQUE_POPULATION = 200  # where a program is called sample by sample, which takes its time
 LARGEST_POPULATION = 8_000
@@ -94,6 +96,15 @@ def _searched(
     return how(_Search(question, observation, **options, compiled=False))
 
 
+class _Attempt(NamedTuple):
+    """Which attempt it is, of how many populations of which size; scouts only have to find what is measured then."""
+
+    number: int
+    populations: int
+    size: int
+    scouting: bool = False
+
+
 class _Search:
     """One run: attempts with larger and larger populations, until they agree or the budget is spent."""
 
@@ -119,44 +130,51 @@ class _Search:
         self._budget = budget or (LARGEST_OPAQUE_BUDGET if case.plan.is_opaque else LARGEST_BUDGET)
         self._runs = 0
         self._remarks: list[str] = []
-
         self._wanted = max(-(-samples // POPULATIONS), FEWEST_OF_EACH)
 
     def run(self) -> Run:
         """Search with larger and larger populations until they agree."""
-        for attempt in range(ATTEMPTS):
-            outcomes = self._attempt(attempt, POPULATIONS)
+        attempts = self._attempts()
+        for attempt in attempts:
+            outcomes = self._attempt(attempt, attempt.populations)
+            measured = self._measured(attempt.number, outcomes)
+            if measured is not None:
+                return measured
+            if attempt.scouting and not self._remarks:
+                continue
             refusal = self._refusal(outcomes)
             if refusal is None:
                 return self._result(outcomes)
             spent = self._runs * (1 + GROWTH) > self._budget
-            if isinstance(refusal, ImpossibleObservation) or spent or self._remarks or attempt == ATTEMPTS - 1:
+            if isinstance(refusal, ImpossibleObservation) or spent or self._remarks or attempt is attempts[-1]:
                 raise refusal
         raise AssertionError("unreachable")
 
     def scout(self) -> None:
         """Search with the first population alone, and raise what it says if that is lost."""
-        lost = [outcome for outcome in self._attempt(0, 1) if outcome.obstacle is not None]
+        lost = [outcome for outcome in self._attempt(self._attempts()[0], 1) if outcome.obstacle is not None]
         if lost:
             raise self._lost(lost, 1)
 
-    def _size(self, attempt: int) -> int:
-        """Return how many particles a population has."""
+    def _attempts(self) -> list[_Attempt]:
+        """Return how to search: with few small populations if what they find can be measured, then with larger ones."""
         fewest = SMALLEST_OPAQUE_POPULATION if self._case.plan.is_opaque else SMALLEST_POPULATION
         most = max(SMALLEST_OPAQUE_POPULATION, LARGEST_STATE // (8 * max(1, self._case.width)))
         size = min(max(fewest, PARTICLES_A_SAMPLE * self._wanted), LARGEST_POPULATION, most)
-        return int(min(size * GROWTH**attempt, most))
+        scouting = not self._model.size_nodes and size > SCOUTS
+        attempts = [_Attempt(0, SCOUTING_POPULATIONS, SCOUTS, scouting=True)] if scouting else []
+        sizes = [min(size * GROWTH**growth, most) for growth in range(ATTEMPTS)]
+        return attempts + [_Attempt(len(attempts) + growth, POPULATIONS, size) for growth, size in enumerate(sizes)]
 
-    def _attempt(self, attempt: int, populations: int) -> list[Outcome]:
+    def _attempt(self, attempt: _Attempt, populations: int) -> list[Outcome]:
         """Let populations search, side by side."""
-        size, width = self._size(attempt), self._case.width
-        needed = 8 * size * width * 4 + self._case.plan.bytes_per_sample * self._case.plan.block
-        allowance = max(1, (self._budget - self._runs) // POPULATIONS)
+        needed = 8 * attempt.size * self._case.width * 4 + self._case.plan.bytes_per_sample * self._case.plan.block
+        allowance = max(1, (self._budget - self._runs) // attempt.populations)
         outcomes: list[Outcome] = []
-        label = "searching" if attempt == 0 else f"searching, attempt {attempt + 1} of {ATTEMPTS}"
+        label = "searching" if attempt.number == 0 else f"searching, attempt {attempt.number + 1}"
         with ProgressMeter(label, populations) as meter:
             watch = partial(self._watch, meter, outcomes)
-            work = partial(self._search, attempt, size, allowance, watch)
+            work = partial(self._search, attempt, allowance, watch)
             opaque = self._case.plan.is_opaque
             try:
                 for outcome in run_tasks(range(populations), work, opaque=opaque, bytes_per_task=needed):
@@ -166,17 +184,56 @@ class _Search:
             except KeyboardInterrupt:
                 if len(outcomes) < FEWEST_POPULATIONS:
                     raise
-                kept = f"{len(outcomes)} of {POPULATIONS} populations were kept"
+                kept = f"{len(outcomes)} of {populations} populations were kept"
                 self._remarks.append(interruption.taken_note(kept))
         return outcomes
 
-    def _search(self, attempt: int, size: int, allowance: int, watch: Callable[[float], None], number: int) -> Outcome:
-        rng = sampling.generator(self._seed, attempt, number)
-        return Population(self._model, rng, size=size, allowance=allowance, watch=watch).run(self._wanted)
+    def _search(self, attempt: _Attempt, allowance: int, watch: Callable[[float], None], number: int) -> Outcome:
+        rng = sampling.generator(self._seed, attempt.number, number)
+        return Population(self._model, rng, size=attempt.size, allowance=allowance, watch=watch).run(self._wanted)
 
     def _watch(self, meter: ProgressMeter, outcomes: Sequence[Outcome], log_evidence: float) -> None:
         reached = log_evidence / math.log(10)
         meter.update(len(outcomes), f"population {len(outcomes) + 1}: down to 1e{reached:.1f}")
+
+    def _measured(self, attempt: int, outcomes: Sequence[Outcome]) -> Run | None:
+        """Draw from where the populations found the observation, if that is known and the draws can be trusted."""
+        found = [outcome.points for outcome in outcomes if outcome.obstacle is None]
+        if not found or self._model.size_nodes:
+            return None
+        measurement = Measurement(
+            self._model, np.concatenate(found), seed=self._seed, attempt=attempt, searched=self._runs
+        )
+        draws = measurement.run(self._samples, self._budget - self._runs)
+        self._runs += measurement.runs
+        if draws is None:
+            return None
+        drawn, excluded = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("drawn", "excluded"))
+        center, error = log_mean(draws.log_weights)
+        center -= math.log(max(1, drawn - excluded) / max(1, drawn))
+        logs = np.array([o.log_evidence if o.obstacle is None else -np.inf for o in outcomes])
+        theirs, their_error = log_mean(logs)
+        if theirs - center > DISAGREEMENT * math.hypot(error, their_error):
+            return None  # the mixture leaves out what populations have found
+        unit = "density" if outcomes[0].density else ""
+        probability = evidence(center, error, unit, f"importance sampling, {self._runs:,} program runs")
+        quantities, log_weights = measurement.quantities(draws)
+        return Run(
+            quantities,
+            log_weights,
+            Diagnostics(
+                self._runs,
+                len(log_weights),
+                draws.worth,
+                probability,
+                self._budget,
+                excluded,
+                time.perf_counter() - self._started,
+                tuple(self._remarks),
+                pareto_k=pareto_k(draws.log_weights),
+            ),
+            self._model.question.lifting(self._expected),
+        )
 
     def _refusal(self, outcomes: Sequence[Outcome]) -> InferenceError | ProgramError | None:
         """Say why these populations are no answer, if they are not."""

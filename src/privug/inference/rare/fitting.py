@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy
@@ -12,11 +13,15 @@ from privug.model.node import Array
 WIDEST_FIT = 60
 FEWEST_FOR_FIT = 20
 FEWEST_A_DIMENSION = 3
+NARROWEST = 1e-12  # deviation of any one number
 FLATTEST = 1e-12  # variance in the narrowest direction over the mean one: a sharp window leaves next to nothing of it
 INFLATION = 2.0  # of a fitted covariance: with lighter tails than the particles' own it would lose theirs
-SLIMMER = math.sqrt(1.2 / INFLATION)  # of jumps, of which hardly any would be accepted in many dimensions
+SLIGHT_INFLATION = 1.1  # where the tails are Student's, which are heavier by themselves
+LEAST_DEGREES = 4  # of Student's tails: beyond the variance, a fourth moment would just exist
 
 ROUNDS = 10  # of moving the border between two places
+SPLITS = 3  # of places into two, one after the other
+RESHARED = 10  # rounds of finding the shares that parts of a mixture should have
 LEAST_GAP = 2.5  # between two places, in units of their spread; the halves of one normal distribution are 1.9 apart
 
 
@@ -31,10 +36,7 @@ class Fit:
     def of(cls, points: Array) -> "Fit | None":
         """Fit particles; None if too few of them are different from each other."""
         width = points.shape[1]
-        if not 0 < width <= WIDEST_FIT:
-            return None
-        different = len(np.unique(points @ np.cos(np.arange(1.0, width + 1))))
-        if different < max(FEWEST_FOR_FIT, FEWEST_A_DIMENSION * width):
+        if not _fills(points):
             return None
         mean = points.mean(axis=0)
         centered = points - mean
@@ -44,12 +46,7 @@ class Fit:
 
     def widened(self, width: int) -> "Fit":
         """Return the fit for points with more numbers, which it knows nothing about."""
-        known = len(self.mean)
-        if known == width:
-            return self
-        factor = np.eye(width)
-        factor[:known, :known] = self.factor
-        return Fit(np.concatenate([self.mean, np.zeros(width - known)]), factor)
+        return Fit(*_widened(self.mean, self.factor, width))
 
     def moved(self, points: Array, normals: Array, step: float) -> tuple[Array, Array]:
         """Return new points, and the log of the factor by which to accept them."""
@@ -63,16 +60,51 @@ class Fit:
         surplus: Array = 0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1))
         return surplus
 
-    def around(self, normals: Array) -> Array:
-        """Return points near the particles."""
-        points: Array = self.mean + SLIMMER * normals @ self.factor.T
+
+@dataclass(frozen=True)
+class Student:
+    """Student's distribution near the particles: tails heavier than any normal ones, so that no weight is endless."""
+
+    mean: Array
+    factor: Array
+
+    @classmethod
+    def of(cls, points: Array) -> "Student | None":
+        """Fit particles; None if too few of them are different from each other."""
+        width = points.shape[1]
+        if not _fills(points):
+            return None
+        mean = points.mean(axis=0)
+        centered = points - mean
+        deviations = np.maximum(np.sqrt((centered**2).mean(axis=0)), NARROWEST)
+        standard = centered / deviations
+        correlations = standard.T @ standard / len(points) + FLATTEST * np.eye(width)
+        factor: Array = deviations[:, np.newaxis] * np.linalg.cholesky(SLIGHT_INFLATION * correlations)
+        return cls(mean, factor)
+
+    @property
+    def _degrees(self) -> int:
+        """Degrees of freedom: more in more dimensions, where the radius would vary too much otherwise."""
+        return LEAST_DEGREES + len(self.mean)
+
+    def widened(self, width: int) -> "Student":
+        """Return the fit for points with more numbers, which it knows nothing about."""
+        return Student(*_widened(self.mean, self.factor, width))
+
+    def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
+        """Draw points near the particles."""
+        radius = np.sqrt(rng.chisquare(self._degrees, (count, 1)) / self._degrees)
+        points: Array = self.mean + (rng.standard_normal((count, width)) / radius) @ self.factor.T
         return points
 
     def log_ratio(self, points: Array) -> Array:
-        """Return the log of the density of points near the particles over the standard normal one."""
-        standard = np.linalg.solve(SLIMMER * self.factor, (points - self.mean).T)
-        volume = float(np.log(SLIMMER * np.diag(self.factor)).sum())
-        ratio: Array = 0.5 * ((points**2).sum(axis=1) - (standard**2).sum(axis=0)) - volume
+        """Return the log of this density over the standard normal one."""
+        width, degrees = len(self.mean), self._degrees
+        standard = scipy.linalg.solve_triangular(self.factor, (points - self.mean).T, lower=True)
+        far = np.log1p((standard**2).sum(axis=0) / degrees) * (degrees + width) / 2
+        volume = float(np.log(np.diag(self.factor)).sum()) + width / 2 * math.log(degrees / 2)
+        constant = math.lgamma((degrees + width) / 2) - math.lgamma(degrees / 2) - volume
+        ratio: Array = constant - far + 0.5 * (points**2).sum(axis=1)
         return ratio
 
 
@@ -88,19 +120,19 @@ class Ray:
     spread: float
 
     @classmethod
-    def nowhere(cls) -> "Ray":
+    def nowhere(cls, width: int) -> "Ray":
         """Return the standard normal distribution."""
-        return cls(np.zeros(0), 0.0, 1.0)
+        return cls(np.zeros(width), 0.0, 1.0)
 
     @classmethod
     def of(cls, points: Array) -> "Ray":
         """Fit the direction in which the particles lie."""
         if len(points) < FEWEST_FOR_FIT:
-            return cls.nowhere()
+            return cls.nowhere(points.shape[1])
         mean = points.mean(axis=0)
         length = float(np.linalg.norm(mean))
         if not length > 0:
-            return cls.nowhere()
+            return cls.nowhere(points.shape[1])
         along = points @ (mean / length)
         return cls(mean / length, length, max(float(along.std()), 1e-6))
 
@@ -108,8 +140,9 @@ class Ray:
         """Return the same for points with more numbers."""
         return Ray(np.concatenate([self.direction, np.zeros(width - len(self.direction))]), self.place, self.spread)
 
-    def around(self, normals: Array) -> Array:
-        """Return points near the particles."""
+    def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
+        """Draw points near the particles."""
+        normals = rng.standard_normal((count, width))
         along = normals @ self.direction
         moved: Array = normals + np.outer(self.place + (self.spread - 1) * along, self.direction)
         return moved
@@ -121,38 +154,91 @@ class Ray:
         return ratio
 
 
-class Near:
-    """The places where particles are, one or two: of each the full fit, and the ray, which needs fewer particles."""
-
-    def __init__(self, parts: Sequence[Fit | Ray]) -> None:
-        self._parts = parts
-
-    @classmethod
-    def of(cls, points: Array) -> "Near":
-        """Fit particles."""
-        fits = [fit for part in _clusters(points) for fit in (Fit.of(part), Ray.of(part))]
-        return cls([fit for fit in fits if fit is not None])
-
-    def widened(self, width: int) -> "Near":
-        """Return the same for points with more numbers, which it knows nothing about."""
-        return Near([part.widened(width) for part in self._parts])
+class Part(Protocol):
+    """A distribution of points in the space of normal numbers, of which a mixture is made."""
 
     def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
-        """Draw points near the particles."""
-        normals = rng.standard_normal((count, width))
-        chosen = rng.integers(len(self._parts), size=count)
-        for number, part in enumerate(self._parts):
-            normals[chosen == number] = part.around(normals[chosen == number])
-        return normals
+        """Draw points of so many numbers."""
 
     def log_ratio(self, points: Array) -> Array:
         """Return the log of this density over the standard normal one."""
-        logs = [part.log_ratio(points) for part in self._parts]
-        total: Array = scipy.special.logsumexp(logs, axis=0) - math.log(len(logs))
+
+    def widened(self, width: int) -> "Part":
+        """Return the same for points with more numbers, which it knows nothing about."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture of distributions: near the places where particles are, and others."""
+
+    parts: Sequence[Part]
+    shares: Array
+
+    @classmethod
+    def near(cls, places: Sequence[Array], others: Sequence[tuple[Part, float]]) -> "Mixture":
+        """Fit the particles of each place by Student's distribution and by a ray, beside others of given shares."""
+        fits = [fit for points in places for fit in (Student.of(points), Ray.of(points)) if fit is not None]
+        further, shares = zip(*others, strict=True)
+        return cls([*fits, *further], np.array([(1 - sum(shares)) / len(fits)] * len(fits) + list(shares)))
+
+    def widened(self, width: int) -> "Mixture":
+        """Return the same for points with more numbers, which it knows nothing about."""
+        return Mixture([part.widened(width) for part in self.parts], self.shares)
+
+    def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
+        """Draw points of so many numbers."""
+        points = np.empty((count, width))
+        chosen = rng.choice(len(self.parts), size=count, p=self.shares)
+        for number, part in enumerate(self.parts):
+            places = np.flatnonzero(chosen == number)
+            points[places] = part.draw(len(places), width, rng)
+        return points
+
+    def log_ratio(self, points: Array) -> Array:
+        """Return the log of this density over the standard normal one."""
+        total: Array = np.logaddexp.reduce(self._logs(points), axis=0)
         return total
 
+    def _logs(self, points: Array) -> Array:
+        return np.stack([part.log_ratio(points) for part in self.parts]) + np.log(self.shares)[:, np.newaxis]
 
-def _clusters(points: Array) -> list[Array]:
+    def reshared(self, points: Array, weights: Array, least: Array) -> "Mixture":
+        """Return the mixture with the shares under which weighted points are likeliest; none gets less than `least`."""
+        logs = self._logs(points) - np.log(self.shares)[:, np.newaxis]
+        shares = self.shares
+        for _ in range(RESHARED):
+            joint = logs + np.log(shares)[:, np.newaxis]
+            shares = np.exp(joint - np.logaddexp.reduce(joint, axis=0)) @ weights
+            shares = least + (1 - least.sum()) * shares / shares.sum()
+        return Mixture(self.parts, shares)
+
+
+def _fills(points: Array) -> bool:
+    """Say whether enough points differ from each other to tell a covariance."""
+    width = points.shape[1]
+    if not 0 < width <= WIDEST_FIT:
+        return False
+    different = len(np.unique(points @ np.cos(np.arange(1.0, width + 1))))
+    return bool(different >= max(FEWEST_FOR_FIT, FEWEST_A_DIMENSION * width))
+
+
+def _widened(mean: Array, factor: Array, width: int) -> tuple[Array, Array]:
+    """Return mean and factor with standard normal numbers added."""
+    known = len(mean)
+    larger = np.eye(width)
+    larger[:known, :known] = factor
+    return np.concatenate([mean, np.zeros(width - known)]), larger
+
+
+def places_of(points: Array, splits: int = SPLITS) -> list[Array]:
+    """Split particles in two where they leave a gap, and the halves again."""
+    halves = _halves(points)
+    if splits == 0 or len(halves) == 1:
+        return [points]
+    return [place for half in halves for place in places_of(half, splits - 1)]
+
+
+def _halves(points: Array) -> list[Array]:
     """Split particles in two along the direction in which they differ most, if they leave a gap there."""
     if not 0 < points.shape[1] <= WIDEST_FIT or len(points) < 2 * FEWEST_FOR_FIT:
         return [points]

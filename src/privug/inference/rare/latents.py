@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from privug.inference.rare.scattering import Steps
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
@@ -40,6 +41,17 @@ class Latent(NamedTuple):
         chooser = Steps(bool(family.families) or self.root.kind is Kind.DISCRETE, known)
         others = Steps(self.root.kind is Kind.DISCRETE)
         return [others if place % family.latents else chooser for place in range(self.size)]
+
+    def states(self, normals: Array, values: Array) -> list[Array]:
+        """Return which value a discrete root took at some points, or a mixture which component, column by column."""
+        if self.root.kind is Kind.DISCRETE:
+            return [np.unique(cells, return_inverse=True)[1] for cells in values.reshape(len(values), -1).T]
+        columns = zip(normals.reshape(len(normals), -1).T, self.steps(), strict=True)
+        return [
+            np.searchsorted(steps.levels[1:-1], scipy.special.ndtr(cells), side="right")
+            for cells, steps in columns
+            if steps.levels is not None
+        ]
 
 
 @dataclass(frozen=True)

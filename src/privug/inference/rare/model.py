@@ -129,6 +129,19 @@ class LatentCase:
         kept = [*arrays[:judged], *arrays[start + weights :]]
         return distances, np.zeros(samples) if logs is None else logs, failed, kept
 
+    def strata(self, points: Array, layout: Layout) -> Array:
+        """Return for each point the number of its stratum: points of one stratum agree in all that is discrete."""
+        known = self.known(points, layout)
+        values = self._root_values(known, len(points))
+        states = [
+            column
+            for latent, value in zip(self.latents, values, strict=True)
+            for column in latent.states(known[latent.node], value)
+        ]
+        if not states:
+            return np.zeros(len(points), np.intp)
+        return np.unique(np.stack(states, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
     def _root_values(self, known: dict[Node, Array], samples: int) -> list[Array]:
         return self._values.run(samples, np.random.default_rng(0), known)
 
@@ -232,9 +245,13 @@ class Space:
 
     def draw(self, samples: int) -> Particles:
         """Draw particles from the prior."""
+        self.reserve()
+        return self.evaluate(self.rng.standard_normal((samples, self.layout.width)))
+
+    def reserve(self) -> None:
+        """Make room for the numbers of a typical case."""
         self._reserve(self.model.typical)
         self.layout.columns(0, 1)  # a program may have no randomness but its own, which each move draws anew
-        return self.evaluate(self.rng.standard_normal((samples, self.layout.width)))
 
     def _reserve(self, case: LatentCase) -> None:
         for position, latent in enumerate(case.latents):

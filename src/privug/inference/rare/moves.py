@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privug.inference.rare.fitting import Fit, Near, Ray
+from privug.inference.rare.fitting import Fit, Mixture, places_of
 from privug.inference.rare.scattering import Scattering
 from privug.model.node import Array
 
@@ -28,6 +28,7 @@ SIDES = (0, 1)
 WANTED_RATE = 0.3  # of accepted moves: between the best rates of one and of many dimensions
 LEAST_SHARE = 0.1  # of each kind of move
 LEAST_JUMPS = 0.3
+SCATTERED = 0.5  # of the jumps; the others go near the particles
 LONGEST_RUN = 6  # of neighbouring numbers drawn anew
 WIDEST_ROW = 32
 
@@ -53,7 +54,7 @@ class Moves:
     def __init__(self, rows: Rows, scattering: Scattering) -> None:
         self._rows, self._scattering = rows, scattering
         self._fits: list[Fit | None] = [None, None]
-        self._near = [Near([Ray.nowhere()]) for _ in SIDES]
+        self._jumps = [Mixture([scattering], np.ones(1)) for _ in SIDES]
         self._steps = np.array([0.7, 0.7, 0.3, 1.0, 1.0])  # of a refresh: the share of the numbers
         self._rates = np.full(KINDS, WANTED_RATE)
 
@@ -63,7 +64,8 @@ class Moves:
         A distribution fitted to the very particles that it moves would hold them together.
         """
         self._fits = [Fit.of(points[sides != side]) for side in SIDES]
-        self._near = [Near.of(points[sides != side]) for side in SIDES]
+        places = [places_of(points[sides != side], splits=1) for side in SIDES]
+        self._jumps = [Mixture.near(some, [(self._scattering, SCATTERED)]) for some in places]
 
     def propose(self, points: Array, sides: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Return new points, the log of the factor by which to accept them, and the kind of each move."""
@@ -86,21 +88,13 @@ class Moves:
         in_rows = rng.random(len(exchanged)) < 0.5
         self._exchange_rows(proposed, exchanged[in_rows], rng)
         _exchange(proposed, exchanged[~in_rows], rng)
-        for side, near in zip(SIDES, self._near, strict=True):
-            chosen = (kinds == JUMP) & (sides == side)
-            if chosen.any():
-                proposed[chosen], correction[chosen] = self._jumped(points[chosen], near, rng)
+        for side, jumps in zip(SIDES, self._jumps, strict=True):
+            chosen = np.flatnonzero((kinds == JUMP) & (sides == side))
+            if len(chosen):
+                known = jumps.widened(points.shape[1])
+                proposed[chosen] = known.draw(len(chosen), points.shape[1], rng)
+                correction[chosen] = known.log_ratio(points[chosen]) - known.log_ratio(proposed[chosen])
         return proposed, correction, kinds
-
-    def _jumped(self, points: Array, near: Near, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return points that do not depend on those at hand, and the log of the factor by which to accept them."""
-        count, width = points.shape
-        near = near.widened(width)
-        scattered = rng.random((count, 1)) < 0.5
-        draws = self._scattering.draw(count, width, rng), near.draw(count, width, rng)
-        proposed: Array = np.where(scattered, *draws)
-        old, new = (np.logaddexp(near.log_ratio(z), self._scattering.log_ratio(z)) for z in (points, proposed))
-        return proposed, old - new
 
     def _exchange_rows(self, points: Array, chosen: Array, rng: np.random.Generator) -> None:
         """Let two rows of a table change places."""

@@ -26,6 +26,7 @@ LEAST_EVIDENCE = math.log(1e-60)  # the search is given up below
 EVENNESS = 0.6  # of the weights from one temperature to the next: effective over all particles
 FORGETTING = 0.5  # how much of its place each particle forgets at the end, in at least and at most so many moves
 FINAL_STEPS = 4, 30
+MOST_POINTS = 1000  # handed on
 
 
 class Spent(PrivugError):
@@ -48,6 +49,8 @@ class Outcome:
     density: int
     moved: float
     """The share of moves at the end that were accepted."""
+    points: Array
+    """Where particles that agree are, some of them."""
     obstacle: str | None = None
     """Why there are no samples."""
 
@@ -76,10 +79,11 @@ class Population:
 
     def run(self, wanted: int) -> Outcome:
         """Search for the observation and return `wanted` samples given it."""
-        obstacle, moved = None, 0.0
+        obstacle, moved, points = None, 0.0, np.empty((0, 0))
         quantities: tuple[Batch, ...] = ()
         try:
             particles = self._cooled(self._close())
+            points = particles.latents[self._rng.permutation(len(particles))[:MOST_POINTS]]
             moved, quantities = self._samples(particles, wanted)
         except (Stuck, Spent) as error:
             obstacle = f"{type(error).__name__}: {error}"
@@ -87,7 +91,7 @@ class Population:
         # Inputs on which the program failed are no possibility: the evidence is given the others.
         log_evidence = self._log_evidence - math.log(max(1, self._drawn - self._failed) / max(1, self._drawn))
         runs = self._space.runs
-        return Outcome(log_evidence, quantities, runs, self._drawn, self._failed, density, moved, obstacle)
+        return Outcome(log_evidence, quantities, runs, self._drawn, self._failed, density, moved, points, obstacle)
 
     def _evaluate(self, points: Array) -> Particles:
         if self._space.runs + len(points) > self._allowance:

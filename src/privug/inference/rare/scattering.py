@@ -75,6 +75,10 @@ class Scattering:
             points[chosen, column] = scipy.special.ndtri(np.clip(places, 1e-300, 1 - 1e-16))
         return points
 
+    def widened(self, width: int) -> "Scattering":
+        """Return the same for points with more numbers: it scatters as many as there are."""
+        return self
+
     def log_ratio(self, points: Array) -> Array:
         """Return the log of this density over the standard normal one."""
         tails = -math.log(2.0) - scipy.special.log_ndtr(-np.abs(points))
@@ -85,5 +89,5 @@ class Scattering:
             value = np.searchsorted(levels[1:-1], scipy.special.ndtr(points[:, column]), side="right")
             ratio[:, column] = (ratio[:, column] + surplus[value]) / 2
         logs = [np.log1p(share * (ratio - 1)).sum(axis=1) for share in self._shares(points.shape[1])]
-        total: Array = scipy.special.logsumexp(logs, axis=0) - math.log(len(logs))
+        total: Array = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
         return total

@@ -1,0 +1,175 @@
+"""Importance sampling from where populations found the observation: they search, and this measures.
+
+A population that finds a mode late says too little about it, and ten that differ say little about the error. But
+points drawn from a mixture of distributions fitted to all particles together, with parts that cover the prior and far
+tails, have weights whose mean is the probability of the observation, however the populations shared themselves out; and
+they are independent, so that the error is that of a mean (Hesterberg, 1995; Cappé, Guillin, Marin and Robert, 2004).
+Particles of one stratum, which agree in all that is discrete, are fitted by themselves: no path leads to the next.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy
+
+from privug.estimate import CONFIDENCE, Estimate
+from privug.inference import sampling
+from privug.inference.diagnostics import LARGEST_PARETO_K, effective_sample_size, pareto_k
+from privug.inference.rare.fitting import FEWEST_FOR_FIT, Mixture, Part, Ray, places_of
+from privug.inference.rare.model import LatentModel, Space
+from privug.inference.rare.particles import Particles
+from privug.inference.rare.scattering import Scattering
+from privug.model.batch import Batch
+from privug.model.execution import run_tasks
+from privug.model.node import Array
+
+PILOT_ROUNDS = 3  # from which the mixture is fitted anew
+SMALLEST_ROUND, LARGEST_ROUND = 500, 3_000
+PILOT_SHARE = 0.05  # of the runs of the search, in one round
+LARGEST_BATCH = 60_000
+TASKS = 4  # of a round, side by side
+DRAWS_A_SAMPLE = 50  # more are not worth it
+FEWEST_EFFECTIVE = 200  # samples, of which averages are nearly normal
+MOST_STRATA = 64
+SCATTERED, PRIOR, FITTED = 0.08, 0.05, 0.02  # least shares of the parts of the mixture
+GROUPS = 10  # of the draws, whose means tell the error too
+DISAGREEMENT = 4.0  # standard errors by which populations may find the observation likelier
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Points with the logs of their weights; the mean weight is the probability of the observation."""
+
+    particles: Particles
+    log_weights: Array
+
+    @staticmethod
+    def concatenate(parts: Sequence["Draws"]) -> "Draws":
+        """Join draws end to end."""
+        particles = Particles.concatenate([part.particles for part in parts])
+        return Draws(particles, np.concatenate([part.log_weights for part in parts]))
+
+    @property
+    def worth(self) -> float:
+        """How many samples of equal weight they are worth."""
+        return effective_sample_size(self.log_weights, len(self.log_weights)) if self.found else 0.0
+
+    @property
+    def found(self) -> bool:
+        """Whether any of them agrees with the observation."""
+        return bool(np.any(self.log_weights > -np.inf))
+
+    @property
+    def weights(self) -> Array:
+        """Weights that sum to one."""
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        shares: Array = weights / weights.sum()
+        return shares
+
+
+class Measurement:
+    """Draws from a mixture near the points that populations found, adapted to what the first rounds of it show."""
+
+    def __init__(self, model: LatentModel, points: Array, *, seed: int, attempt: int, searched: int) -> None:
+        self._model, self._case, self._points = model, model.typical, points
+        self._seed, self._key = seed, (attempt, 1)
+        self._rng = sampling.generator(seed, *self._key, 0)
+        self._round = int(np.clip(PILOT_SHARE * searched, SMALLEST_ROUND, LARGEST_ROUND))
+        self._layout = self._space(self._rng).layout
+        self._others: list[tuple[Part, float]] = [
+            (Scattering(self._case.steps()), SCATTERED),
+            (Ray.nowhere(points.shape[1]), PRIOR),
+        ]
+        self._batches = 0
+        self.runs = 0
+
+    def run(self, samples: int, budget: int) -> Draws | None:
+        """Return draws that are worth so many samples, or as many as are worth it; None if they tell nothing."""
+        if (PILOT_ROUNDS + 1) * self._round > budget:
+            return None
+        mixture = self._fitted(self._points)
+        for _ in range(PILOT_ROUNDS):
+            mixture = self._adapted(self._draw(mixture, self._round))
+        most = min(budget - self.runs, self._round + DRAWS_A_SAMPLE * samples)
+        wanted = max(samples, FEWEST_EFFECTIVE)
+        draws, count = [self._draw(mixture, self._round)], self._round
+        while (worth := (found := Draws.concatenate(draws)).worth) < wanted and count < most:
+            if worth * most < FEWEST_EFFECTIVE * count:
+                return None
+            needed = count * (wanted / worth - 1)
+            size = int(min(max(needed, self._round), LARGEST_BATCH, most - count))
+            draws.append(self._draw(mixture, size))
+            count += size
+        shape = pareto_k(found.log_weights)
+        trusted = worth >= FEWEST_EFFECTIVE and (shape is None or shape <= LARGEST_PARETO_K)
+        return found if trusted else None
+
+    def _space(self, rng: np.random.Generator) -> Space:
+        space = Space(self._model, rng)
+        space.reserve()
+        return space
+
+    def _fitted(self, points: Array) -> Mixture:
+        """Fit a mixture to points, those of each stratum that many belong to by themselves."""
+        strata = self._case.strata(points, self._layout)
+        sizes = np.bincount(strata)
+        large = [stratum for stratum in np.argsort(-sizes)[:MOST_STRATA] if sizes[stratum] >= FEWEST_FOR_FIT]
+        groups = [points[strata == stratum] for stratum in large] + [points[~np.isin(strata, large)]]
+        return Mixture.near([place for group in groups if len(group) for place in places_of(group)], self._others)
+
+    def _adapted(self, draws: Draws) -> Mixture:
+        """Fit the mixture to the particles and to the draws, as many of each; shares follow from the draws alone."""
+        if not draws.found:
+            return self._fitted(self._points)
+        points, weights = draws.particles.latents, draws.weights
+        half = len(self._points) // 2
+        chosen = self._rng.choice(len(points), size=half, p=weights)
+        mixture = self._fitted(np.concatenate([self._points[::2], points[chosen]]))
+        fits = len(mixture.parts) - len(self._others)
+        least = np.array([FITTED / fits] * fits + [share for _, share in self._others])
+        return mixture.reshared(points, weights, least)
+
+    def _draw(self, mixture: Mixture, count: int) -> Draws:
+        """Draw from the mixture and run the program."""
+        sizes = np.diff(np.arange(TASKS + 1) * count // TASKS)
+        work = partial(self._batch, mixture, self._batches, sizes)
+        needed = 8 * int(sizes.max()) * self._points.shape[1] * (4 + len(mixture.parts))
+        parts = run_tasks(range(TASKS), work, opaque=self._case.plan.is_opaque, bytes_per_task=needed)
+        draws = Draws.concatenate(list(parts))
+        self._batches += 1
+        self.runs += count
+        return draws
+
+    def _batch(self, mixture: Mixture, batch: int, sizes: Array, number: int) -> Draws:
+        rng = sampling.generator(self._seed, *self._key, batch, number)
+        points = mixture.draw(int(sizes[number]), self._points.shape[1], rng)
+        particles = self._space(rng).evaluate(points)
+        logs = np.where(particles.distance <= 0, particles.log_likelihood, -np.inf) - mixture.log_ratio(points)
+        return Draws(particles, logs)
+
+    def quantities(self, draws: Draws) -> tuple[tuple[Batch, ...], Array]:
+        """Return the values of draws that agree with the observation, and the logs of their weights."""
+        agree = draws.log_weights > -np.inf
+        columns = [column[agree] for column in draws.particles.columns]
+        return tuple(self._model.quantities(columns, self._rng)), draws.log_weights[agree]
+
+
+def log_mean(logs: Array) -> tuple[float, float]:
+    """Return the log of a mean weight and its standard error, as single draws tell it or groups of them: the larger."""
+    count = len(logs)
+    number = min(GROUPS, count)
+    largest = float(logs.max())
+    weights = np.exp(logs - largest)
+    mean = float(weights.mean())
+    groups = np.add.reduceat(weights, np.arange(number) * count // number) * number / count
+    error = max(float(weights.std(ddof=1)) / math.sqrt(count), float(groups.std(ddof=1)) / math.sqrt(number))
+    return math.log(mean) + largest, error / mean
+
+
+def evidence(center: float, error: float, unit: str, method: str) -> Estimate:
+    """Return a probability with an interval on the scale of its logarithm, by Student's t on the groups."""
+    half = float(scipy.special.stdtrit(GROUPS - 1, 0.5 + CONFIDENCE / 2)) * error
+    return Estimate(math.exp(center), math.exp(center - half), math.exp(center + half), unit, method)

@@ -1,0 +1,128 @@
+"""Draws from a mixture measure what populations found, however these shared themselves out over the modes."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privug as pv
+from privug.inference.rare import engine
+from privug.inference.rare.fitting import Mixture, Ray, Student
+from privug.inference.rare.importance import Draws, Measurement, evidence, log_mean
+from privug.inference.rare.latents import Layout
+from privug.inference.rare.model import LatentModel
+from privug.inference.rare.scattering import Scattering, Steps
+from rare_problems import PROBLEMS
+
+RNG = np.random.default_rng(5)
+CLOUD = RNG.normal([1.0, -0.5, 0.0], [0.3, 1.0, 0.7], (500, 3)) @ np.array([[1, 0.4, 0], [0, 1, 0.2], [0, 0, 1.0]])
+LEVELS = np.array([0.0, 0.7, 0.701, 1.0])
+PARTS = {
+    "student": Student.of(CLOUD),
+    "ray": Ray.of(CLOUD),
+    "prior": Ray.nowhere(3),
+    "scattering": Scattering([Steps(discrete=True, levels=LEVELS), Steps(discrete=True), Steps(discrete=False)]),
+}
+MIXTURE = Mixture.near([CLOUD, CLOUD + 2], [(PARTS["scattering"], 0.2), (PARTS["prior"], 0.1)])
+EVENTS = {
+    "everything": (lambda z: np.ones(len(z), bool), 1.0),
+    "near the cloud": (lambda z: (z[:, 0] > 0.5) & (z[:, 1] < 0), stats.norm.sf(0.5) / 2),
+    "a rare value": (
+        lambda z: np.searchsorted(LEVELS[1:-1], stats.norm.cdf(z[:, 0])) == 1,
+        LEVELS[2] - LEVELS[1],
+    ),
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("part", ["student", "prior", "scattering", "mixture", "mixture with other shares"])
+def test_weights_turn_draws_into_draws_from_the_prior(part, event):
+    """The mean weight of draws in a set is its probability under the prior, from whatever they were drawn."""
+    others = MIXTURE.reshared(CLOUD, np.full(len(CLOUD), 1 / len(CLOUD)), np.full(len(MIXTURE.parts), 0.02))
+    drawn_from = {**PARTS, "mixture": MIXTURE, "mixture with other shares": others}[part]
+    points = drawn_from.draw(40_000, 3, np.random.default_rng(1))
+    holds, truth = EVENTS[event]
+    if part == "student" and event == "everything":
+        holds, truth = (lambda z: (np.abs(z) < 1).all(axis=1)), (1 - 2 * stats.norm.sf(1)) ** 3
+    weights = np.exp(-drawn_from.log_ratio(points)) * holds(points)
+    assert abs(weights.mean() - truth) <= 4 * weights.std() / math.sqrt(len(weights)) + 1e-12
+
+
+def test_shares_follow_from_weighted_points():
+    """Points of one place only, in a mixture of two places: that place gets what is not held back."""
+    places = [RNG.normal(-5, 1, (400, 1)), RNG.normal(5, 1, (400, 1))]
+    mixture = Mixture.near(places, [(Ray.nowhere(1), 0.1)])
+    least = np.full(len(mixture.parts), 0.01)
+    shares = mixture.reshared(places[1], np.full(400, 1 / 400), least).shares
+    assert math.isclose(shares.sum(), 1.0)
+    assert np.all(shares >= least)
+    assert shares[2] + shares[3] > 0.95
+
+
+def model_of(problem):
+    attack = pv.Attack(problem.program, prior=problem.prior, secret=problem.secret)
+    return LatentModel(attack.question, problem.observation, None, 1000)
+
+
+def found_in(problem, points):
+    measurement = Measurement(model_of(problem), points, seed=1, attempt=0, searched=60_000)
+    draws = measurement.run(1000, 100_000)
+    assert draws is not None
+    return evidence(*log_mean(draws.log_weights), "", "")
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.98])
+def test_modes_count_as_they_should_however_many_particles_found_them(share):
+    """Two modes of 1.9e-8 and 1e-7, of which populations may have found either late."""
+    count = round(1000 * share)
+    right, left = stats.norm.isf(stats.norm.sf(5.5) * RNG.random(count)), RNG.random(1000 - count)
+    points = np.concatenate([right, -stats.norm.isf(stats.norm.sf(5.2) * left)])[:, np.newaxis]
+    problem = PROBLEMS["two modes"]
+    assert problem.truth in found_in(problem, points).widened(1.5)
+
+
+def test_a_rare_value_that_no_population_found_is_found_by_scattered_draws():
+    """All particles without the flag, which makes up nearly all of the probability."""
+    problem = PROBLEMS["a rare flag"]
+    far = stats.norm.isf(stats.norm.sf(5) * RNG.random(1000))
+    points = np.stack([far, RNG.normal(size=1000)], axis=1)
+    model = model_of(problem)
+    columns = {latent.root.kind.name: place for place, latent in enumerate(model.typical.latents)}
+    points = points if columns["CONTINUOUS"] == 0 else points[:, ::-1]
+    assert problem.truth in found_in(problem, points).widened(1.5)
+
+
+def test_points_of_one_stratum_agree_in_all_that_is_discrete():
+    prior = {
+        "a": pv.Normal(0, sd=1),
+        "b": pv.Bernoulli(0.3),
+        "c": pv.Choice(["x", "y", "z"], p=[0.2, 0.5, 0.3]),
+        "d": pv.Mixture([pv.Normal(0, sd=1), pv.Normal(9, sd=1)], [0.6, 0.4]),
+    }
+    attack = pv.Attack(lambda a, b, c, d: a + b + (c == "x") + d, prior=prior, secret="a")
+    case = LatentModel(attack.question, pv.between(3, math.inf), None, 1000).typical
+    layout = Layout()
+    points = np.random.default_rng(2).standard_normal((500, case.width))
+    strata = case.strata(points, layout)
+    assert len(np.unique(strata)) == 2 * 3 * 2
+    shares = np.sort(np.bincount(strata) / 500)[::-1]
+    expected = np.sort(np.multiply.outer(np.multiply.outer([0.7, 0.3], [0.2, 0.5, 0.3]), [0.6, 0.4]).ravel())[::-1]
+    assert np.abs(shares - expected).max() < 4 * math.sqrt(0.25 / 500)
+
+
+def test_draws_that_say_less_than_the_populations_are_not_used(monkeypatch):
+    """A mixture that leaves out a mode which populations have found; they tell the answer then."""
+    measure = Measurement.run
+
+    def half_blind(self, samples, budget):
+        draws = measure(self, samples, budget)
+        return None if draws is None else Draws(draws.particles, draws.log_weights - 3.0)
+
+    monkeypatch.setattr(Measurement, "run", half_blind)
+    monkeypatch.setattr(engine, "SCOUTS", 500)
+    monkeypatch.setattr(engine, "SMALLEST_POPULATION", 1000)
+    problem = PROBLEMS["two modes"]
+    result = problem.run(1)
+    assert result.posterior.groups == engine.POPULATIONS
+    assert problem.truth in result.diagnostics.evidence.widened(1.5)
