@@ -11,10 +11,10 @@ import pytest
 from privug.model.traits.error_rules import error_of_unknown
 from privug.model.traits.sizes import unchanged
 from privug.model.traits.table import OPERATIONS, traits_of
-from privug.model.traits.traits import Form, Role
+from privug.model.traits.traits import Role, Scope
 
-ELEMENTWISE = [row for row in OPERATIONS.values() if row.form is Form.ELEMENTWISE]
-ARRAYS = [row for row in OPERATIONS.values() if row.form is not Form.ELEMENTWISE]
+ELEMENTWISE = [row for row in OPERATIONS.values() if row.scope is Scope.ELEMENTWISE]
+ARRAYS = [row for row in OPERATIONS.values() if row.scope is not Scope.ELEMENTWISE]
 OF_OTHER_TYPES = {"left_shift", "isnan", "isinf", "isfinite"}
 FLOATING = [
     row for row in ELEMENTWISE if row.role not in (Role.LOGIC, Role.COMPARISON) and row.name not in OF_OTHER_TYPES
@@ -46,7 +46,7 @@ def test_every_row_is_of_a_function_and_stands_under_its_name():
     for name, row in OPERATIONS.items():
         assert row.name == name
         assert callable(row.function) or name == "pow"
-        assert row.folds is None or OPERATIONS[row.folds].form is Form.ELEMENTWISE
+        assert row.folds is None or OPERATIONS[row.folds].scope is Scope.ELEMENTWISE
         assert row.on_bools is None or row.on_bools in OPERATIONS
         assert not row.grows or row.size is not None
     assert traits_of("nobody knows") is traits_of("nobody knows")
@@ -209,11 +209,11 @@ def test_whole_numbers_stay_within_their_bounds(row):
     for _ in range(30):
         count = 3 if row.role is Role.CHOICE else 2 if row.name == "dot" else getattr(row.function, "nin", 1)
         limits = rng.integers(0, 7, count).tolist()
-        shape = (4,) if row.form is not Form.ELEMENTWISE else ()
+        shape = (4,) if row.scope is not Scope.ELEMENTWISE else ()
         drawn = [rng.integers(0 if row.name in ("power", "left_shift") else -m, m + 1, (50, *shape)) for m in limits]
         if row.role is Role.CHOICE:
             drawn[0] = drawn[0] > 0
-        if row.form is Form.ELEMENTWISE:
+        if row.scope is Scope.ELEMENTWISE:
             values = row.function(*drawn)
         elif row.name == "dot":
             values = np.einsum("si,si->s", *drawn)

@@ -146,14 +146,14 @@ def _linear_parents(node: Node) -> tuple[list[Node], list[Node]]:
     """Split a node's parents into those it is linear in and those that are coefficients or something else."""
     parents = list(node.parents)
     match node.operation:
-        case Elementwise(name="add" | "subtract" | "negative" | "positive"):
+        case Elementwise(traits=traits) if traits.weights is not None:
             linear, others = parents, []
-        case Elementwise(name="multiply") if any(almost_never_zero(parent) for parent in parents):
+        case Elementwise(traits=traits) if traits.factor == 1 and any(almost_never_zero(parent) for parent in parents):
             others = [_coefficient(parents)]
             linear = [parent for parent in parents if parent is not others[0]] or others
-        case Elementwise(name="true_divide"):
+        case Elementwise(traits=traits) if traits.factor == -1:
             linear, others = parents[:1], parents[1:]
-        case ArrayFunction(name="sum" | "mean") if node.shape == ():
+        case ArrayFunction(traits=traits) if traits.adds_up and node.shape == ():
             return parents, []
         case Stack():
             return parents, []
@@ -193,19 +193,14 @@ def _total(left: Coefficient, right: Coefficient) -> Coefficient:
 
 def _passed_on(node: Node, position: int, coefficients: Sequence[Node], incoming: Coefficient) -> Coefficient:
     match node.operation:
-        case Elementwise(name="subtract") if position == 1:
-            return -incoming
-        case Elementwise(name="negative"):
-            return -incoming
-        case Elementwise(name="multiply"):
-            return incoming * _plain_or_random(coefficients[0])
-        case Elementwise(name="true_divide"):
-            return incoming / _plain_or_random(coefficients[0])
-        case ArrayFunction(name="sum"):
-            return incoming * np.ones(node.parents[0].shape)
-        case ArrayFunction(name="mean"):
+        case Elementwise(traits=traits) if traits.weights is not None:
+            return incoming if traits.weights[position] > 0 else -incoming
+        case Elementwise(traits=traits):
+            coefficient = _plain_or_random(coefficients[0])
+            return incoming * coefficient if traits.factor == 1 else incoming / coefficient
+        case ArrayFunction(traits=traits):
             shape = node.parents[0].shape
-            return incoming * np.full(shape, 1.0 / math.prod(shape))
+            return incoming * np.full(shape, 1.0 / math.prod(shape) if traits.averages else 1.0)
         case Stack():
             return incoming[position]
         case Index(key=key):

@@ -9,10 +9,9 @@ from privug.model import numpy_functions
 from privug.model.graph import rewritten
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, constant
+from privug.model.traits.traits import Connective, Role
 from privug.model.variable import RandomVariable
 from privug.prior.family import Draw
-
-_NOT, _AND, _OR = ("logical_not", "bitwise_not", "invert"), ("logical_and", "bitwise_and"), ("logical_or", "bitwise_or")
 
 IMPOSSIBLE = Solution({}, constant(-np.inf), (constant(False),))
 """What there is to be said of a branch on which the observation cannot be made."""
@@ -21,7 +20,7 @@ IMPOSSIBLE = Solution({}, constant(-np.inf), (constant(False),))
 def branch_condition(node: Node) -> Node | None:
     """Return the condition of the outermost branching behind a quantity that depends on discrete quantities alone."""
     for inner in reversed(ancestors([node])):
-        if isinstance(inner.operation, Elementwise) and inner.operation.name == "where" and inner.shape == ():
+        if inner.operation.traits.role is Role.CHOICE and inner.shape == ():
             condition = _part_of(inner.parents[0])
             drawn = [one for one in ancestors([condition]) if one.operation.random]
             known = all(isinstance(one.operation, Draw) and one.kind is Kind.DISCRETE for one in drawn)
@@ -32,7 +31,7 @@ def branch_condition(node: Node) -> Node | None:
 
 def _part_of(condition: Node) -> Node:
     """Return a part of a condition that is not itself put together of others by `and`, `or` and `not`."""
-    while isinstance(condition.operation, Elementwise) and condition.operation.name in (*_NOT, *_AND, *_OR):
+    while isinstance(condition.operation, Elementwise) and condition.operation.traits.connective is not None:
         condition = next(parent for parent in condition.parents if _decided(parent) is None)
     return condition
 
@@ -46,21 +45,22 @@ def _simplified(node: Node, parents: tuple[Node, ...]) -> Node | None:
     """Return what a choice or a condition becomes if some of its parents are certain; None for everything else."""
     if parents == node.parents:
         return None
-    name = node.operation.name if isinstance(node.operation, Elementwise) else ""
+    traits = node.operation.traits
+    joined = traits.connective if isinstance(node.operation, Elementwise) else None
     decided = [_decided(parent) for parent in parents]
-    if name == "where" and decided[0] is not None and not node.shape:
+    if traits.role is Role.CHOICE and decided[0] is not None and not node.shape:
         chosen = parents[1] if decided[0] else parents[2]
         if chosen.dtype == node.dtype:
             return chosen
         if isinstance(chosen.operation, ConstantValue):
             return constant(node.dtype.type(chosen.operation.array[0]))
         return numpy_functions.cast(chosen, node.dtype)
-    if name in _NOT and decided[0] is not None:
+    if joined is Connective.NOT and decided[0] is not None:
         return constant(not decided[0])
-    if name in (*_AND, *_OR) and node.dtype == bool and not node.shape:
+    if joined in (Connective.AND, Connective.OR) and node.dtype == bool and not node.shape:
         for one, other in ((0, 1), (1, 0)):
             if decided[one] is not None:
-                return constant(decided[one]) if decided[one] is (name in _OR) else parents[other]
+                return constant(decided[one]) if decided[one] is (joined is Connective.OR) else parents[other]
     return None
 
 

@@ -205,7 +205,7 @@ def _equality(condition: Node) -> tuple[Node | None, float]:
     match condition.operation:
         case CloseTo(value=value):
             return condition.parents[0], value
-        case Elementwise(name="equal"):
+        case Elementwise(traits=traits) if traits.signs == {0}:
             left, right = condition.parents
             known = isinstance(right.operation, ConstantValue) and right.shape == () and right.levels is None
             if known and left.levels is None and left.shape == ():

@@ -23,6 +23,8 @@ from privug.model.operations import (
     stack,
     whole_numbers,
 )
+from privug.model.traits.table import OPERATIONS
+from privug.model.traits.traits import Scope
 
 AsNode = Callable[[Any], Node]
 Wrap = Callable[[Node], Any]
@@ -64,7 +66,7 @@ def _reduction(
     if keepdims:
         chosen["keepdims"] = True
     settings = (("axis", _axes(node, axis)), *sorted(chosen.items()))
-    return wrap(array_function(ArrayFunction(name, getattr(np, name), settings), [node]))
+    return wrap(array_function(ArrayFunction(name, OPERATIONS[name].function, settings), [node]))
 
 
 def _quantile(name: str, as_node: AsNode, wrap: Wrap, a: Any, q: Any, axis: Any = None, **options: Any) -> Any:
@@ -294,15 +296,14 @@ def recast(node: Node, dtype: np.dtype[Any]) -> Node:
     return result
 
 
-REDUCING_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: np.sum, np.multiply: np.prod, np.minimum: np.min, np.maximum: np.max,
-    np.logical_and: np.all, np.logical_or: np.any,
-}  # fmt: skip
+_FOLDS = [row for row in OPERATIONS.values() if row.scope is Scope.FOLD]
 
-_REDUCTIONS = ("sum", "mean", "min", "max", "median", "std", "var", "prod", "any", "all", "ptp", "nanmean", "nansum")
+REDUCING_UFUNCS: dict[Callable[..., Any], Callable[..., Any]] = {
+    OPERATIONS[row.folds].function: row.function for row in _FOLDS if row.folds is not None and not row.averages
+}
 
 HANDLERS: dict[Callable[..., Any], Callable[..., Any]] = {
-    **{getattr(np, name): partial(_reduction, name) for name in _REDUCTIONS},
+    **{row.function: partial(_reduction, row.name) for row in _FOLDS},
     **{getattr(np, name): partial(_first_axis_flattened, name) for name in ("cumsum", "cumprod", "argmin", "argmax")},
     **{getattr(np, name): partial(_quantile, name) for name in ("quantile", "percentile")},
     **{getattr(np, name): partial(_join, name) for name in ("concatenate", "stack")},

@@ -6,7 +6,7 @@ sum, whether it holds for any or all, its extremes, or one value for each row.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, i
 from privug.model.plan import Plan
 from privug.model.table import Row, plain_column, row_maker
 from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Traits
 from privug.model.variable import RandomVariable, as_node, refuse
 
 CHUNK_BYTES = 1 << 21
@@ -99,15 +100,6 @@ def going_through(plate: Plate) -> Iterator[None]:
         current_plate.reset(token)
 
 
-_REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "sum": np.sum,
-    "any": np.any,
-    "all": np.all,
-    "min": np.min,
-    "max": np.max,
-}
-
-
 @dataclass(frozen=True, eq=False)
 class Fold(Operation):
     """A term computed for every row of a plate, and the terms reduced to one; `map` keeps one for each row.
@@ -121,6 +113,10 @@ class Fold(Operation):
     shared: tuple[Node, ...]
     size: int
     plan: Plan = field(repr=False)
+
+    @property
+    def traits(self) -> Traits:
+        return traits_of(self.how)
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         samples = max(len(argument) for argument in arguments)
@@ -160,11 +156,11 @@ class Fold(Operation):
     def _reduced(self, terms: Array) -> Array:
         if self.how == "map":
             return terms
-        if self.how == "sum" and terms.dtype == bool and terms.ndim == 2:
+        if self.traits.totals and terms.dtype == bool and terms.ndim == 2:
             return _counted(terms)
-        if self.how == "sum":  # whole numbers are kept from wrapping around
+        if self.traits.totals:  # whole numbers are kept from wrapping around
             return ArrayFunction("sum", np.sum, (("axis", 1),)).evaluate([terms], Context(len(terms), None))  # type: ignore[arg-type]
-        result: Array = _REDUCTIONS[self.how](terms, axis=1)
+        result: Array = self.traits.function(terms, axis=1)
         return result
 
 
@@ -182,7 +178,7 @@ def fold(plate: Plate, how: str, term: Any) -> Any:
     inside = _dependent_on_lanes(node)
     if id(node) not in inside:
         return _folded_constant(plate, how, term)
-    if how == "sum":
+    if traits_of(how).totals:
         linear = _linear_sum(plate, node, inside)
         if linear is not None:
             return linear
@@ -192,7 +188,7 @@ def fold(plate: Plate, how: str, term: Any) -> Any:
 
 
 def _folded_constant(plate: Plate, how: str, term: Any) -> Any:
-    if how == "sum":
+    if traits_of(how).totals:
         return term * plate.size
     return RandomVariable(as_node([term] * plate.size)) if how == "map" else term
 
@@ -220,16 +216,17 @@ def _fold_node(plate: Plate, how: str, term: Node, inside: dict[int, Node]) -> N
     others = tuple(shared.values())
     operation = Fold(how, term, tuple(lanes), others, plate.size, Plan([term], [*lanes, *others]))
     shape = (plate.size, *term.shape) if how == "map" else term.shape
-    if how in ("any", "all"):
+    traits = operation.traits
+    if traits.truth:
         dtype, kind = _BOOL, Kind.DISCRETE
     elif how == "map":
         dtype, kind = term.dtype, term.kind
     else:
-        dtype = _INT if how == "sum" and term.dtype.kind in "bi" else term.dtype
-        kind = kind_of_result(traits_of(how), [term])
+        dtype = _INT if traits.totals and term.dtype.kind in "bi" else term.dtype
+        kind = kind_of_result(traits, [term])
     node = Node(operation, (*columns, *others), shape, dtype, term.levels if how == "map" else None, kind)
     if dtype.kind == "i" and term.bound is not None:
-        node.bound = term.bound * plate.size if how == "sum" else term.bound
+        node.bound = term.bound * plate.size if traits.totals else term.bound
     return node
 
 

@@ -220,6 +220,6 @@ def _of_fold(operation: Fold, arguments: Sequence[Array], errors: Sequence[Array
         largest = float(off.max(initial=0.0)) + UNIT * float(np.abs(terms).max(initial=0.0))
         return np.full(result.shape, size * largest)
     terms, off = (array.reshape(samples, size, *array.shape[1:]) for array in (terms, off))
-    if operation.how == "sum":
+    if operation.traits.totals:
         return error_of_total([terms], [off], result, 1)
     return off if operation.how == "map" else np.asarray(off.max(axis=1))

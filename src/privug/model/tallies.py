@@ -197,7 +197,7 @@ def tallies(order: Sequence[Node], targets: Sequence[Node], hidden: set[int]) ->
             chain = _extended(node, chains, private, hidden) or _begun(node, hidden)
             if chain is not None:
                 chains[id(node)] = chain
-        elif node.operation.traits.totals:
+        elif isinstance(node.operation, ArrayFunction) and node.operation.traits.totals:
             found.update(_counted_array(node, private))
     for chain in chains.values():
         if len(chain.links) >= FEWEST_LINKS:

@@ -11,6 +11,7 @@ from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operati
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, aligned, constant
 from privug.model.plan import Plan
 from privug.model.plates import Fold
+from privug.model.traits.traits import Connective, Role
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import apart
 from privug.observation.likelihood import CloseTo, ObjectBetween, ObjectEquals
@@ -18,7 +19,6 @@ from privug.prior.choice import constant_value
 from privug.program.outputs import NoValue
 from privug.program.traced.failures import Checked
 
-_ORDERED = {"less": 1.0, "less_equal": 1.0, "greater": -1.0, "greater_equal": -1.0}
 _FLOAT = np.dtype(np.float64)
 
 
@@ -112,23 +112,24 @@ def is_graded(condition: Node) -> bool:
 
 def _distance(node: Node, negated: bool) -> Any:
     operation, parents = node.operation, node.parents
+    traits = operation.traits
     match operation:
-        case Elementwise(name="bitwise_and" | "logical_and" | "bitwise_or" | "logical_or" as name) if _are_bools(node):
-            one, other = (_distance(parent, negated) for parent in parents)
-            return one + other if name.endswith("and") is not negated else np.minimum(one, other)
-        case Elementwise(name="bitwise_not" | "logical_not" | "invert"):
+        case Elementwise() if traits.connective is Connective.NOT:
             return _distance(parents[0], not negated)
-        case Elementwise(name="where") if _are_bools(node):
+        case Elementwise() if traits.connective is not None and _are_bools(node):
+            one, other = (_distance(parent, negated) for parent in parents)
+            return one + other if (traits.connective is Connective.AND) is not negated else np.minimum(one, other)
+        case Elementwise() if traits.role is Role.CHOICE and _are_bools(node):
             met, missed = _distance(parents[0], False), _distance(parents[0], True)
             return np.minimum(met + _distance(parents[1], negated), missed + _distance(parents[2], negated))
-        case Elementwise(name=name) if name in _ORDERED and _are_numbers(parents):
-            sign = -_ORDERED[name] if negated else _ORDERED[name]
+        case Elementwise() if traits.direction and _are_numbers(parents):
+            sign = float(traits.direction if negated else -traits.direction)
             return np.maximum(_apart(parents[0], parents[1]) * sign, 0.0)
-        case Elementwise(name="equal" | "not_equal" as name) if parents[0].dtype == bool and _is_certain(parents[1]):
-            same = (name == "equal") is bool(constant_value(parents[1]))
+        case Elementwise() if traits.signs and parents[0].dtype == bool and _is_certain(parents[1]):
+            same = (0 in traits.signs) is bool(constant_value(parents[1]))
             return _distance(parents[0], negated if same else not negated)
-        case Elementwise(name="equal" | "not_equal" as name) if _are_numbers(parents):
-            if (name == "equal") is not negated:
+        case Elementwise() if traits.signs and _are_numbers(parents):
+            if (0 in traits.signs) is not negated:
                 return np.abs(_apart(parents[0], parents[1]))
         case CloseTo(value=value) if not negated:
             return np.abs(_apart(parents[0], constant(value)))
@@ -144,13 +145,14 @@ def _distance(node: Node, negated: bool) -> Any:
 def _of_parts(node: Node, negated: bool) -> Any:
     """Return the distance from a condition that is made of an array of others, or is one of those."""
     operation, parents = node.operation, node.parents
+    joined, together = operation.traits.connective, (operation.traits.connective is Connective.AND) is not negated
     match operation:
-        case ArrayFunction(name="all" | "any" as name) if parents[0].dtype == bool and node.shape == ():
+        case ArrayFunction() if joined is not None and parents[0].dtype == bool and node.shape == ():
             inner = _distance(parents[0], negated)
-            return inner.sum() if (name == "all") is not negated else inner.min()
-        case Fold(how="all" | "any" as how, term=term, lanes=lanes, shared=shared) if term.shape == ():
+            return inner.sum() if together else inner.min()
+        case Fold(term=term, lanes=lanes, shared=shared) if joined is not None and term.shape == ():
             inside = _distance(term, negated).node
-            way = "sum" if (how == "all") is not negated else "min"
+            way = "sum" if together else "min"
             fold = dataclasses.replace(operation, how=way, term=inside, plan=Plan([inside], [*lanes, *shared]))
             return RandomVariable(Node(fold, parents, (), _FLOAT, kind=Kind.MIXED))
         case Stack() if node.dtype == bool:

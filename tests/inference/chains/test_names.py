@@ -11,7 +11,7 @@ from privug.inference.chains.numpyro_model import JaxNumpy
 from privug.inference.chains.pymc_model import PyTensor
 from privug.inference.chains.translation import Untranslatable
 from privug.model.traits.table import OPERATIONS
-from privug.model.traits.traits import Form, Role
+from privug.model.traits.traits import Role, Scope
 
 ROWS = [pytest.param(row, id=row.name) for row in OPERATIONS.values()]
 WITHOUT_COUNTERPART = {"left_shift", "copysign", "round", "logical_xor", "quantile", "percentile", "nansum", "nanmean"}
@@ -20,7 +20,7 @@ WITHOUT_COUNTERPART = {"left_shift", "copysign", "round", "logical_xor", "quanti
 def question(row):
     """Return arguments of an operation, its options, and what NumPy says."""
     rng = np.random.default_rng(3)
-    shape = () if row.form is Form.ELEMENTWISE else (5,)
+    shape = () if row.scope is Scope.ELEMENTWISE else (5,)
     arguments = [rng.uniform(max(row.domain[0], -2.0), min(row.domain[1], 2.0), (8, *shape)) for _ in range(3)]
     if row.role is Role.LOGIC:
         arguments = [argument > 0 for argument in arguments]
@@ -28,7 +28,7 @@ def question(row):
         arguments[0] = np.abs(arguments[0])
     if row.role is Role.CHOICE:
         return [arguments[0] > 0, *arguments[1:]], {}, np.where(arguments[0] > 0, *arguments[1:])
-    if row.form is Form.ELEMENTWISE:
+    if row.scope is Scope.ELEMENTWISE:
         arguments = arguments[: getattr(row.function, "nin", 1)]
         if row.name == "left_shift":
             arguments = [np.rint(np.abs(argument)).astype(int) for argument in arguments]
@@ -51,7 +51,7 @@ def question(row):
 
 
 def asked(backend, row, arguments, options):
-    if row.form is Form.ELEMENTWISE:
+    if row.scope is Scope.ELEMENTWISE:
         return backend.elementwise(row.name, arguments)
     return backend.array_function(row.name, arguments, options)
 

@@ -5,6 +5,7 @@ one by one they are too much for any compiler. Side by side, a number is an arra
 one with a row for each model that is filled up to the longest; what was filled in is left out of sums.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ from privug.model.operations import (
     lookup,
 )
 from privug.model.plates import Fold
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role, Scope, Traits
 from privug.prior.family import LogDensity
 from privug.program.traced.failures import Checked
 
@@ -42,12 +45,17 @@ class _Side:
     """How many rows of each model there are; None for a single number."""
 
 
-def _neutral(name: str, dtype: np.dtype[Any]) -> Any:
+def _neutral(traits: Traits, dtype: np.dtype[Any]) -> Any:
     """Return what changes no sum, extreme or verdict."""
-    if name in ("min", "max"):
-        largest = np.inf if dtype.kind == "f" else np.iinfo(np.int64).max if dtype.kind == "i" else True
-        return largest if name == "min" else -largest if dtype.kind != "b" else False
-    return name == "all"
+    neutral = traits_of(traits.folds or "").neutral
+    assert neutral is not None
+    if math.isfinite(neutral) or dtype.kind == "f":
+        return neutral
+    return neutral > 0 if dtype.kind == "b" else int(math.copysign(1, neutral)) * np.iinfo(np.int64).max
+
+
+def _is_reduction(traits: Traits) -> bool:
+    return traits.scope is Scope.FOLD and traits.folds is not None and traits.role is not Role.FUNCTION
 
 
 class Lockstep:
@@ -95,8 +103,8 @@ class Lockstep:
         match first.operation:
             case Elementwise() as operation if all(_is_like(operation, other) for other in operations):
                 return self._elementwise(operation, parents)
-            case ArrayFunction(name="sum" | "mean" | "min" | "max" | "any" | "all" as name) if first.shape == ():
-                return self._reduced(name, parents[0])
+            case ArrayFunction(traits=traits) if _is_reduction(traits) and first.shape == ():
+                return self._reduced(traits, parents[0])
             case LogDensity() as operation if all(other == operation for other in operations):
                 return self._density(operation, parents)
             case Checked():
@@ -136,17 +144,17 @@ class Lockstep:
         plain = Elementwise(operation.name, operation.function, operation.python)
         return _Side(elementwise(plain, aligned), any(parent.differs for parent in parents), column)
 
-    def _reduced(self, name: str, side: _Side) -> _Side:
+    def _reduced(self, traits: Traits, side: _Side) -> _Side:
         assert side.lengths is not None
         longest, node = side.node.shape[-1], side.node
         counts = constant(np.array(side.lengths))
         if min(side.lengths) < longest:
             present = constant(np.arange(longest) < np.array(side.lengths)[:, np.newaxis])
-            node = where(present, node, cast(constant(_neutral(name, node.dtype)), node.dtype))
-        how = "sum" if name == "mean" else name
+            node = where(present, node, cast(constant(_neutral(traits, node.dtype)), node.dtype))
+        how = "sum" if traits.averages else traits.name
         axis = (("axis", len(node.shape)),)
         result = array_function(ArrayFunction(how, getattr(np, how), axis), [node])
-        if name == "mean":
+        if traits.averages:
             result = elementwise(Elementwise("true_divide", np.true_divide), [result, counts])
         return _Side(result, bool(result.shape))
 
@@ -179,7 +187,7 @@ class Lockstep:
             if folds[0].how != "map":
                 raise OutOfStep
             return terms
-        return self._reduced(folds[0].how, terms)
+        return self._reduced(folds[0].traits, terms)
 
 
 def _is_like(one: Elementwise, other: object) -> bool:

@@ -15,7 +15,6 @@ from privug.inference.chains.sizes import constant_array, in_terms_of, together
 from privug.inference.chains.trimming import last_values, trimmed
 from privug.inference.support import exponent
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
-from privug.model.operations import Elementwise
 from privug.prior.family import LogDensity, family_of
 
 MOST_STATES = 300  # beside continuous roots, each with a log weight of its own
@@ -68,7 +67,7 @@ def _pinned(conditions: Sequence[Node]) -> dict[Node, Array]:
     """Return the roots that were seen themselves, each with its only value."""
     found: dict[Node, Array] = {}
     for condition in conditions:
-        if isinstance(condition.operation, Elementwise) and condition.operation.name == "equal":
+        if condition.operation.traits.signs == {0}:
             root, value = sorted(condition.parents, key=lambda node: isinstance(node.operation, ConstantValue))
             is_known = isinstance(value.operation, ConstantValue) and value.shape == ()
             if is_known and root.is_random and root.shape == () and root.levels is None:

@@ -270,7 +270,7 @@ def _fold(fold: Fold, backend: Backend, arguments: Sequence[Any]) -> Any:
         terms = translate([fold.term], backend, rows)[0]
     if fold.how == "map":
         return terms
-    if fold.how == "sum" and fold.term.dtype.kind == "b":
+    if fold.traits.totals and fold.term.dtype.kind == "b":
         terms = backend.cast(terms, np.dtype(np.int64))
     return backend.array_function(fold.how, [terms], {"axis": 0})
 

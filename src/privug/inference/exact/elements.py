@@ -17,6 +17,8 @@ from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack, constant, elementwise, lookup
 from privug.model.plates import Fold, Lane
+from privug.model.traits.table import traits_of
+from privug.model.traits.traits import Role, Scope, Traits
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, draw_node, family_of
 
@@ -29,17 +31,7 @@ MOST_PER_INPUT = 20
 At = tuple[int, ...]
 
 _ADD = Elementwise("add", np.add, python=True)
-_STEPS: dict[str, Elementwise] = {
-    "sum": _ADD,
-    "mean": _ADD,
-    "cumsum": _ADD,
-    "prod": Elementwise("multiply", np.multiply, python=True),
-    "min": Elementwise("minimum", np.minimum),
-    "max": Elementwise("maximum", np.maximum),
-    "any": Elementwise("logical_or", np.logical_or),
-    "all": Elementwise("logical_and", np.logical_and),
-}
-_REARRANGING = {"reshape", "transpose", "concatenate", "stack", "flip", "roll"}
+_SUM = traits_of("sum")
 
 
 class TooManyElements(Exception):
@@ -132,30 +124,31 @@ class Elements:
         return lookup(code, operation.table[key], node.levels, operation.errors)
 
     def _of_function(self, node: Node, operation: ArrayFunction, at: At) -> Node:
-        options = dict(operation.options)
+        options, traits = dict(operation.options), operation.traits
         parent = node.parents[0]
-        if operation.name in _REARRANGING:
+        if traits.role is Role.MOVE:
             return self._moved(node, lambda *arrays: _of_batches(operation, arrays), at)
-        if operation.name in _STEPS and not options.get("keepdims"):
+        running = traits.scope is Scope.SCAN and traits.role is Role.SUM
+        if (running or (traits.scope is Scope.FOLD and traits.folds)) and not options.get("keepdims"):
             axes = options["axis"] if isinstance(options["axis"], tuple) else (options["axis"],)
             self._make_room(math.prod(parent.shape) // max(1, math.prod(node.shape)))
             positions = _along(parent.shape, tuple(axis - 1 for axis in axes), at)
-            if operation.name == "cumsum":
+            if running:
                 return self._running(node, parent, axes[0] - 1, at)
-            return self._reduced(operation.name, [self.of(parent, place) for place in positions], node)
-        if operation.name == "dot":
+            return self._reduced(traits, [self.of(parent, place) for place in positions], node)
+        if traits.role is Role.PRODUCT:
             return self._product(node, at)
         return self._from_whole(node, at)
 
-    def _reduced(self, name: str, parts: Sequence[Node], node: Node) -> Node:
-        total = _chain(name, parts)[-1]
-        if name == "mean":
+    def _reduced(self, traits: Traits, parts: Sequence[Node], node: Node) -> Node:
+        total = _chain(traits, parts)[-1]
+        if traits.averages:
             total = elementwise(Elementwise("true_divide", np.true_divide), [total, constant(len(parts))])
         return total
 
     def _running(self, node: Node, parent: Node, axis: int, at: At) -> Node:
         line = [(*at[:axis], k, *at[axis + 1 :]) for k in range(parent.shape[axis])]
-        for place, made in zip(line, _chain("sum", [self.of(parent, p) for p in line]), strict=True):
+        for place, made in zip(line, _chain(node.operation.traits, [self.of(parent, p) for p in line]), strict=True):
             self._made.setdefault((node, place), made)
         return self._made[node, at]
 
@@ -164,7 +157,7 @@ class Elements:
         row, column = at[: len(left.shape) - 1], at[len(left.shape) - 1 :]
         times = Elementwise("multiply", np.multiply, python=True)
         pairs = [(self.of(left, (*row, k)), self.of(right, (k, *column))) for k in range(right.shape[0])]
-        return _chain("sum", [elementwise(times, pair) for pair in pairs])[-1]
+        return _chain(_SUM, [elementwise(times, pair) for pair in pairs])[-1]
 
     def _moved(self, node: Node, function: Callable[..., Array], at: At) -> Node:
         """Find an element of an array whose elements come from others, by moving their numbers along."""
@@ -190,7 +183,7 @@ class Elements:
             return self._from_whole(node, at)
         self._make_room(fold.size)
         rows = [self._row(node, fold, position) for position in range(fold.size)]
-        return self._reduced(fold.how, rows, node)
+        return self._reduced(fold.traits, rows, node)
 
     def _row(self, node: Node, fold: Fold, position: int) -> Node:
         """Return what a fold computes for one row."""
@@ -258,13 +251,14 @@ def _along(shape: Shape, axes: tuple[int, ...], at: At) -> list[At]:
     return list(product(*ranges))
 
 
-def _chain(name: str, parts: Sequence[Node]) -> list[Node]:
+def _chain(traits: Traits, parts: Sequence[Node]) -> list[Node]:
     """Return the results of putting one number after another together."""
-    operation = _STEPS[name]
-    if name in ("any", "all"):
+    step = traits_of(traits.folds or "")
+    operation = Elementwise(step.name, step.function, python=step.role in (Role.SUM, Role.PRODUCT))
+    if traits.truth:
         zero, differs = constant(0), Elementwise("not_equal", np.not_equal)
         parts = [part if part.dtype == bool else elementwise(differs, [part, zero]) for part in parts]
-    elif operation is _ADD:
+    elif step.role is Role.SUM:
         parts = [elementwise(_ADD, [constant(0), parts[0]]), *parts[1:]]
     return list(accumulate(parts, partial(_together, operation)))
 

@@ -16,6 +16,7 @@ from privug.inference.exact.terms import Slot, components, curve_of, slope_of, w
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, Stack, index
 from privug.model.plates import Fold, Lane
+from privug.model.traits.traits import Role
 from privug.prior.family import Draw, draw_node
 
 MOST_ENTRIES = 4096
@@ -197,31 +198,28 @@ def _leaves(node: Node, sign: float, keys: dict[Node, int]) -> list[Node]:
 
 def _inside(node: Node, sign: float, keys: dict[Node, int]) -> list[Node]:
     operation, parents = node.operation, node.parents
-    names = ("maximum", "fmax", "max") if sign > 0 else ("minimum", "fmin", "min")
+    traits = operation.traits
     if isinstance(operation, Stack) and len(node.shape) == 1:
         return list(parents)
     if node.shape:
         return []
-    if isinstance(operation, Elementwise | ArrayFunction) and operation.name in names:
+    if isinstance(operation, Elementwise | ArrayFunction) and traits.extreme * sign > 0:
         return list(parents)
-    if isinstance(operation, Elementwise) and operation.name == "where":
+    if traits.role is Role.CHOICE:
         return list(parents[1:]) if _picks(parents, sign, keys) else []
-    if isinstance(operation, Fold) and operation.how in names and isinstance(operation.term.operation, Lane):
+    if isinstance(operation, Fold) and traits.extreme * sign > 0 and isinstance(operation.term.operation, Lane):
         return [operation.term.operation.column]
     return []
-
-
-_COMPARISONS = {"greater": 1.0, "greater_equal": 1.0, "less": -1.0, "less_equal": -1.0}
 
 
 def _picks(parents: Sequence[Node], sign: float, keys: dict[Node, int]) -> bool:
     """Say whether a choice between two numbers takes the larger, or the smaller, one."""
     condition, yes, no = parents
-    operation = condition.operation
-    if not isinstance(operation, Elementwise) or operation.name not in _COMPARISONS:
+    direction = condition.operation.traits.direction
+    if not direction:
         return False
     left, right = (keys[parent] for parent in condition.parents)
-    chosen = (left, right) if _COMPARISONS[operation.name] * sign > 0 else (right, left)
+    chosen = (left, right) if direction * sign > 0 else (right, left)
     return (keys[yes], keys[no]) == chosen
 
 

@@ -16,16 +16,11 @@ from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
 from privug.model.plan import Plan
+from privug.model.traits.traits import Role, Scope, Traits
 from privug.prior.family import Draw, describe
 from privug.prior.scalar import ScalarFamily
 
 Weight = Any  # a float for a single number, else an array of the node's shape
-
-_BRANCHING = {
-    "where", "maximum", "minimum", "fmax", "fmin", "absolute", "sign", "min", "max", "sort", "median", "argmin",
-    "argmax", "any", "all", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
-}  # fmt: skip
-_REARRANGING = {"reshape", "transpose", "concatenate", "stack", "flip", "roll"}
 
 
 class NotAffine(Exception):
@@ -121,7 +116,7 @@ class _Backward:
         """Hand the weight of a node on to what it is made of."""
         operation = node.operation
         if type(operation) is Elementwise:  # asking for the type alone is several times quicker than isinstance
-            self._pass_through_operator(node, operation.name, weight)
+            self._pass_through_operator(node, operation.traits, weight)
         elif type(operation) is Draw:
             self._pass_to_normals(node, weight)
         elif type(operation) is Index:
@@ -140,24 +135,19 @@ class _Backward:
         else:
             raise NotAffine(_reason(node))
 
-    def _pass_through_operator(self, node: Node, name: str, weight: Weight) -> None:
+    def _pass_through_operator(self, node: Node, traits: Traits, weight: Weight) -> None:
         parents = node.parents
-        if name == "add":
-            for parent in parents:
-                self.reach(parent, _summed(weight, parent.shape))
-        elif name == "subtract":
-            self.reach(parents[0], _summed(weight, parents[0].shape))
-            self.reach(parents[1], _summed(-weight, parents[1].shape))
-        elif name == "multiply":
+        if traits.weights is not None:
+            for parent, sign in zip(parents, traits.weights, strict=True):
+                self.reach(parent, _summed(weight if sign > 0 else -weight, parent.shape))
+        elif traits.factor == 1:
             random, factor = parents if parents[0] in self._random else parents[::-1]
             self.reach(random, _summed(weight * self._certain(factor), random.shape))
-        elif name == "true_divide":
+        elif traits.factor == -1:
             divisor = self._certain(parents[1])
             if not np.all(divisor):
                 raise NotAffine("it divides by zero")
             self.reach(parents[0], _summed(weight / divisor, parents[0].shape))
-        elif name in ("negative", "positive"):
-            self.reach(parents[0], weight if name == "positive" else -weight)
         else:
             raise NotAffine(_reason(node))
 
@@ -184,16 +174,16 @@ class _Backward:
 
     def _pass_through_function(self, node: Node, function: ArrayFunction, weight: Weight) -> None:
         parents = node.parents
-        options = dict(function.options)
-        if function.name in ("sum", "mean"):
+        options, traits = dict(function.options), function.traits
+        if traits.adds_up:
             shape = parents[0].shape
             axes = options["axis"] if isinstance(options["axis"], tuple) else (options["axis"],)
             kept = tuple(1 if axis + 1 in axes else size for axis, size in enumerate(shape))
-            count = math.prod(shape[axis - 1] for axis in axes) if function.name == "mean" else 1
+            count = math.prod(shape[axis - 1] for axis in axes) if traits.averages else 1
             self.reach(parents[0], np.broadcast_to(np.reshape(weight, kept) / count, shape))
-        elif function.name == "dot":
+        elif traits.role is Role.PRODUCT:
             self._pass_through_product(parents, weight)
-        elif function.name in _REARRANGING:
+        elif traits.role is Role.MOVE:
             self._rearrange(node, partial(function.function, **options), weight)
         else:
             raise NotAffine(_reason(node))
@@ -238,6 +228,7 @@ def _summed(weight: Weight, shape: Shape) -> Weight:
 
 def _reason(node: Node) -> str:
     name = getattr(node.operation, "name", type(node.operation).__name__)
-    if name in _BRANCHING:
+    traits = node.operation.traits
+    if traits.role in (Role.COMPARISON, Role.CHOICE, Role.ORDER) or (traits.truth and traits.scope is Scope.FOLD):
         return "it branches on a continuous variable"
     return f"it uses '{name}' of a continuous variable"

@@ -77,11 +77,9 @@ def linear_parts(node: Node) -> list[tuple[Node, float]] | None:
     operation, parents = node.operation, node.parents
     if not isinstance(operation, Elementwise) or node.shape or node.levels is not None or node.dtype.kind not in "if":
         return None
-    if operation.name in ("add", "subtract"):
-        return [(parents[0], 1.0), (parents[1], 1.0 if operation.name == "add" else -1.0)]
-    if operation.name == "negative":
-        return [(parents[0], -1.0)]
-    if operation.name == "multiply":
+    if operation.traits.weights is not None:
+        return list(zip(parents, operation.traits.weights, strict=True))
+    if operation.traits.factor == 1:
         for factor, other in (parents, parents[::-1]):
             if isinstance(factor.operation, ConstantValue) and other.dtype.kind in "if":
                 return [(other, float(constant_value(factor)))]

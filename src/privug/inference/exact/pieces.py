@@ -141,7 +141,7 @@ class _Cutting:
 
     def _take_operator(self, node: Node, traits: Traits, moving: Sequence[Node]) -> None:
         left, right = node.parents[0], node.parents[-1]
-        if traits.role is Role.COMPARISON or (traits.role is Role.ORDER and traits.chooses is not None):
+        if traits.role is Role.COMPARISON or traits.extreme:
             self._cut_where_passed(node, left, right, traits)
         elif traits.role is Role.CHOICE:
             if left in moving:

@@ -21,6 +21,7 @@ from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, Lookup, constant, elementwise
 from privug.model.plates import Fold, Lane
 from privug.model.structure import flatten
+from privug.model.traits.traits import Connective, Traits
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw
@@ -37,7 +38,7 @@ class RowSum:
     lanes: tuple[Node, ...]
     columns: tuple[Node, ...]
     size: int
-    how: str
+    traits: Traits
 
 
 def reduced(case: Case, query: Any) -> tuple[Case, Any] | Obstacle:
@@ -83,16 +84,18 @@ def _row_sums(targets: Sequence[Node]) -> list[RowSum] | Obstacle:
 
 def _row_sum(node: Node) -> RowSum | None:
     operation = node.operation
-    if isinstance(operation, Fold) and operation.how in ("sum", "any", "all"):
+    traits = operation.traits
+    if isinstance(operation, Fold) and (traits.totals or traits.connective):
         term, lanes = _without_maps(operation.term, operation.lanes)
-        return RowSum(node, term, lanes, _columns(lanes), operation.size, operation.how)
-    if isinstance(operation, ArrayFunction) and operation.name in ("sum", "mean", "any", "all") and not node.shape:
+        return RowSum(node, term, lanes, _columns(lanes), operation.size, traits)
+    adds = traits.adds_up or traits.connective
+    if isinstance(operation, ArrayFunction) and adds and not node.shape:
         array = node.parents[0]
         element = _one_of(array, array.shape[0], {}) if len(array.shape) == 1 else None
         if element is None:
             return None
         term, lanes = _without_maps(element, tuple(n for n in ancestors([element]) if isinstance(n.operation, Lane)))
-        return RowSum(node, term, lanes, _columns(lanes), array.shape[0], operation.name) if lanes else None
+        return RowSum(node, term, lanes, _columns(lanes), array.shape[0], traits) if lanes else None
     return None
 
 
@@ -193,9 +196,9 @@ def _together(group: Sequence[RowSum]) -> tuple[list[Node], list[Node], list[Nod
     for row_sum in group:
         images = {lane: lanes.setdefault(c, lane) for lane, c in zip(row_sum.lanes, row_sum.columns, strict=True)}
         term = RandomVariable(substitute([row_sum.term], {a: b for a, b in images.items() if a is not b})[0])
-        if row_sum.how in ("any", "all") and term.node.dtype != bool:
+        if row_sum.traits.truth and term.node.dtype != bool:
             term = term != 0
-        terms.append((~term if row_sum.how == "all" else term).node)
+        terms.append((~term if row_sum.traits.connective is Connective.AND else term).node)
     return terms, list(lanes.values()), list(lanes)
 
 
@@ -205,9 +208,9 @@ def _images(group: Sequence[RowSum], law: RowLaw, laws: Sequence[SumLaw]) -> dic
     for position, row_sum in enumerate(group):
         total = everything[:, position]
         table: Array = total
-        if row_sum.how in ("any", "all"):
-            table = (total > 0) if row_sum.how == "any" else (total == 0)
-        elif row_sum.how == "mean":
+        if row_sum.traits.truth:
+            table = (total > 0) if row_sum.traits.connective is Connective.OR else (total == 0)
+        elif row_sum.traits.averages:
             table = total / row_sum.size
         images[row_sum.node] = image_of(root, table.astype(row_sum.node.dtype))
     return images

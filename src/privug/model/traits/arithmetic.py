@@ -12,7 +12,8 @@ from privug.model.traits.traits import Array, Role, Traits
 
 _ADD = Traits(
     name="add", role=Role.SUM, weights=(1.0, 1.0), turns=((), ()), continuous=True, positive=False, keeps_whole=True,
-    size=sizes.total, grows=True, error=error_rules.error_of_sum, on_bools="logical_or", python="add", pytensor="add",
+    neutral=0, size=sizes.total, grows=True, error=error_rules.error_of_sum, on_bools="logical_or",
+    python="add", pytensor="add",
 )  # fmt: skip
 _NEGATIVE = Traits(
     name="negative", role=Role.SUM, weights=(-1.0,), turns=((),), continuous=True, keeps_whole=True,
@@ -52,12 +53,12 @@ ARITHMETIC = (
     _ADD,
     replace(
         _ADD, name="subtract", weights=(1.0, -1.0), positive=None, error=error_rules.error_of_difference,
-        on_bools=None, python="sub", pytensor="sub",
+        neutral=None, on_bools=None, python="sub", pytensor="sub",
     ),
     _NEGATIVE,
     replace(_NEGATIVE, name="positive", weights=(1.0,), grows=False, python="pos", pytensor=lambda pt, x: x),
     Traits(
-        name="multiply", role=Role.PRODUCT, factor=1, turns=((), ()), positive=False, keeps_whole=True,
+        name="multiply", role=Role.PRODUCT, factor=1, neutral=1, turns=((), ()), positive=False, keeps_whole=True,
         derivative=lambda u, du: du[0] * u[1] + u[0] * du[1],
         size=sizes.multiplied, grows=True, error=error_rules.error_of_product, on_bools="logical_and",
         python="mul", pytensor="mul",

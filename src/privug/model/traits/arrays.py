@@ -3,15 +3,15 @@
 from typing import Any
 
 from privug.model.traits import error_rules, sizes
-from privug.model.traits.traits import Connective, Form, Role, Traits
+from privug.model.traits.traits import Connective, Role, Scope, Traits
 
 
 def _fold(name: str, folds: str | None = None, **known: Any) -> Traits:
-    return Traits(**{"name": name, "form": Form.FOLD, "folds": folds, "pytensor": name, **known})
+    return Traits(**{"name": name, "scope": Scope.FOLD, "folds": folds, "pytensor": name, **known})
 
 
 def _array(name: str, **known: Any) -> Traits:
-    return Traits(**{"name": name, "form": Form.ARRAY, **known})
+    return Traits(**{"name": name, "scope": Scope.ARRAY, **known})
 
 
 def _move(name: str, **known: Any) -> Traits:
@@ -38,8 +38,8 @@ ARRAYS = (
     ),
     _fold("mean", "add", role=Role.SUM, averages=True, continuous=True, array_error=error_rules.error_of_mean),
     _fold("prod", "multiply", size=sizes.multiplied_up, grows=True),
-    _ordered("min", folds="minimum"),
-    _ordered("max", folds="maximum"),
+    _ordered("min", folds="minimum", extreme=-1),
+    _ordered("max", folds="maximum", extreme=1),
     _ordered("median", array_error=error_rules.error_of_median),
     _fold("any", "logical_or", role=Role.LOGIC, connective=Connective.OR, truth=True),
     _fold("all", "logical_and", role=Role.LOGIC, connective=Connective.AND, truth=True),
@@ -61,10 +61,10 @@ ARRAYS = (
     _array("quantile", array_error=error_rules.error_of_quantile),
     _array("percentile", array_error=error_rules.error_of_quantile),
     _array(
-        "cumsum", form=Form.SCAN, folds="add", role=Role.SUM, continuous=True, size=sizes.added_up, grows=True,
+        "cumsum", scope=Scope.SCAN, folds="add", role=Role.SUM, continuous=True, size=sizes.added_up, grows=True,
         array_error=error_rules.error_of_scan, pytensor="cumsum",
     ),
-    _array("cumprod", form=Form.SCAN, folds="multiply", size=sizes.multiplied_up, grows=True, pytensor="cumprod"),
+    _array("cumprod", scope=Scope.SCAN, folds="multiply", size=sizes.multiplied_up, grows=True, pytensor="cumprod"),
     _array("diff", role=Role.SUM, size=sizes.differenced, grows=True, pytensor="diff"),
     _array("dot", role=Role.PRODUCT, continuous=True, size=sizes.dotted, grows=True, pytensor="dot"),
     _move("concatenate", joins=True, chooses=0),

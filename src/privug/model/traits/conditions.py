@@ -1,5 +1,6 @@
 """Comparisons, logic, choices and extremes of two numbers."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +32,13 @@ def _slope_of_smaller(u: Any, du: Any) -> Array:
 
 
 _MAXIMUM = Traits(
-    name="maximum", role=Role.ORDER, chooses=0, turns=((), ()), keeps_whole=True, derivative=_slope_of_larger,
+    name="maximum", role=Role.ORDER, extreme=1, neutral=-math.inf, chooses=0, turns=((), ()), keeps_whole=True,
+    derivative=_slope_of_larger,
     size=sizes.unchanged, error=error_rules.larger_error, on_bools="logical_or", pytensor="maximum",
 )  # fmt: skip
 _MINIMUM = replace(
-    _MAXIMUM, name="minimum", derivative=_slope_of_smaller, on_bools="logical_and", pytensor="minimum"
+    _MAXIMUM, name="minimum", extreme=-1, neutral=math.inf, derivative=_slope_of_smaller, on_bools="logical_and",
+    pytensor="minimum",
 )  # fmt: skip
 _NOT = _logic("bitwise_not", Connective.NOT, "invert", on_bools="logical_not")
 
@@ -46,8 +49,8 @@ CONDITIONS = (
     _comparison("greater_equal", {1, 0}, "ge", "ge"),
     _comparison("equal", {0}, "eq", "eq", takes_bools=True),
     _comparison("not_equal", {-1, 1}, "ne", "neq", takes_bools=True),
-    _logic("logical_and", Connective.AND, "and_", truth=True),
-    _logic("logical_or", Connective.OR, "or_", truth=True),
+    _logic("logical_and", Connective.AND, "and_", truth=True, neutral=True),
+    _logic("logical_or", Connective.OR, "or_", truth=True, neutral=False),
     _logic("logical_not", Connective.NOT, "invert", truth=True),
     _logic("logical_xor", None, None, truth=True, on_bools="not_equal"),
     _logic("bitwise_and", Connective.AND, "and_", on_bools="logical_and"),

@@ -27,7 +27,7 @@ BackendName = str | Callable[..., Any] | None
 REALS: Interval = (-math.inf, math.inf)
 
 
-class Form(Enum):
+class Scope(Enum):
     """Which numbers an operation puts together."""
 
     ELEMENTWISE = "element by element"
@@ -63,7 +63,7 @@ class Traits:
     """What is known of an operation."""
 
     name: str
-    form: Form = Form.ELEMENTWISE
+    scope: Scope = Scope.ELEMENTWISE
     role: Role = Role.FUNCTION
 
     weights: tuple[float, ...] | None = None
@@ -85,6 +85,10 @@ class Traits:
     """Whether continuous arguments give a continuous result."""
     chooses: int | None = None
     """The result is one of the arguments from this one on."""
+    extreme: int = 0
+    """One if it is the largest of its arguments or elements, minus one if it is the smallest."""
+    neutral: float | None = None
+    """What changes nothing, put together with anything by it."""
     turns: tuple[tuple[float, ...] | None, ...] = ()
     """For each argument, the others fixed: between which values of it the result is monotone, if that is known."""
     jumps: Callable[..., Any] | None = None
@@ -148,9 +152,14 @@ class Traits:
         return self.role is Role.SUM or self.role is Role.MOVE
 
     @property
+    def adds_up(self) -> bool:
+        """Whether it is the sum of elements, or their mean."""
+        return self.scope is Scope.FOLD and self.role is Role.SUM
+
+    @property
     def totals(self) -> bool:
         """Whether it is the sum of elements as they are."""
-        return self.form is Form.FOLD and self.role is Role.SUM and not self.averages
+        return self.adds_up and not self.averages
 
     @property
     def is_partial(self) -> bool:

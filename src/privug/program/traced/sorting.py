@@ -11,6 +11,7 @@ from privug.model.categories import map_levels
 from privug.model.node import Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise, elementwise
 from privug.model.plates import fold
+from privug.model.traits.table import traits_of
 from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.dictionaries import MaskedDict
@@ -73,7 +74,7 @@ def extreme(
 
 def _extreme_of_plates(how: str, items: Any) -> Any:
     """Return the smallest or largest of numbers of which some stand for many."""
-    better = np.minimum if how == "min" else np.maximum
+    better = np.maximum if traits_of(how).extreme > 0 else np.minimum
     best = None
     for item, there, plate in segments(items):
         if there is not True or not isinstance(item, RandomVariable | int | float):
