@@ -5,6 +5,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import privug
+from privug.model.traits.table import OPERATIONS
 
 ROOT = Path(privug.__file__).parent
 
@@ -166,3 +167,49 @@ def test_files_and_functions_stay_short():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 assert (node.end_lineno or 0) - node.lineno <= 50, f"{path}: {node.name}"
+
+
+# Where such names mean something else: methods of arrays that compiled code may call, methods that change a container.
+NAMES_OF_OTHER_THINGS = {"program/native/checks.py", "program/traced/calling.py"}
+
+
+def operations_told_apart(text: str) -> list[str]:
+    """Return the names of operations by which code tells them apart: in comparisons, patterns, tables of several."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Compare():
+                sides = [node.left, *node.comparators]
+                parts, least = [part for side in sides for part in getattr(side, "elts", [side])], 1
+            case ast.MatchValue():
+                parts, least = [node.value], 1
+            case ast.Call(func=ast.Attribute(attr="startswith" | "endswith")):
+                parts, least = node.args, 1
+            case ast.Dict():
+                parts, least = node.keys, 2
+            case ast.Set() | ast.Tuple() | ast.List():
+                parts, least = node.elts, 2
+            case _:
+                continue
+        names = [part.value for part in parts if isinstance(part, ast.Constant) and part.value in OPERATIONS]
+        if len(names) >= least:
+            found.append(", ".join(names))
+    return list(dict.fromkeys(found))
+
+
+def test_operations_are_told_apart_by_the_table_alone():
+    for path in sources():
+        if path.parent.name != "traits" and path.relative_to(ROOT).as_posix() not in NAMES_OF_OTHER_THINGS:
+            assert operations_told_apart(path.read_text(encoding="utf-8")) == [], path
+
+
+def test_operations_that_are_told_apart_by_name_are_found():
+    text = """
+if operation.name == "add" or name.startswith("logical_not") or name in {"floor", "ceil"}:
+    table = {"exp": 1, "log": 2}
+    made = Elementwise("add", np.add)
+match operation.name:
+    case "multiply" | "dot":
+        pass
+"""
+    assert sorted(operations_told_apart(text)) == ["add", "dot", "exp, log", "floor, ceil", "logical_not", "multiply"]

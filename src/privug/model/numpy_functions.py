@@ -191,9 +191,9 @@ def _transposed(array: Array) -> Array:
     return array.transpose((0, *range(array.ndim - 1, 0, -1))).copy()
 
 
-def _join(name: str, as_node: AsNode, wrap: Wrap, arrays: Any, axis: int = 0) -> Any:
+def _join(name: str, new_axes: int, as_node: AsNode, wrap: Wrap, arrays: Any, axis: int = 0) -> Any:
     nodes = unify([as_node(a) for a in arrays])
-    axis = _axis_within(axis, len(nodes[0].shape) + (name == "stack"))
+    axis = _axis_within(axis, len(nodes[0].shape) + new_axes)
     operation = ArrayFunction(name, partial(_joined, getattr(np, name), axis))
     return wrap(array_function(operation, nodes))
 
@@ -304,21 +304,23 @@ REDUCING_UFUNCS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 HANDLERS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{row.function: partial(_reduction, row.name) for row in _FOLDS},
-    **{getattr(np, name): partial(_first_axis_flattened, name) for name in ("cumsum", "cumprod", "argmin", "argmax")},
-    **{getattr(np, name): partial(_quantile, name) for name in ("quantile", "percentile")},
-    **{getattr(np, name): partial(_join, name) for name in ("concatenate", "stack")},
+    **{row.function: partial(_first_axis_flattened, row.name) for row in OPERATIONS.values() if row.flattens},
     np.amin: partial(_reduction, "min"),
     np.amax: partial(_reduction, "max"),
     np.average: _average,
     np.around: _round,
     np.clip: _clip,
+    np.concatenate: partial(_join, "concatenate", 0),
     np.count_nonzero: _count_nonzero,
     np.diff: _diff,
     np.dot: _dot,
+    np.percentile: partial(_quantile, "percentile"),
+    np.quantile: partial(_quantile, "quantile"),
     np.ravel: _ravel,
     np.reshape: _reshape,
     np.round: _round,
     np.sort: _sort,
+    np.stack: partial(_join, "stack", 1),
     np.transpose: _transpose,
     np.where: _where,
 }

@@ -78,7 +78,7 @@ ARITHMETIC = (
         derivative=lambda u, du: du[0] - np.floor_divide(u[0], u[1]) * du[1], python="mod", pytensor="mod",
     ),
     _POWER,
-    replace(_POWER, name="pow", **_OF_FLOATS, jax="numpy.power"),
+    replace(_POWER, name="pow", **_OF_FLOATS, math="pow", numpy="numpy.power", jax="numpy.power"),
     replace(_POWER, name="float_power", **_OF_FLOATS, jax="numpy.power"),
     Traits(
         name="square", turns=((0.0,),), continuous=True, codomain=(0.0, math.inf),
@@ -92,7 +92,7 @@ ARITHMETIC = (
     Traits(name="left_shift", size=sizes.shifted, grows=True),
     Traits(name="copysign", error=error_rules.error_kept),
     _ABSOLUTE,
-    replace(_ABSOLUTE, name="fabs", **_OF_FLOATS, jax="numpy.absolute", continuous=False),
+    replace(_ABSOLUTE, name="fabs", **_OF_FLOATS, math="fabs", jax="numpy.absolute", continuous=False),
     _rounding("sign", role=Role.ORDER, codomain=(-1.0, 1.0), pytensor="sign"),
     _rounding("floor", preimage=lambda value, unit: (value, value + unit), pytensor="floor"),
     _rounding("ceil", preimage=lambda value, unit: (value - unit, value), pytensor="ceil"),

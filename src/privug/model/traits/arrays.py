@@ -51,8 +51,8 @@ ARRAYS = (
     ),
     _fold("nansum", size=sizes.added_up, grows=True, pytensor=None),
     _fold("nanmean", pytensor=None),
-    _array("argmin", role=Role.ORDER, steps=True, pytensor="argmin"),
-    _array("argmax", role=Role.ORDER, steps=True, pytensor="argmax"),
+    _array("argmin", flattens=True, role=Role.ORDER, steps=True, pytensor="argmin"),
+    _array("argmax", flattens=True, role=Role.ORDER, steps=True, pytensor="argmax"),
     _array(
         "argsort", steps=True, pytensor=_sorted_in_turn,
         jax=lambda jax, *keys: jax.numpy.lexsort(tuple(reversed(keys))),
@@ -61,10 +61,13 @@ ARRAYS = (
     _array("quantile", array_error=error_rules.error_of_quantile),
     _array("percentile", array_error=error_rules.error_of_quantile),
     _array(
-        "cumsum", scope=Scope.SCAN, folds="add", role=Role.SUM, continuous=True, size=sizes.added_up, grows=True,
-        array_error=error_rules.error_of_scan, pytensor="cumsum",
+        "cumsum", scope=Scope.SCAN, flattens=True, folds="add", role=Role.SUM, continuous=True,
+        size=sizes.added_up, grows=True, array_error=error_rules.error_of_scan, pytensor="cumsum",
     ),
-    _array("cumprod", scope=Scope.SCAN, folds="multiply", size=sizes.multiplied_up, grows=True, pytensor="cumprod"),
+    _array(
+        "cumprod", scope=Scope.SCAN, flattens=True, folds="multiply", size=sizes.multiplied_up, grows=True,
+        pytensor="cumprod",
+    ),
     _array("diff", role=Role.SUM, size=sizes.differenced, grows=True, pytensor="diff"),
     _array("dot", role=Role.PRODUCT, continuous=True, size=sizes.dotted, grows=True, pytensor="dot"),
     _move("concatenate", joins=True, chooses=0),

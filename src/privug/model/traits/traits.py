@@ -72,6 +72,8 @@ class Traits:
     """One if it is the first argument times the second, minus one if divided by it; linear in the first."""
     folds: str | None = None
     """The operation that puts one element after another together, for folds and scans."""
+    flattens: bool = False
+    """Whether it takes all axes as one if none is named."""
     joins: bool = False
     """Whether it takes a list of arrays."""
     reshapes: bool = False
@@ -139,6 +141,8 @@ class Traits:
 
     python: str = ""
     """Its name in the `operator` module, if strings may have it or sums are made of it."""
+    math: str = ""
+    """Its name in the `math` module."""
     numpy: str = ""
     """Where the function is found, if not in NumPy under its name."""
     pytensor: BackendName = None

@@ -16,6 +16,8 @@ from privug.model.categories import map_levels, map_pairs
 from privug.model.node import Node
 from privug.model.operations import Elementwise, elementwise, fail_samples
 from privug.model.plates import Plate, fold
+from privug.model.traits.table import OPERATIONS, traits_of
+from privug.model.traits.traits import Traits
 from privug.model.value_types import number_types
 from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
 from privug.program.logic import where
@@ -256,9 +258,9 @@ def _repr(value: Any) -> Any:
     return RandomVariable(map_levels(value.node, repr))
 
 
-def _checked_math(name: str) -> Callable[..., Any]:
+def _checked_math(traits: Traits) -> Callable[..., Any]:
     """A function of the math module: an error of its domain is an error on that input, as in Python."""
-    array_function = getattr(np, {"fabs": "absolute", "pow": "power"}.get(name, name))
+    array_function = traits.function
 
     def evaluate(*arrays: Any) -> Any:
         result = array_function(*(array.astype(float) for array in arrays))
@@ -270,22 +272,20 @@ def _checked_math(name: str) -> Callable[..., Any]:
         path = path_condition.get()
         # Where this code does not run, any argument will do: one at which nothing goes wrong.
         safe = [value if path is None else where(path, value, 1.0) for value in values]
-        made = elementwise(Elementwise(name, evaluate), [as_node(value) for value in safe])
+        made = elementwise(Elementwise(traits.name, evaluate), [as_node(value) for value in safe])
         made.numpy = False  # the math module gives Python's floats, whatever goes in
         return RandomVariable(made)
 
     return lifted
 
 
-_MATH = ("sqrt", "exp", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "fabs", "pow", "hypot")
-
-
 def _log(value: Any, base: Any = math.e) -> Any:
-    natural = _checked_math("log")
+    natural = _checked_math(traits_of("log"))
     return natural(value) if base == math.e else natural(value) / math.log(base)
 
 
 LIFTED: dict[Any, Callable[..., Any]] = {
+    **{getattr(math, row.math): _checked_math(row) for row in OPERATIONS.values() if row.math},
     builtins.sum: _sum,
     builtins.len: _len,
     builtins.any: _any,
@@ -315,7 +315,6 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     math.fsum: _sum,
     bisect.bisect_right: functools.partial(_bisect, operator.ge),
     bisect.bisect_left: functools.partial(_bisect, operator.gt),
-    **{getattr(math, name): _checked_math(name) for name in _MATH},
 }
 
 
