@@ -40,7 +40,7 @@ def read(likelihood: Likelihood) -> list[Constraint]:
 
 def _noisy_values(node: Node) -> list[Constraint]:
     operation = node.operation
-    if isinstance(operation, ArrayFunction) and operation.name == "sum" and node.shape == ():
+    if isinstance(operation, ArrayFunction) and operation.traits.totals and node.shape == ():
         inner = node.parents[0]
         if isinstance(inner.operation, LogDensity) and len(inner.shape) == 1:
             value, seen, sd = inner.parents

@@ -128,12 +128,11 @@ class Elements:
         parent = node.parents[0]
         if traits.role is Role.MOVE:
             return self._moved(node, lambda *arrays: _of_batches(operation, arrays), at)
-        running = traits.scope is Scope.SCAN and traits.role is Role.SUM
-        if (running or (traits.scope is Scope.FOLD and traits.folds)) and not options.get("keepdims"):
+        if _is_chain(traits) and not options.get("keepdims"):
             axes = options["axis"] if isinstance(options["axis"], tuple) else (options["axis"],)
             self._make_room(math.prod(parent.shape) // max(1, math.prod(node.shape)))
             positions = _along(parent.shape, tuple(axis - 1 for axis in axes), at)
-            if running:
+            if traits.scope is Scope.SCAN:
                 return self._running(node, parent, axes[0] - 1, at)
             return self._reduced(traits, [self.of(parent, place) for place in positions], node)
         if traits.role is Role.PRODUCT:
@@ -214,7 +213,7 @@ def _steps(node: Node) -> int:
     match node.operation:
         case Fold(how=how) as fold if how != "map":
             return fold.size * len(fold_order(fold))
-        case ArrayFunction(name=name) if name in _STEPS or name == "dot":
+        case ArrayFunction(traits=traits) if _is_chain(traits) or traits.role is Role.PRODUCT:
             return math.prod(node.parents[0].shape)
         case _:
             return 1
@@ -249,6 +248,11 @@ def _along(shape: Shape, axes: tuple[int, ...], at: At) -> list[At]:
     fixed = [None if axis in axes else next(left) for axis in range(len(shape))]
     ranges = [range(size) if place is None else (place,) for place, size in zip(fixed, shape, strict=True)]
     return list(product(*ranges))
+
+
+def _is_chain(traits: Traits) -> bool:
+    """Say whether a function puts one number after another together."""
+    return traits.folds is not None and (traits.scope is Scope.FOLD or traits.role is Role.SUM)
 
 
 def _chain(traits: Traits, parts: Sequence[Node]) -> list[Node]:
