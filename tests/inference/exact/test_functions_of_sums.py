@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import privug as pv
 from privug.inference.exact.additive import prepare_additive
@@ -315,3 +315,14 @@ def test_an_equal_sum_written_twice_is_one():
     result = exact(program, pv.equals(1))
     evidence = 1 - by_quadrature(54, 56)
     assert float(result.diagnostics.evidence) == pytest.approx(evidence, abs=1e-11)
+
+
+def test_a_logistic_function_of_a_sum():
+    inputs = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0.5, sd=1)}
+    scored = pv.Attack(lambda x, y: special.expit(x + y), inputs, "x")
+    total = stats.norm(0.5, math.sqrt(2))
+    seen = scored.run(observe=pv.between(0.6, 0.9), engine="exact")
+    expected = total.cdf(special.logit(0.9)) - total.cdf(special.logit(0.6))
+    assert seen.diagnostics.evidence.value == pytest.approx(expected, rel=1e-12)
+    known = scored.run(observe=pv.equals(0.7), engine="exact")
+    assert known.posterior.mean().value == pytest.approx((special.logit(0.7) - 0.5) / 2, rel=1e-9)

@@ -72,6 +72,11 @@ ELEMENTARY = (
         "arcsinh", lambda u: 1 / np.sqrt(1 + u**2), continuous=False,
         inverse=lambda v: (np.sinh(v), np.log(np.cosh(v))),
     ),
+    _monotone(
+        "expit", lambda u: 1 / (2 + np.exp(u) + np.exp(-u)), codomain=(0.0, 1.0), positive=True,
+        inverse=lambda v: (np.log(v) - np.log1p(-v), -np.log(v) - np.log1p(-v)),
+        numpy="scipy.special.expit", pytensor="sigmoid", jax="nn.sigmoid",
+    ),
     _monotone("cosh", np.sinh, continuous=False, turns=((0.0,),), codomain=(1.0, math.inf)),
     Traits(name="sin", math="sin", continuous=True, codomain=(-1.0, 1.0), pytensor="sin"),
     Traits(name="cos", math="cos", continuous=True, codomain=(-1.0, 1.0), pytensor="cos"),
