@@ -11,7 +11,7 @@ ROOT = Path(privug.__file__).parent
 
 # Each room may import from the rooms before it, and from itself.
 LAYERS = [
-    {"escaping", "errors", "arguments", "estimate", "settings", "interruption", "progress"},
+    {"escaping", "errors", "arguments", "estimate", "scoping", "settings", "interruption", "progress"},
     {"model"},
     {"prior"},
     {"program"},

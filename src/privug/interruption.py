@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from privug.scoping import holding
+
 SAME_SECONDS = 0.2  # between deadlines that are meant to be one
 REMINDER_SECONDS = 5.0  # a program may swallow what is raised in it
 
@@ -89,16 +91,15 @@ def within(seconds: float | None) -> Iterator[None]:
         yield
         return
     deadline = Deadline(seconds)
-    token = _deadlines.set((*_deadlines.get(), deadline))
-    try:
-        deadline.start()
-        yield
-    finally:
+    with holding(_deadlines, (*_deadlines.get(), deadline)):
         try:
-            deadline.settle()
-        finally:  # the time may be up in the midst of settling
-            deadline.settle()
-            _deadlines.reset(token)
+            deadline.start()
+            yield
+        finally:
+            try:
+                deadline.settle()
+            finally:  # the time may be up in the midst of settling
+                deadline.settle()
 
 
 def seconds_left() -> float | None:
@@ -112,14 +113,9 @@ def is_time_up() -> bool:
     return any(deadline.is_over for deadline in _deadlines.get())
 
 
-@contextmanager
-def stoppable(event: threading.Event) -> Iterator[None]:
+def stoppable(event: threading.Event) -> holding[threading.Event | None]:
     """Let an event stop what this thread does for a run."""
-    token = _stopped.set(event)
-    try:
-        yield
-    finally:
-        _stopped.reset(token)
+    return holding(_stopped, event)
 
 
 def check() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from privug.arguments import check_kind, is_one_of, shown
 from privug.errors import ArgumentError
+from privug.scoping import holding
 
 MEBIBYTE = 1 << 20
 
@@ -85,11 +86,8 @@ def limited(
 ) -> Iterator[Settings]:
     """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs."""
     given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native, rounding=rounding)
-    token = _limits.set(MappingProxyType({**_limits.get(), **given}))
-    try:
+    with holding(_limits, MappingProxyType({**_limits.get(), **given})):
         yield current()
-    finally:
-        _limits.reset(token)
 
 
 def _checked(**given: Any) -> dict[str, Any]:

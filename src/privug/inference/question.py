@@ -295,10 +295,15 @@ class Question(Portable):
 
 
 @dataclass
-class QuestionOfFacts(Question):
-    """Whether all facts of another question hold, as if that were the output of its program."""
+class _DerivedQuestion(Question):
+    """A question about another one, the whole."""
 
-    whole: Question | None = None
+    whole: Question = field(kw_only=True)
+
+
+@dataclass
+class QuestionOfFacts(_DerivedQuestion):
+    """Whether all facts of another question hold, as if that were the output of its program."""
 
     @classmethod
     def of(cls, question: Question) -> "QuestionOfFacts":
@@ -307,17 +312,14 @@ class QuestionOfFacts(Question):
 
     def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
         """Return the model in which the output says whether all facts hold, and nothing is secret."""
-        assert self.whole is not None
         case = self.whole.case(sizes, samples)
         verdicts = map(RandomVariable, case.likelihood_of_facts().conditions)
         return Case(case.inputs, 0, functools.reduce(operator.and_, verdicts, True), Lifting("traced"))
 
 
 @dataclass
-class QuestionOfSecret(Question):
+class QuestionOfSecret(_DerivedQuestion):
     """What another question's secret is before anything is seen, as if that were the output of its program."""
-
-    whole: Question | None = None
 
     @classmethod
     def of(cls, question: Question) -> "QuestionOfSecret | None":
@@ -333,7 +335,6 @@ class QuestionOfSecret(Question):
 
     def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
         """Return the model in which the output is the secret; the program is not run."""
-        assert self.whole is not None
         case = self.whole.case(self.whole.typical_sizes, samples)
         return Case(case.inputs, case.secret, case.secret, Lifting("traced"), case.facts)
 

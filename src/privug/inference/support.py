@@ -1,26 +1,21 @@
 """How far out discrete distributions are listed: what all of them lose in their tails together stays negligible."""
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 
 from privug.model.node import Array, ConstantValue, Node
 from privug.prior.family import Family, family_of
 from privug.prior.support import Support
+from privug.scoping import holding
 
 LOST = 1e-15  # the probability that distributions without a largest value lose together
 _lost: ContextVar[float] = ContextVar("lost", default=LOST)
 
 
-@contextmanager
-def longer_tails(lost: float) -> Iterator[None]:
+def longer_tails(lost: float) -> holding[float]:
     """List values so far out that only so much probability is lost."""
-    token = _lost.set(lost)
-    try:
-        yield
-    finally:
-        _lost.reset(token)
+    return holding(_lost, lost)
 
 
 def lost_in_tails(truncated: int) -> float:

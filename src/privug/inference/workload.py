@@ -29,10 +29,10 @@ class Workload:
 
     def add(self, case: Case, samples: int) -> None:
         """Count samples of a case before they are drawn, or refuse if that makes too many."""
-        drawn, kept = random_numbers(random_nodes(case)), _numbers(random_nodes(case))
+        drawn, plain, kept = _numbers_of_sample(case)
         self._samples += samples
         self._drawn += samples * drawn
-        self._plain += samples * drawn if case.lifting.tier in ("python", "external") else 0
+        self._plain += samples * plain
         self._kept += samples * kept
         if self._kept > MOST_KEPT:
             raise self._refused(self._kept / MOST_KEPT, f"secret and output are {kept:,} numbers, too many to keep")
@@ -65,10 +65,17 @@ def affordable_samples(question: Question, wanted: int) -> int:
     """Return how many samples of a question can be had, at most as many as wanted; any, if its tables vary in size."""
     if question.size_nodes:
         return wanted
-    case = question.case()
-    drawn, kept = random_numbers(random_nodes(case)), _numbers(random_nodes(case))
-    most = MOST_PLAIN_NUMBERS if case.lifting.tier in ("python", "external") else MOST_RANDOM_NUMBERS
-    return min(wanted, most // max(1, drawn), MOST_KEPT // max(1, kept))
+    limits = MOST_RANDOM_NUMBERS, MOST_PLAIN_NUMBERS, MOST_KEPT
+    return min(
+        wanted, *(limit // max(1, n) for limit, n in zip(limits, _numbers_of_sample(question.case()), strict=True))
+    )
+
+
+def _numbers_of_sample(case: Case) -> tuple[int, int, int]:
+    """Return how many numbers are drawn for one sample, handed to the program one by one, and kept."""
+    nodes = random_nodes(case)
+    drawn = random_numbers(nodes)
+    return drawn, drawn if case.lifting.tier in ("python", "external") else 0, _numbers(nodes)
 
 
 def pilot_samples(nodes: list[Node], wanted: int) -> int:

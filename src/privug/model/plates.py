@@ -22,6 +22,7 @@ from privug.model.table import Row, plain_column, row_maker
 from privug.model.traits.table import traits_of
 from privug.model.traits.traits import Traits
 from privug.model.variable import RandomVariable, as_node, refuse
+from privug.scoping import holding
 
 CHUNK_BYTES = 1 << 21
 MANY_ROWS = 1 << 12  # from so many on, counting each sample by itself is quicker than adding
@@ -93,11 +94,8 @@ def going_through(plate: Plate) -> Iterator[None]:
     """Trace code once for all rows of a plate."""
     if current_plate.get() is not None:
         refuse("two loops over many rows, one inside the other,")
-    token = current_plate.set(plate)
-    try:
+    with holding(current_plate, plate):
         yield
-    finally:
-        current_plate.reset(token)
 
 
 @dataclass(frozen=True, eq=False)

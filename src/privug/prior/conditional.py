@@ -18,6 +18,7 @@ from privug.model.variable import RandomVariable, as_node, refusals
 from privug.prior.choice import Constant, constant_value
 from privug.prior.family import Draw
 from privug.prior.scalar import ScalarFamily
+from privug.scoping import holding
 
 ENUMERATION_LIMIT = 1000
 EXAMPLES = 64
@@ -199,13 +200,11 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(variable.node.operation, ConstantValue):
         return _lifted(function(constant_value(variable.node)))
     noted: list[str] = []
-    token = refusals.set(noted)
     try:
-        distribution = function(variable)
+        with holding(refusals, noted):
+            distribution = function(variable)
     except Exception:  # what is really wrong shows again below, on a plain value
         noted.append("it failed")
-    finally:
-        refusals.reset(token)
     if not noted:
         return _lifted(distribution)
     support = finite_support(variable.node)

@@ -25,6 +25,7 @@ from privug.program.memory import Memory, undisturbed_memory
 from privug.program.outputs import FAILED, NoValue, settled
 from privug.program.reachable import Reached, reached
 from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
+from privug.scoping import holding
 
 CALLS_WITHOUT_MEMORY = 64  # of each block, to see whether what earlier calls left behind matters
 PLAIN = (int, float, complex, str, bytes, type(None), np.generic, np.ndarray, RandomVariable)
@@ -219,15 +220,11 @@ def undisturbed_randomness(*holders: Any) -> Iterator[Callable[[], bool]]:
 def seeded(rng: np.random.Generator, *holders: Any) -> Iterator[Callable[[], bool]]:
     """Let the randomness of a program follow from the engine's seed; yields a function that says whether it has any."""
     seed = int(rng.integers(2**32))
-    token = ambient_rng.set(rng)
-    try:
-        with undisturbed_randomness(*holders), np.errstate(all="ignore"):
-            generators = Generators(*holders)
-            generators.seed(seed)
-            started, drawn_from = generators.states(), rng.bit_generator.state
-            yield lambda: generators.have_moved(started) or not is_same_state(rng.bit_generator.state, drawn_from)
-    finally:
-        ambient_rng.reset(token)
+    with holding(ambient_rng, rng), undisturbed_randomness(*holders), np.errstate(all="ignore"):
+        generators = Generators(*holders)
+        generators.seed(seed)
+        started, drawn_from = generators.states(), rng.bit_generator.state
+        yield lambda: generators.have_moved(started) or not is_same_state(rng.bit_generator.state, drawn_from)
 
 
 def _plain_output(value: Any) -> Any:

@@ -10,6 +10,7 @@ from privug.model.graph import everything_behind
 from privug.model.node import Node, origins
 from privug.model.structure import random_leaves
 from privug.program.tracing import trace
+from privug.scoping import holding
 
 MOST_NODES = 20_000  # behind an output: for the sake of a line number, more are not made again
 
@@ -26,11 +27,8 @@ def lines_of(
     if code is None or len(before) > MOST_NODES:
         return {}
     found: dict[Node, int] = {}
-    token = origins.set(functools.partial(_note, code.co_filename, found))
-    try:
+    with holding(origins, functools.partial(_note, code.co_filename, found)):
         again = trace(program, positional, named)
-    finally:
-        origins.reset(token)
     after = everything_behind(_nodes(again.output))
     if len(before) != len(after):
         return {}

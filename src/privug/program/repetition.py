@@ -4,8 +4,7 @@ Nothing can be known for sure of a program that is only called. But what draws r
 remembers earlier calls answers otherwise in another order, and what comes from elsewhere differs sooner or later.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from privug.arguments import shortened
 from privug.errors import UnsuitableEngine
 from privug.model.node import Array
+from privug.scoping import holding
 
 FEWEST_PASSES, MOST_PASSES = 3, 8
 ENOUGH_CALLS = 64  # in all: with few inputs, each is tried more often
@@ -28,14 +28,9 @@ class Opaque:
         raise NotImplementedError
 
 
-@contextmanager
-def functions_only() -> Iterator[None]:
+def functions_only() -> holding[bool]:
     """Have every program that is called refuse, here, unless it is a function of its inputs."""
-    token = _functions_only.set(True)
-    try:
-        yield
-    finally:
-        _functions_only.reset(token)
+    return holding(_functions_only, True)
 
 
 def must_be_function() -> bool:

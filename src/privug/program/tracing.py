@@ -1,5 +1,6 @@
 """The traced tier: call the program once on random variables, and check the graph it built against plain calls."""
 
+import contextlib
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.masks import without_masks
+from privug.scoping import holding
 
 MOST_CHECKS = 32
 FEWEST_CHECKS = 3
@@ -72,26 +74,21 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
     noted: list[str] = []
     draws: list[tuple[RandomVariable, RandomVariable | None]] = []
     can_fail: list[Node] = []
-    around = fallible.set(can_fail)
-    tokens = refusals.set(noted), recorded.set(draws), path_condition.set(None), current_plate.set(None)
     budget = trace_budget.get() or _budget(positional, named)
-    limit = trace_budget.set(budget)
-    try:
-        output = without_masks(settled(rewritten(program)(*positional, **named)))
-    except (PriorError, KeyboardInterrupt):
-        raise
-    except TraceTooLong as error:
-        return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
-    except BaseException as error:  # a program may call sys.exit()
-        what = noted[0] if noted else _described(error)
-        return Trace(obstacle=f"{what}{_place(program, error)}")
-    finally:
-        refusals.reset(tokens[0])
-        recorded.reset(tokens[1])
-        path_condition.reset(tokens[2])
-        current_plate.reset(tokens[3])
-        trace_budget.reset(limit)
-        fallible.reset(around)
+    notes = holding(refusals, noted), holding(recorded, draws), holding(fallible, can_fail)
+    afresh = holding(path_condition, None), holding(current_plate, None), holding(trace_budget, budget)
+    with contextlib.ExitStack() as block:
+        for held in (*notes, *afresh):
+            block.enter_context(held)
+        try:
+            output = without_masks(settled(rewritten(program)(*positional, **named)))
+        except (PriorError, KeyboardInterrupt):
+            raise
+        except TraceTooLong as error:
+            return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
+        except BaseException as error:  # a program may call sys.exit()
+            what = noted[0] if noted else _described(error)
+            return Trace(obstacle=f"{what}{_place(program, error)}")
     if noted:
         return Trace(obstacle=noted[0])
     part = next((part for part in map(incomparable, flatten(output)[1]) if part is not None), None)
@@ -221,9 +218,9 @@ def difference_in_calls(
     """Compare predicted outputs with plain calls, whose draws are replayed; return what differs, if anything."""
     scale = max((_magnitude(value) for value in predicted), default=0.0)
     for position, (positional, named) in enumerate(calls):
-        token = replayed.set(drawn[position][::-1])
+        left = drawn[position][::-1]
         try:
-            with np.errstate(all="ignore"):
+            with holding(replayed, left), np.errstate(all="ignore"):
                 plain = settled(program(*positional, **named))
         except KeyboardInterrupt:
             raise
@@ -234,9 +231,6 @@ def difference_in_calls(
             if predicted[position] is not FAILED:
                 return f"a plain call raised {what}, the traced program gave {shortened(predicted[position])}"
             continue
-        finally:
-            left = replayed.get()
-            replayed.reset(token)
         if left and predicted[position] is not FAILED:
             return "it made fewer draws in a plain call than while it was traced"
         if not _same(plain, predicted[position], scale):

@@ -25,6 +25,7 @@ from privug.program.native.fingerprint import Fingerprint, fingerprint, surround
 from privug.program.native.passes import Compilation, compilation
 from privug.program.native.records import CATEGORY, RecordsType, as_category, borrowed, records_maker
 from privug.program.traced.calling import is_users_own
+from privug.scoping import holding
 
 DEEPEST_RECURSION = 400
 KERNEL = "kernel_"
@@ -99,14 +100,11 @@ def _compiled_within_limits(program: Any, shape: Layout, mark: Fingerprint) -> N
 
 def _compiled(program: Any, shape: Layout, mark: Fingerprint) -> NativeProgram | str:
     compiled = Compilation(mark.digest[:MARK_LENGTH])
-    token = compilation.set(compiled)
     try:
-        with quietly():
+        with holding(compilation, compiled), quietly():
             return _compile(program, shape, compiled, mark)
     except Exception as error:
         return compiled.refusal or _first_line(error)
-    finally:
-        compilation.reset(token)
 
 
 def _loaded(mark: Fingerprint, shape: Layout) -> NativeProgram | None:

@@ -34,6 +34,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.scoping import holding
 
 MOST_RANDOM_ROUNDS = 64
 
@@ -109,13 +110,11 @@ class Frame:
         here = both(current(), self.alive())
         if here is True:
             raise make()
-        token = refusals.set([])  # its message may not be known now, but its type is
         try:
-            error = make()
+            with holding(refusals, []):  # its message may not be known now, but its type is
+                error = make()
         except Untraceable:
             error = RuntimeError("an error with a random message")
-        finally:
-            refusals.reset(token)
         fail_where(self.alive(), error if isinstance(error, Exception) else error())
         self._returned = True
 

@@ -13,6 +13,7 @@ from privug.model.operations import SampleFailure
 from privug.model.plates import Fold, Lane
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node, refusals, refuse
+from privug.scoping import holding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,13 +68,11 @@ def fail_at(failing: RandomVariable, error: Exception) -> None:
 
 
 def _with_plain_message(error: Exception) -> Exception:
-    token = refusals.set([])
     try:
-        str(error)
+        with holding(refusals, []):
+            str(error)
     except Untraceable:
         return RuntimeError(f"{type(error).__name__}, with a random message")
-    finally:
-        refusals.reset(token)
     return error
 
 

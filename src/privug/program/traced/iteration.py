@@ -8,6 +8,7 @@ from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, current_plate, fold, going_through
 from privug.model.variable import refuse
 from privug.program.traced.masks import Mask, Masked, MaskedList, OneOf, both, either, truth, under
+from privug.scoping import holding
 
 Segment = tuple[Any, Mask, Plate | None]
 """An item, the condition under which it is there, and the plate whose rows it stands for, if any."""
@@ -140,12 +141,8 @@ def items(values: Any) -> Iterator[Any]:
         yield from values
         return
     for item, there, _ in segments(values):
-        token = item_mask.set(both(item_mask.get(), there))
-        try:
-            with under(there):
-                yield item
-        finally:
-            item_mask.reset(token)
+        with holding(item_mask, both(item_mask.get(), there)), under(there):
+            yield item
 
 
 def collected(held: list[Segment]) -> MaskedList | PlatedList:
@@ -159,8 +156,7 @@ def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList | Pla
     """Collect a comprehension whose condition may be random: pairs of a condition and the item."""
     held: list[Segment] = []
     outside = current_plate.get()
-    token = item_mask.set(True)
-    try:
+    with holding(item_mask, True):
         for condition, item in pairs:
             there = truth(condition)
             if there is not False:
@@ -168,8 +164,6 @@ def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList | Pla
                     value = item()
                     plate = current_plate.get()
                     held.append((value, both(item_mask.get(), there), None if plate is outside else plate))
-    finally:
-        item_mask.reset(token)
     return collected(held)
 
 

@@ -18,6 +18,7 @@ from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
 from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected
 from privug.program.traced.failures import fail_at, with_failures
+from privug.scoping import holding
 
 Mask = Any  # True, False, or a random variable of truth values
 
@@ -304,13 +305,8 @@ def under(mask: Mask) -> Iterator[None]:
     if _depth.get() > MOST_NESTED:
         refuse("recursion that ends on a random condition")
     path = both(current(), mask)
-    token = path_condition.set(None if path is True else path)
-    depth_token = _depth.set(_depth.get() + (path is not True))
-    try:
+    with holding(path_condition, None if path is True else path), holding(_depth, _depth.get() + (path is not True)):
         yield
-    finally:
-        _depth.reset(depth_token)
-        path_condition.reset(token)
 
 
 class Undefined:
