@@ -197,6 +197,18 @@ def test_programs_that_are_called_sample_by_sample(program, engine):
     assert information(truth) in mutual_information(result.joint).widened(2)
 
 
+def test_large_inputs_of_programs_called_sample_by_sample_do_not_blur_small_outputs():
+    """What is inside such a program is not seen: allowing for the rounding of its inputs would merge what differs."""
+
+    def published(x, pay):
+        return float(str(x)) * 1e-7 if pay > 0 else 0.0
+
+    prior = {"x": pv.Choice([0.1, 0.2]), "pay": pv.Choice([1e9, 3e9])}
+    result = pv.Attack(published, prior=prior, secret="x").run(engine="exact")
+    assert result.lifting.tier == "python"
+    assert mutual_information(result.joint).value == pytest.approx(1.0)
+
+
 def test_secrets_and_queries_are_merged_too():
     attack = pv.Attack(
         lambda xs: xs[0] > 0.5, prior=PRIORS["list"]([0.1, 0.7], 6), secret=lambda xs: xs[0] + xs[1] + xs[2]

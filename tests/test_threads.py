@@ -125,6 +125,28 @@ def test_runs_side_by_side_give_the_bits_of_runs_one_after_the_other(forking):
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
 
 
+def averaged(x, y):
+    return (x + y) / 2
+
+
+CHAINS = {
+    name: functools.partial(run, averaged, PAIR, pv.noisy(seen, sd=0.3), engine=name, samples=500)
+    for name, seen in (("pymc:nuts", 0.5), ("numpyro", 1))
+}
+
+
+@pytest.mark.slow
+def test_chains_side_by_side_give_the_bits_of_chains_one_after_the_other():
+    """Two threads for each engine, so that engines run beside themselves and beside each other."""
+    pytest.importorskip("pymc")
+    pytest.importorskip("numpyro")
+    alone = {name: job() for name, job in CHAINS.items()}
+    names = [*CHAINS, *CHAINS]
+    found = side_by_side(*(CHAINS[name] for name in names))
+    for name, bits in zip(names, found, strict=True):
+        assert bits == alone[name], name
+
+
 def test_threads_that_fork_run_their_own_programs(forking):
     def outputs(number):
         attack = pv.Attack(labelled(number), FEW, secret="x")

@@ -78,7 +78,10 @@ NOTHING = Roundoff(np.empty(0, np.intp), np.empty(0))
 
 
 def untraced(values: Array) -> Array:
-    """Return a bound of the errors of numbers that an unknown program computed: of the size of the largest."""
+    """Return a bound of the errors of numbers that an unknown program computed: of the size of the largest.
+
+    Larger terms may have cancelled inside, but to allow for these unseen would merge numbers that really differ.
+    """
     finite = np.abs(values[np.isfinite(values)])
     return np.full(len(values), UNTRACED * float(finite.max(initial=0.0)))
 

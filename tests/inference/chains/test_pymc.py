@@ -271,8 +271,23 @@ def test_an_interruption_at_once_gives_nothing(monkeypatch, sampler):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pymc_engine.ProgressMeter, "update", interrupted)
+    monkeypatch.setattr(pymc_engine, "FEWEST_LEFT", 100_000)  # nutpie is quick, and only looked at now and then
     with pytest.raises(KeyboardInterrupt):
         FIGURE_2.run(pv.noisy(30, sd=1), engine=f"pymc:{sampler}", samples=1_000_000, seed=1)
+
+
+def test_chains_that_were_cut_short_are_cut_to_the_shortest_that_is_long_enough():
+    lengths, longest = [150, 400, 20, 230], 400
+    numbers = np.arange(4 * longest, dtype=float).reshape(4, longest)
+    pairs = np.stack([numbers, -numbers], axis=2)
+    for chain, length in enumerate(lengths):
+        numbers[chain, length:] = pairs[chain, length:] = np.nan
+    raw = pymc_engine._cut_short({"x": numbers, "y": pairs})
+    assert raw.draws["x"].tolist() == numbers[[0, 1, 3], :150].tolist()
+    assert raw.draws["y"].tolist() == pairs[[0, 1, 3], :150].tolist()
+    assert "kept" in raw.remarks[0]
+    with pytest.raises(KeyboardInterrupt):
+        pymc_engine._cut_short({"x": numbers[[0, 2]]})
 
 
 @pytest.mark.slow

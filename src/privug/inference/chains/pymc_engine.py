@@ -153,14 +153,28 @@ def _nutpie(problem: Problem, model: Any, sampler: str, size: Size, meter: Progr
     options = {"chains": chains, "draws": draws, "tune": _warm_up(draws), "seed": _seeds(seed, 1)[0]}
     cores = min(chains, settings.current().workers)
     running = nutpie.sample(compiled, **options, cores=cores, progress_bar=False, save_warmup=False, blocking=False)
-    remarks: tuple[str, ...] = ()
     try:
         trace = _waited_for(running, meter)
     except KeyboardInterrupt:
         trace = running.abort()
-        remarks = _interrupted(trace.posterior.sizes.get("draw", 0))
+        return _cut_short({name: np.asarray(trace.posterior[name].values) for name in problem.names})
     draws_by_name = {name: np.asarray(trace.posterior[name].values) for name in problem.names}
-    return Raw(draws_by_name, int(np.asarray(trace.sample_stats["diverging"].values).sum()), remarks)
+    return Raw(draws_by_name, int(np.asarray(trace.sample_stats["diverging"].values).sum()))
+
+
+def _cut_short(draws: dict[str, Array]) -> Raw:
+    """Return what chains drew by the time they were interrupted; nutpie fills up the shorter ones with NaN."""
+    made = [~np.isnan(array).any(axis=tuple(range(2, array.ndim))) for array in draws.values()]
+    usable, shortest, remarks = _long_enough(np.logical_and.reduce(made).sum(axis=1), FEWEST_LEFT)
+    return Raw({name: array[usable, :shortest] for name, array in draws.items()}, remarks=remarks)
+
+
+def _long_enough(lengths: Array, fewest: int) -> tuple[Array, int, tuple[str, ...]]:
+    """Return which interrupted chains are worth keeping, how long all of them are, and a remark; raise if none is."""
+    usable = np.flatnonzero(lengths >= fewest)
+    if len(usable) < 2:
+        raise interruption.interruption()
+    return usable, int(lengths[usable].min()), (interruption.taken_note("the draws made so far were kept"),)
 
 
 def _waited_for(running: Any, meter: ProgressMeter) -> Any:
@@ -172,12 +186,6 @@ def _waited_for(running: Any, meter: ProgressMeter) -> Any:
             meter.update(0, f"{time.monotonic() - started:.0f} s")
 
 
-def _interrupted(draws: int) -> tuple[str, ...]:
-    if draws < FEWEST_LEFT:
-        raise interruption.interruption()
-    return (interruption.taken_note("the draws made so far were kept"),)
-
-
 def _steps(problem: Problem, model: Any, sampler: str, size: Size, meter: ProgressMeter) -> Raw:
     """Run PyMC's own samplers, one chain after the other."""
     chains, draws, seed = size
@@ -187,30 +195,35 @@ def _steps(problem: Problem, model: Any, sampler: str, size: Size, meter: Progre
     counted = _Counter(meter, (draws + _warm_up(draws)) * thinning, thinning)
     with model:
         options: dict[str, Any] = _NUTS_OPTIONS if gradients else {"step": _gradient_free(model)}
-        trace = pm.sample(
-            draws=draws * thinning,
-            tune=_warm_up(draws) * thinning,
-            chains=chains,
-            cores=1,
-            initvals=starts,
-            random_seed=_seeds(seed, chains),
-            progressbar=False,
-            callback=counted,
-            compute_convergence_checks=False,
-            return_inferencedata=False,
-            **options,
-        )
-    lengths = [len(trace._straces[chain]) for chain in trace.chains]
-    usable = [c for c, length in zip(trace.chains, lengths, strict=True) if length >= FEWEST_LEFT * thinning]
-    shortest = min((length for length in lengths if length >= FEWEST_LEFT * thinning), default=0)
-    is_short = len(lengths) < chains or min(lengths) < draws * thinning  # PyMC leaves out chains that hardly began
-    remarks = _interrupted(shortest if len(usable) > 1 else 0) if is_short else ()
+        try:
+            trace = pm.sample(
+                draws=draws * thinning,
+                tune=_warm_up(draws) * thinning,
+                chains=chains,
+                cores=1,
+                initvals=starts,
+                random_seed=_seeds(seed, chains),
+                progressbar=False,
+                callback=counted,
+                compute_convergence_checks=False,
+                return_inferencedata=False,
+                **options,
+            )
+        except ValueError:
+            if counted.is_interrupted:  # during the warm-up of all chains: PyMC has no trace to give then
+                raise interruption.interruption() from None
+            raise
+    chosen, length = list(trace.chains), draws * thinning
+    remarks: tuple[str, ...] = ()
+    lengths = np.array([len(trace._straces[chain]) for chain in trace.chains])
+    if len(lengths) < chains or lengths.min() < length:  # PyMC leaves out chains that hardly began
+        usable, length, remarks = _long_enough(lengths, FEWEST_LEFT * thinning)
+        chosen = [trace.chains[place] for place in usable]
 
     def values(name: str) -> Array:
-        kept = [trace._straces[c].get_values(name)[:shortest:thinning] for c in usable]
-        return np.stack(kept)
+        return np.stack([trace._straces[c].get_values(name)[:length:thinning] for c in chosen])
 
-    return Raw({name: values(name) for name in problem.names}, _divergences(trace, usable), remarks)
+    return Raw({name: values(name) for name in problem.names}, _divergences(trace, chosen), remarks)
 
 
 def _divergences(trace: Any, chains: Sequence[int]) -> int:
@@ -227,9 +240,11 @@ class _Counter:
         self._steps = steps
         self._thinning = thinning
         self._done = 0
+        self.is_interrupted = False
 
     def __call__(self, trace: Any, draw: Any) -> None:
         if self._done < draw.chain * self._steps:
+            self.is_interrupted = True
             raise KeyboardInterrupt
         self._done += 1
         self._meter.update(self._done / self._thinning, f"chain {draw.chain + 1}")
