@@ -138,6 +138,8 @@ class Ray:
 
     def widened(self, width: int) -> "Ray":
         """Return the same for points with more numbers."""
+        if len(self.direction) == width:
+            return self
         return Ray(np.concatenate([self.direction, np.zeros(width - len(self.direction))]), self.place, self.spread)
 
     def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
@@ -225,6 +227,8 @@ def _fills(points: Array) -> bool:
 def _widened(mean: Array, factor: Array, width: int) -> tuple[Array, Array]:
     """Return mean and factor with standard normal numbers added."""
     known = len(mean)
+    if known == width:
+        return mean, factor
     larger = np.eye(width)
     larger[:known, :known] = factor
     return np.concatenate([mean, np.zeros(width - known)]), larger

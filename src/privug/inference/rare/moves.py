@@ -93,7 +93,8 @@ class Moves:
             if len(chosen):
                 known = jumps.widened(points.shape[1])
                 proposed[chosen] = known.draw(len(chosen), points.shape[1], rng)
-                correction[chosen] = known.log_ratio(points[chosen]) - known.log_ratio(proposed[chosen])
+                logs = known.log_ratio(np.concatenate([points[chosen], proposed[chosen]]))
+                correction[chosen] = logs[: len(chosen)] - logs[len(chosen) :]
         return proposed, correction, kinds
 
     def _exchange_rows(self, points: Array, chosen: Array, rng: np.random.Generator) -> None:
