@@ -20,11 +20,12 @@ from privug.errors import (
     QuestionError,
     UnsuitableEngine,
 )
-from privug.inference import sampling, workload
+from privug.inference import sampling, solving, strata, workload
 from privug.inference.exact import convolution, elements, enumeration, rounds
 from privug.inference.exact import engine as exact
 from privug.inference.exact.ordering import schedule
 from privug.inference.exact.states import States
+from privug.inference.question import Question
 from privug.model.node import Node
 from privug.program import tracing
 from privug.program.native import work
@@ -444,3 +445,51 @@ def test_impossible_facts_take_one_population(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(QuestionError, match="assume: under the prior, what is assumed never holds"):
             pv.Attack(lambda ages: sum(ages), ages, lambda ages: ages[0], assume=fact).run(pv.near(250, within=1))
         assert populations == 1
+
+
+def total_age(records):
+    return sum(row.age for row in records)
+
+
+def table_of_random_size() -> pv.Attack:
+    table = pv.Records(pv.Binomial(24, 0.5), pv.Row(age=pv.DiscreteUniform(0, 9)))
+    return pv.Attack(total_age, {"records": table}, lambda records: len(records))
+
+
+@pytest.mark.parametrize(("engine", "where"), [("sample", strata), ("exact", enumeration)])
+def test_tables_of_too_many_sizes_are_refused_before_all_are_looked_at(
+    engine: str, where: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Any] = []
+    build = Question._build
+
+    def counted(self: Question, sizes: Any, *arguments: Any) -> Any:
+        built.append(sizes)
+        return build(self, sizes, *arguments)
+
+    monkeypatch.setattr(Question, "_build", counted)
+    attack = table_of_random_size()
+    monkeypatch.setattr(where, "MOST_QUANTITIES", 20)
+    with pytest.raises(UnsuitableEngine, match="different sizes"):
+        attack.run(pv.between(50, 60), engine=engine, seed=1)
+    assert built == [attack.question.typical_sizes]
+
+
+def test_whether_to_wait_is_found_out_once_where_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    pilots = 0
+    pilot = solving._pilot
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        nonlocal pilots
+        pilots += 1
+        return pilot(*arguments, **named)
+
+    monkeypatch.setattr(solving, "_pilot", counted)
+    truth = table_of_random_size().run(pv.between(50, 60), engine="exact")
+    assert table_of_random_size().run(pv.between(50, 60), engine="sample", seed=1).diagnostics.draws
+    each, pilots = pilots, 0
+    monkeypatch.setattr(strata, "MOST_IN_PILOTS", 0)
+    result = table_of_random_size().run(pv.between(50, 60), engine="sample", seed=1)
+    assert 0 < pilots < each / 3
+    assert truth.posterior.mean().value in result.posterior.mean().widened(1.5)
+    assert truth.diagnostics.evidence.value in result.diagnostics.evidence.widened(1.5)

@@ -90,6 +90,8 @@ class CasePlan:
         moved = len(likelihood.log_weights) > before
         if not moved:  # facts come first: they say which draws there are
             likelihood = replace(likelihood, conditions=likelihood.conditions[len(facts) :])
+        self.is_solved = moved
+        """Whether draws are moved onto some of what was seen, rather than waited for."""
         self._density = solved.densities
         self.has_density = before + self._density > 0
         self._conditions, self._weights = len(likelihood.conditions), len(likelihood.log_weights)

@@ -19,6 +19,7 @@ from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
 from privug.inference.intervals import mean_estimate, proportion_estimate
 from privug.inference.question import Case, Question
+from privug.inference.strata import always_waits, check_sizes, equal_groups
 from privug.inference.workload import Workload
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
@@ -110,6 +111,7 @@ class Sampler:
         self._kept: list[Kept] = []
         self._draws = 0
         self._workload = Workload()
+        self._waits = False  # whether it is known that solving conditions does not pay
         self._remarks: list[str] = []
 
     def run(self) -> Run:
@@ -137,7 +139,7 @@ class Sampler:
             query = None if self._extra is None else self._question.query(case, self._extra)
             known = self._size_roots if sizes else []
             exclude = self._question.exclude_errors
-            self._plans[sizes] = CasePlan(case, self._observation, query, known, exclude, points_only=False)
+            self._plans[sizes] = CasePlan(case, self._observation, query, known, exclude, points_only=self._waits)
         return self._plans[sizes]
 
     def _next_round(self) -> int:
@@ -254,7 +256,11 @@ class Sampler:
             return
         arrays = Plan([*sizes, *self._size_roots]).run(samples, generator(self._seed, number, 0))
         roots = dict(zip(self._size_roots, arrays[len(sizes) :], strict=True))
-        for members in _equal_groups(arrays[: len(sizes)]):
+        groups = equal_groups(arrays[: len(sizes)])
+        if number == 0:
+            check_sizes(self._question, len(groups))
+            self._waits = always_waits(self._question, self._observation, self._size_roots, len(groups))
+        for members in groups:
             values = tuple(int(array[members[0]]) for array in arrays[: len(sizes)])
             if min(values) < 0:
                 raise PriorError(f"the size of a table must not be negative, but {min(values)} was drawn")
@@ -370,20 +376,6 @@ def _evidence(log_weights: Array | None, accepted: int, draws: int, unit: str) -
     scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest)) * len(weights) / draws
     low = max(0.0, scaled.low) * scale
     return Estimate(scaled.value * scale, low, scaled.high * scale, unit, f"n={draws}")
-
-
-def _equal_groups(columns: list[Array]) -> list[Array]:
-    """Return the positions of each distinct combination of whole numbers, in ascending order of the combination."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        low = int(column.min())
-        codes = codes * (int(column.max()) - low + 1) + (column - low)
-        if int(codes.max()) >= 1 << 16:
-            codes = np.unique(codes, return_inverse=True)[1]
-    # NumPy sorts 16-bit numbers by counting, which is several times faster than comparing.
-    order = np.argsort(codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes, kind="stable")
-    counts = np.bincount(codes)
-    return np.split(order, np.cumsum(counts[counts > 0])[:-1])
 
 
 def draw(question: Question, observation: Observation | None, **options: Any) -> Run:

@@ -14,6 +14,7 @@ MOST_PLAIN_NUMBERS = 500_000_000  # that are handed to a program one by one: som
 MOST_KEPT = 1 << 29  # numbers of secrets and outputs, 4 GiB
 MOST_PILOT_NUMBERS = 1 << 26
 FEWEST_PILOT = 32
+CELLS_A_QUANTITY = 20  # that plain calls go through in the time in which tracing makes a quantity
 
 
 class TooMuchWork(UnsuitableEngine):
@@ -51,6 +52,15 @@ class Workload:
             f"samples={self._samples:,} are too many here: {reason}; ask for samples={max(1, fewer)} or fewer, "
             "for a table of fewer rows, or for an output of fewer numbers"
         )
+
+
+def quantities_in_all(question: Question, sizes: int) -> int:
+    """Return how many quantities a program makes, or what takes as long, if lifted for so many sizes of its tables."""
+    if sizes < 2:
+        return 0
+    order = ancestors(random_nodes(question.case(question.typical_sizes)))
+    # Each time it is compared with a few plain calls, in which every cell of the table is used.
+    return sizes * (len(order) + random_numbers(order) // CELLS_A_QUANTITY)
 
 
 def round_down(number: float) -> int:

@@ -17,6 +17,7 @@ from privug.inference.exact.reduction import reduced
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.exact.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
 from privug.inference.question import Case, Sizes
+from privug.inference.workload import quantities_in_all
 from privug.model.execution import run_tasks
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure
@@ -32,6 +33,7 @@ from privug.program.repetition import functions_only, not_a_function
 MOST_STATES = 200_000_000
 MOST_CALLS = 2_000_000
 MOST_SIZES = 1000
+MOST_QUANTITIES = 2_000_000  # of a program that is lifted for every size: a minute or two
 LARGEST_OPAQUE_BLOCK = 1 << 12
 COST_OF_NUMBER = 3.0  # of one number of a state or a sample, in elementary operations
 COST_OF_CALL = 3000.0  # of a plain call, in elementary operations
@@ -126,7 +128,7 @@ def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
     if sizes.min() < 0:
         raise PriorError(f"the size of a table must not be negative, but can be {sizes.min()}")
     distinct, codes = np.unique(sizes, axis=0, return_inverse=True)
-    if len(distinct) > MOST_SIZES:
+    if len(distinct) > MOST_SIZES or quantities_in_all(request.question, len(distinct)) > MOST_QUANTITIES:
         return Obstacle(f"its tables can have {len(distinct):,} different sizes")
     groups = [(tuple(map(int, row)), states.take(codes.reshape(-1) == k)) for k, row in enumerate(distinct)]
     return sorted(groups, key=lambda group: -sum(group[0]))

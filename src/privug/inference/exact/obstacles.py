@@ -1,5 +1,6 @@
 """What stands in the way of an exact answer, told such that something can be done about it: what, and at which line."""
 
+import math
 from collections.abc import Sequence
 
 from privug.inference.exact.elements import Elements, TooManyElements
@@ -38,7 +39,8 @@ def told(request: Request, obstacles: Sequence[Obstacle]) -> str:
         return what + _at(request, case, node)
     if any(_is_continuous(node) for node in order):
         return most
-    crowded = _crowded(request, case) if len(order) <= MOST_NODES else None
+    numbers = sum(math.prod(node.shape) for node in order)
+    crowded = _crowded(request, case) if numbers <= MOST_NODES else None
     return most if crowded is None else f"{most}, too many of which matter at once{crowded}"
 
 
