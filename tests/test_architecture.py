@@ -54,7 +54,7 @@ INSIDE = {
         "branches intervals mapped",
         "quantiles solving",
         "case_plan curve support",
-        "belief tally",
+        "belief strata tally",
         "joint",
         "invariants",
         "answer",
