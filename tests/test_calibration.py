@@ -66,7 +66,7 @@ def test_quantiles(name, level):
     assert covered(make, lambda belief: belief.quantile(level), truth.ppf(level)) >= LEAST
 
 
-@pytest.mark.parametrize("level", [0.01, 0.3, 0.99])
+@pytest.mark.parametrize("level", [0.01, 0.3, pytest.param(0.99, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", BELIEFS)
 def test_probabilities(name, level):
     make, truth = BELIEFS[name]

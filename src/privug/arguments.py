@@ -90,6 +90,17 @@ def is_one_of(value: Any, choices: Iterable[Any]) -> bool:
     return isinstance(value, str | bool | types.NoneType) and value in choices
 
 
+def as_names(what: str, names: Any, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
+    """Return a list of names; `what` begins the sentence that refuses anything else."""
+    try:
+        listed = None if isinstance(names, str) else tuple(names)
+    except TypeError:
+        listed = None
+    if listed is None or not all(isinstance(name, str) for name in listed):
+        raise error(f"{what} must be a list of names, not {shown(names)}")
+    return listed
+
+
 def as_floats(values: Any) -> npt.NDArray[Any]:
     """Return numbers of any kind, listed or in rows, as floats; TypeError or ValueError if some are none."""
     listed = values if isinstance(values, np.ndarray) or not isinstance(values, Iterator) else list(values)

@@ -5,6 +5,7 @@ PrivugError
     - PriorError             a distribution or a table is described wrongly
     - QuestionError          the prior or the secret does not fit the program
     - ObservationError       the observation does not fit the output
+  x NotAList                 a random number is used as a list
   x ProgramError             the program under analysis failed on some input
   x Untraceable              a program asked a random variable for one plain value
   x InferenceError           no trustworthy answer came out
@@ -32,6 +33,10 @@ class PrivugError(Exception):
 
 class ArgumentError(PrivugError, ValueError):
     """An argument has the wrong type, shape or value."""
+
+
+class NotAList(PrivugError, TypeError):
+    """A random number is used as a list: a TypeError, because that is what programs expect of len()."""
 
 
 class PriorError(ArgumentError):

@@ -127,7 +127,7 @@ def test_a_file_may_be_called_as_a_library_is(tmp_path, name):
     assert "P(observation)  0.5" in outcome.stdout
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp437"])
+@pytest.mark.parametrize("encoding", ["latin-1", pytest.param("cp437", marks=pytest.mark.slow)])
 def test_output_in_any_encoding(script, encoding):
     command = [sys.executable, "-m", "privug.cli.main", "analyze", str(script(ATTACK)), "--engine", "sample"]
     environment = {**os.environ, "PYTHONIOENCODING": encoding}

@@ -85,8 +85,14 @@ def estimates(draw, samples, seeds, **options):
         yield estimate_bayes_risk(joint_of(*draw(np.random.default_rng(seed), samples)), seed=seed, **options)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("samples", [100, 1000])
+@pytest.mark.parametrize(
+    ("name", "samples"),
+    [
+        *((name, 1000) for name in CASES),
+        *(("two uniforms", 100), ("a rare secret", 100)),
+        *(pytest.param(n, 100, marks=pytest.mark.slow) for n in CASES if n not in ("two uniforms", "a rare secret")),
+    ],
+)
 def test_interval_holds_the_bayes_risk(name, samples):
     draw, truth = CASES[name]
     held = [truth in estimate for estimate in estimates(draw, samples, 60 if name == "in a plane" else 200)]

@@ -152,8 +152,14 @@ GAINS = {
 
 
 class TestSamples:
-    @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize("name", GAINS)
+    @pytest.mark.parametrize(
+        ("name", "weighted"),
+        [
+            *((name, False) for name in GAINS),
+            ("distance", True),
+            *(pytest.param(name, True, marks=pytest.mark.slow) for name in GAINS if name != "distance"),
+        ],
+    )
     def test_intervals_hold_the_truth(self, name, weighted):
         rng = np.random.default_rng(7)
         matrix = rng.dirichlet(np.ones(4), 5)

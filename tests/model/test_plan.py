@@ -170,7 +170,7 @@ def test_constants_are_never_overwritten():
     assert Plan([constant.node]).run(1, rng())[0].tolist() == [[1.0, 2.0]]
 
 
-LINKS = 20_000
+LINKS = 5_000
 
 
 def test_long_chains_do_not_recurse():
@@ -219,7 +219,7 @@ def test_same_bits_whatever_the_limits(program, observed):
     prior = {"x": pv.Array(pv.Normal(0, sd=1), 5), "y": pv.Normal(1, sd=2)}
     attack = pv.Attack(program, prior=prior, secret=lambda y: y)
     observation = pv.such_that(lambda output: output != "low" and output > 0) if observed else None
-    samples = 40_000 if program is traced_program else 700
+    samples = 40_000 if program is traced_program else 300
     runs = []
     for workers, mebibytes in ((1, 256), (2, 256), (2, 4), (1, 3)):
         with pv.limited(workers=workers, memory_budget=mebibytes * 2**20):

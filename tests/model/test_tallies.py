@@ -201,7 +201,7 @@ def test_arrays_of_truth_values(shape):
 
 
 def test_long_loops_need_no_more_memory():
-    links, samples = 20_000, 2000
+    links, samples = 4_000, 2000
     ages = [pv.DiscreteUniform(0, 9) for _ in range(20)]
     total = 0
     for position in range(links):

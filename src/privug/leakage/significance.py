@@ -31,6 +31,7 @@ POWER = 0.8
 FEWEST_DRAWS = 99
 MOST_DRAWN = 5e6  # cells of tables in all, above which fewer tables are drawn
 MOST_SHUFFLED = 3e7  # samples in all, above which there are fewer shuffles
+LEAST = 1e-12  # level, power or bits, below which no number of samples would do
 NEGLIGIBLE = 1e-9  # bits, up to which an exact joint counts as independent
 
 
@@ -111,22 +112,27 @@ def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float =
     567
     """
     for name, share in (("level", level), ("power", power)):
-        if not 0 < share < 1:
-            raise ArgumentError(f"samples_to_detect: {name} must lie between 0 and 1, not {share!r}")
-    if not bits > 0 or secrets < 2 or outputs < 2:
+        _check_share("samples_to_detect", name, share)
+    if not bits >= LEAST or secrets < 2 or outputs < 2:
         raise ArgumentError(
-            f"samples_to_detect: bits must be positive and there must be two secrets and outputs or more, "
+            f"samples_to_detect: bits must be {LEAST:g} or more and there must be two secrets and outputs or more, "
             f"not {bits}, {secrets} and {outputs}"
         )
     noncentrality = _noncentrality((secrets - 1) * (outputs - 1), level, power)
     return max(SAMPLES_A_CELL * secrets * outputs, math.ceil(noncentrality / (2 * math.log(2) * bits)))
 
 
+def _check_share(where: str, name: str, share: float) -> None:
+    if not LEAST <= share < 1:
+        raise ArgumentError(
+            f"{where}: {name} must lie between 0 and 1 and be at least {LEAST:g}, such as 0.05, not {share!r}"
+        )
+
+
 def _check(joint: Joint, level: float, permutations: int) -> None:
     if not isinstance(joint, Joint):
         raise ArgumentError(f"evidence_of_leak needs a Joint such as Joint.from_samples(...), not {shown(joint)}")
-    if not 0 < level < 1:
-        raise ArgumentError(f"evidence_of_leak: level must lie between 0 and 1, such as 0.05, not {level!r}")
+    _check_share("evidence_of_leak", "level", level)
     if isinstance(permutations, bool) or not isinstance(permutations, int) or (permutations + 1) * level < 1:
         raise ArgumentError(
             f"evidence_of_leak: a level of {level:g} needs at least {math.ceil(1 / level) - 1} permutations, "

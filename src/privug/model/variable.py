@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import Random
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, NotAList
 from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
 from privug.model.categories import constant_category, encode, map_levels, unify
@@ -278,7 +278,7 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
             return lengths.pop()
         if lengths:
             refuse("len() of a random string")
-        raise TypeError("a random number has no len()")
+        raise NotAList("a random number has no len(): a list of values is needed here, or a pv.Array")
 
     def __iter__(self) -> Iterator["RandomVariable"]:
         return (self[position] for position in range(len(self)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import is_one_of, shown
+from privug.arguments import as_names, is_one_of, shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.table import Row, row_maker
@@ -154,8 +154,7 @@ def frame_of(
 
 def _cells_of(data: Any, wanted: Sequence[str] | None, labels: Sequence[str], missing: str) -> Mapping[str, Values]:
     for argument, names in (("columns", () if wanted is None else wanted), ("labels", labels)):
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise PriorError(f"from_frame: {argument} must be a list of names, not {shown(names)}")
+        as_names(f"from_frame: {argument}", names, PriorError)
     if isinstance(data, str | Path):
         # A table has a header even if its columns are called by numbers.
         layout = "parquet" if str(data).endswith(".parquet") else "csv"

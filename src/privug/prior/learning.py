@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import LARGEST, is_number, is_one_of, plain_number, shown
+from privug.arguments import LARGEST, as_names, is_number, is_one_of, plain_number, shown
 from privug.errors import PriorError
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
@@ -74,8 +74,8 @@ def all_but_one(
     if len(frame) < 2:
         raise PriorError("knows_all_but: the data must have more than one row, to learn from the others")
     hidden = frame.names if unknown is None else unknown
-    if isinstance(hidden, str) or not hidden:
-        raise PriorError(f"knows_all_but: unknown must be a list of columns, not {unknown!r}")
+    if not as_names("knows_all_but: unknown", hidden, PriorError):
+        raise PriorError("knows_all_but: unknown must name at least one column")
     frame.check_names(hidden, "unknown")
     population = learned(frame.without(position), model, **options)
     truth = frame.row(position)
@@ -109,6 +109,9 @@ def learned(
     if not is_number(smoothing) or not 0 <= smoothing <= LARGEST:
         raise PriorError(f"from_frame: smoothing must be a number of observations, 0 or more, not {shown(smoothing)}")
     smoothing = plain_number(smoothing)
+    for name, given in (("values", values), ("families", families)):
+        if given is not None and not isinstance(given, Mapping):
+            raise PriorError(f"from_frame: {name} must map names of columns to what they hold, not {shown(given)}")
     if (smoothing or values) and model not in ("independent", "tree"):
         raise PriorError(f"from_frame: smoothing and values need model='independent' or 'tree', not {model!r}")
     if families and model != "independent":

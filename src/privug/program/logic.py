@@ -109,7 +109,10 @@ def _verdict(segment: Any, predicate: Predicate, how: str) -> Any:
 def _truth(value: Any) -> Any:
     if isinstance(value, RandomVariable):
         return value if value.node.dtype == np.dtype(bool) else value != 0
-    return bool(value)
+    try:
+        return bool(value)
+    except ValueError:  # of an array
+        raise ArgumentError(f"a predicate must say True or False of a row, not {shown(value)}") from None
 
 
 def _number(verdict: Any) -> Any:

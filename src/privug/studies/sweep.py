@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
@@ -191,7 +193,7 @@ def _grid(parameters: Mapping[str, Iterable[Any]]) -> list[Parameters]:
     for name, values in parameters.items():
         if isinstance(values, str | RandomVariable) or not isinstance(values, Iterable):
             raise ArgumentError(f"sweep: {name} must be a list of values, not {shown(values)}")
-        listed[name] = [value.item() if hasattr(value, "item") else value for value in values]
+        listed[name] = [value.item() if isinstance(value, np.generic) else value for value in values]
         if not listed[name]:
             raise ArgumentError(f"sweep: {name} must have at least one value")
     return [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import is_number, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.anonymisers.columns import applied
 from privug.mechanisms.tables import checked_size
@@ -48,9 +48,10 @@ def cuts(edges: Iterable[float]) -> Coarser:
     >>> cuts([18, 65])(42), cuts([18, 65])(17)
     (18, -inf)
     """
-    ends = sorted(edges)
-    if not ends:
-        raise ArgumentError("cuts: at least one edge is needed")
+    ends = list(edges)
+    if not ends or not all(map(is_number, ends)):
+        raise ArgumentError(f"cuts: the edges must be a list of numbers, one at least, not {shown(edges)}")
+    ends.sort()
     return lambda value: reduce(lambda band, edge: where(value >= edge, edge, band), ends, -math.inf)
 
 
@@ -87,6 +88,9 @@ def labels(groups: Mapping[Any, Iterable[Any]]) -> Coarser:
     >>> labels({"Zealand": ["2300", "4000"], "Jutland": ["8000"]})("4000")
     'Zealand'
     """
+    for name, values in groups.items():
+        if not isinstance(values, Iterable):
+            raise ArgumentError(f"labels: group {shown(name)} must be a list of values, not {shown(values)}")
     names = {value: name for name, values in groups.items() for value in values}
     return lambda value: names.get(value, value)
 
