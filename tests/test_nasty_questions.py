@@ -255,9 +255,6 @@ SLOW: dict[str, Callable[[], Nasty]] = {
         ),
         pv.equals(90),
     ),
-    "a list of 100,000 out of one number": lambda: Nasty(
-        pv.Attack(lambda x: [x + i for i in range(100_000)], {"x": die()}, "x")
-    ),
 }
 
 
