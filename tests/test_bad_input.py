@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import privug as pv
+from oracles.families import ROWS as FAMILIES
 from privug import settings
 
 SECONDS = 20
@@ -139,25 +140,17 @@ EXAMPLES = {
     "person": lambda: 0,
 }
 OWN = {
+    **{row.name: {name: lambda value=value: value for name, value in row.arguments.items()} for row in FAMILIES},
+    "Dirichlet": {"weights": lambda: [1.0, 2.0]},
+    "Multinomial": {"n": lambda: 5, "p": lambda: [0.25, 0.75]},
     "Attack": {"prior": lambda: {"x": pv.DiscreteUniform(0, 5)}, "secret": lambda: "x"},
     "Array": {},
-    "Beta": {"a": lambda: 1.0, "b": lambda: 2.0},
-    "Binomial": {"n": lambda: 5},
     "Choice": {"values": lambda: ["a", "b"]},
-    "DiscreteGaussian": {"sd": lambda: 1.0},
-    "DiscreteLaplace": {"scale": lambda: 1.0},
     "Estimate": {"value": lambda: 2.0},
-    "Exponential": {"scale": lambda: 1.0},
     "External": {"command": lambda: ["true"]},
-    "Gamma": {"shape": lambda: 1.0, "scale": lambda: 1.0},
-    "Laplace": {"loc": lambda: 0.0, "scale": lambda: 1.0},
-    "LogNormal": {"mean": lambda: 0.0, "sd": lambda: 1.0},
     "Mixture": {"components": lambda: [pv.Normal(0, sd=1), pv.Normal(1, sd=1)]},
     "MvNormal": {"mean": lambda: [0.0, 0.0], "cov": lambda: [[1.0, 0.0], [0.0, 1.0]]},
-    "Normal": {"mean": lambda: 0.0, "sd": lambda: 1.0},
     "Records": {"row": lambda: pv.Row(age=pv.Uniform(0, 1))},
-    "StudentT": {"df": lambda: 3.0},
-    "TruncatedNormal": {"mean": lambda: 0.0, "sd": lambda: 1.0},
     "calibrate": {
         "attack_for": lambda: released,
         "measure": lambda: "mutual_information",

@@ -30,12 +30,24 @@ from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation, between, equals, near, noisy, such_that
 from privug.prior.choice import Choice, Constant, Empirical
 from privug.prior.conditional import bind, given, unit
-from privug.prior.continuous import Beta, Cauchy, Laplace, LogNormal, Normal, StudentT, TruncatedNormal, Uniform
+from privug.prior.continuous import (
+    Beta,
+    Cauchy,
+    Laplace,
+    LogNormal,
+    Normal,
+    StudentT,
+    Triangular,
+    TruncatedNormal,
+    Uniform,
+)
+from privug.prior.counts import Hypergeometric, NegativeBinomial
 from privug.prior.discrete import Bernoulli, Binomial, DiscreteLaplace, DiscreteUniform, Geometric, Poisson
 from privug.prior.discrete_gaussian import DiscreteGaussian
 from privug.prior.mixture import Mixture, MvNormal
-from privug.prior.positive import Exponential, Gamma
+from privug.prior.positive import Exponential, Gamma, Pareto, Weibull
 from privug.prior.table import Array, Records
+from privug.prior.vectors import Dirichlet, Multinomial
 from privug.program.batched import batched
 from privug.program.drawing import sample
 from privug.program.external import External
@@ -97,6 +109,7 @@ __all__ = [
     "Choice",
     "ComparisonMatrix",
     "Constant",
+    "Dirichlet",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "DiscreteUniform",
@@ -106,6 +119,7 @@ __all__ = [
     "External",
     "Gamma",
     "Geometric",
+    "Hypergeometric",
     "ImpossibleObservation",
     "InferenceError",
     "Joint",
@@ -113,12 +127,15 @@ __all__ = [
     "LiftingWarning",
     "LogNormal",
     "Mixture",
+    "Multinomial",
     "MvNormal",
+    "NegativeBinomial",
     "Normal",
     "NotConverged",
     "Observation",
     "ObservationError",
     "OutOfTime",
+    "Pareto",
     "Poisson",
     "PriorError",
     "PrivugError",
@@ -132,10 +149,12 @@ __all__ = [
     "StudentT",
     "Sweep",
     "TooFewSamples",
+    "Triangular",
     "TruncatedNormal",
     "Uniform",
     "UnsuitableEngine",
     "Untraceable",
+    "Weibull",
     "batched",
     "between",
     "bind",

@@ -5,29 +5,17 @@ import pytest
 from scipy import special, stats
 
 import privug as pv
+from oracles.families import ROWS
 from privug.model.node import ConstantValue
 from privug.prior.family import OfNormals, family_of
 
 NUMBERS = 20_001
 NORMALS = special.ndtri((np.arange(NUMBERS) + 0.5) / NUMBERS)
-CASES = {
-    "uniform": (pv.Uniform(-1, 3), stats.uniform(-1, 4)),
-    "normal": (pv.Normal(1, sd=2), stats.norm(1, 2)),
-    "truncated": (pv.TruncatedNormal(1, sd=2, low=0), stats.truncnorm(-0.5, np.inf, 1, 2)),
-    "lognormal": (pv.LogNormal(0, sd=1), stats.lognorm(1)),
-    "student": (pv.StudentT(3), stats.t(3)),
-    "cauchy": (pv.Cauchy(), stats.cauchy()),
-    "laplace": (pv.Laplace(1, 2), stats.laplace(1, 2)),
-    "exponential": (pv.Exponential(scale=3), stats.expon(scale=3)),
-    "gamma": (pv.Gamma(0.5, scale=2), stats.gamma(0.5, scale=2)),
-    "beta": (pv.Beta(0.5, 2), stats.beta(0.5, 2)),
-    "bernoulli": (pv.Bernoulli(0.3), stats.bernoulli(0.3)),
-    "binomial": (pv.Binomial(10, 0.3), stats.binom(10, 0.3)),
-    "poisson": (pv.Poisson(4), stats.poisson(4)),
-    "geometric": (pv.Geometric(0.2), stats.geom(0.2)),
-    "discrete uniform": (pv.DiscreteUniform(-3, 5), stats.randint(-3, 6)),
-    "discrete laplace": (pv.DiscreteLaplace(2.0), stats.dlaplace(0.5)),
+CASES = {row.name: (row.make(), row.reference) for row in ROWS} | {
     "choice": (pv.Choice([3, 5, 7], p=[0.2, 0.5, 0.3]), stats.rv_discrete(values=([3, 5, 7], [0.2, 0.5, 0.3]))),
+    "heavy Gamma": (pv.Gamma(0.5, scale=2), stats.gamma(0.5, scale=2)),
+    "heavy Beta": (pv.Beta(0.5, 2), stats.beta(0.5, 2)),
+    "endless TruncatedNormal": (pv.TruncatedNormal(1, sd=2, low=0), stats.truncnorm(-0.5, np.inf, 1, 2)),
 }
 
 
@@ -49,13 +37,17 @@ def test_values_have_the_distribution_and_the_order_of_the_numbers(name):
         assert np.mean(found <= point) == pytest.approx(known.cdf(point), abs=1.1 / NUMBERS)
 
 
-@pytest.mark.parametrize("name", ["normal", "laplace", "exponential", "gamma", "student", "cauchy", "lognormal"])
+@pytest.mark.parametrize(
+    "name", ["Normal", "Laplace", "Exponential", "Gamma", "StudentT", "Cauchy", "LogNormal", "Weibull", "Pareto"]
+)
 def test_upper_tails_keep_their_digits(name):
     variable, known = CASES[name]
     assert known.sf(values(variable, [9.0])[0]) == pytest.approx(special.ndtr(-9.0), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["poisson", "binomial", "geometric", "discrete laplace"])
+@pytest.mark.parametrize(
+    "name", ["Poisson", "Binomial", "Geometric", "NegativeBinomial", "Hypergeometric", "DiscreteLaplace"]
+)
 def test_whole_numbers_far_out(name):
     variable, known = CASES[name]
     low, high = values(variable, [-50.0, 50.0])

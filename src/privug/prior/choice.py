@@ -110,11 +110,16 @@ class ChoiceFamily(Family):
         p = parameters[0]
         if p.shape[-1] != len(self.table):
             raise PriorError(f"Choice: p has {p.shape[-1]} probabilities for {len(self.table)} values")
-        if not (np.all(np.isfinite(p)) and np.all(p >= 0)):
-            raise PriorError("Choice: p must hold probabilities, none negative and none NaN")
-        off = np.abs(p.sum(axis=-1) - 1).max()
-        if off > SUM_TOLERANCE:
-            raise PriorError(f"Choice: the probabilities must sum to one, but are off by {off:.3g}")
+        check_probabilities("Choice", p)
+
+
+def check_probabilities(distribution: str, p: Array) -> None:
+    """Raise PriorError if lists of numbers are no probabilities that sum to one."""
+    if not (np.all(np.isfinite(p)) and np.all(p >= 0)):
+        raise PriorError(f"{distribution}: p must hold probabilities, none negative and none NaN")
+    off = np.abs(p.sum(axis=-1) - 1).max()
+    if off > SUM_TOLERANCE:
+        raise PriorError(f"{distribution}: the probabilities must sum to one, but are off by {off:.3g}")
 
 
 # A table's rows are often made from the same list again and again: its family is the same as long as its items are.

@@ -14,7 +14,7 @@ from privug.prior.family import draw
 from privug.prior.fitted import NO_PREDICTIVE, Fitted, check_spread, middle_and_width
 from privug.prior.parameters import EXTENDED, POSITIVE, REAL, Constraint, deviation, positive_number, scaled
 from privug.prior.positive import Gamma
-from privug.prior.scalar import Kernel, ScalarFamily
+from privug.prior.scalar import NUMPY, Kernel, ScalarFamily
 from privug.prior.standard_normal import StandardNormal
 from privug.prior.standard_uniform import StandardUniform
 
@@ -138,6 +138,24 @@ BETA = ScalarFamily(
     data=Constraint(lambda x: (x > 0) & (x < 1), "numbers between 0 and 1, both excluded"),
     start=lambda numbers: _moments_of_beta(numbers),
 )
+TRIANGULAR = ScalarFamily(
+    "Triangular",
+    (("low", REAL), ("mode", REAL), ("high", REAL)),
+    lambda rng, size, low, mode, high: rng.triangular(low, mode, high, size),
+    lambda low, mode, high: scipy.stats.triang((mode - low) / (high - low), low, high - low),
+    ordered=("low", "high"),
+    at_most=(("low", "mode"), ("mode", "high")),
+    ends=("low", "high"),
+    quantiles=lambda xp, *numbers: _triangular_quantiles(xp, *numbers),
+    location_scale=True,
+    kinks=lambda low, mode, high: (float(mode),),
+    characteristic=lambda t, low, mode, high: _triangular_transform(t, low, mode, high),
+    envelope=lambda t, low, mode, high: _triangular_envelope(t, low, mode, high),
+    pymc=lambda low, mode, high: ("Triangular", {"lower": low, "c": mode, "upper": high}),
+    formula=lambda xp, *numbers: _triangular_formula(xp, *numbers),
+    fitted=lambda numbers, low=None, high=None: _fitted_triangular(numbers, low, high),
+    given=("low", "high"),
+)
 
 
 def _truncated_normal_quantiles(xp: Any, z: Any, mean: Any, sd: Any, low: Any, high: Any) -> Any:
@@ -165,6 +183,51 @@ def _stretched_beta(xp: Any, z: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 def _truncated_normal(mean: Any, sd: Any, low: Any, high: Any) -> Any:
     return scipy.stats.truncnorm((low - mean) / sd, (high - mean) / sd, loc=mean, scale=sd)
+
+
+def _triangular_quantiles(xp: Any, z: Any, low: Any, mode: Any, high: Any) -> Any:
+    width = high - low
+    # Where a side has no width its slope would be infinite, though it is not used.
+    up = xp.sqrt(xp.maximum(xp.ndtr(z) * width * (mode - low), 1e-300))
+    down = xp.sqrt(xp.maximum(xp.ndtr(-z) * width * (high - mode), 1e-300))
+    return xp.where(xp.ndtr(z) * width < mode - low, low + up, high - down)
+
+
+def _triangular_formula(xp: Any, value: Any, low: Any, mode: Any, high: Any) -> Any:
+    up = (value - low) / xp.maximum(mode - low, 1e-300)
+    down = (high - value) / xp.maximum(high - mode, 1e-300)
+    side = xp.where(value < mode, up, xp.where(value > mode, down, 1.0))
+    return xp.where(side > 0, xp.log(xp.maximum(side, 1e-300)) + xp.log(2.0 / (high - low)), -np.inf)
+
+
+def _triangular_transform(t: Array, low: float, mode: float, high: float) -> Array:
+    share = (mode - low) / (high - low)
+    rising, falling = np.exp(1j * t * low) * _ramp(t * (mode - low)), np.exp(1j * t * high) * _ramp(t * (mode - high))
+    return np.asarray(share * rising + (1 - share) * falling)
+
+
+def _triangular_envelope(t: float, low: float, mode: float, high: float) -> float:
+    """Bound the transform by the total variation of the density and, unless the mode is an end, of its slope."""
+    return min(4 / (t * (high - low)), 4 / max((mode - low) * (high - mode) * t**2, 1e-300))
+
+
+def _ramp(t: Array) -> Array:
+    """Return the characteristic function of the density 2 x on the numbers from 0 to 1."""
+    small = np.abs(t) < 1
+    s = np.where(small, 1.0, t)
+    series = sum((1j * np.where(small, t, 0.0)) ** k * (2 / (math.factorial(k) * (k + 2))) for k in range(20))
+    return np.where(small, series, 2 * (np.exp(1j * s) * (1 - 1j * s) - 1) / s**2)
+
+
+def _fitted_triangular(numbers: Array, low: Any, high: Any) -> Fitted:
+    if not all(isinstance(end, int | float) and np.isfinite(end) for end in (low, high)):
+        raise PriorError("fit: Triangular needs low= and high=, the smallest and the largest possible value")
+    if not low < numbers.min() <= numbers.max() < high:
+        raise PriorError(f"fit: Triangular needs data between low={low:g} and high={high:g}, both excluded")
+    # Between two neighbouring values the likelihood is convex in the mode: the best one is among the values.
+    logs = [_triangular_formula(NUMPY, numbers, low, mode, high).sum() for mode in numbers]
+    mode = float(numbers[int(np.argmax(logs))])
+    return Fitted(lambda: Triangular(low, mode, high), "its mode has no such posterior; write uncertainty=False")
 
 
 def _fitted_normal(numbers: Array, family: Callable[..., RandomVariable] | None = None) -> Fitted:
@@ -302,3 +365,8 @@ def Laplace(loc: Any, scale: Any) -> RandomVariable:
 def Beta(a: Any, b: Any) -> RandomVariable:
     """The beta distribution on the numbers between 0 and 1."""
     return draw(BETA, (a, b))
+
+
+def Triangular(low: Any, mode: Any, high: Any) -> RandomVariable:
+    """A number between `low` and `high`, most likely near `mode`; the mean is (low + mode + high) / 3."""
+    return draw(TRIANGULAR, (low, mode, high))

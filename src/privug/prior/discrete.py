@@ -45,7 +45,7 @@ BINOMIAL = ScalarFamily(
     Kind.DISCRETE,
     ends=(0, "n"),
     largest=lambda n, p: n,
-    likely=lambda exponent, n, p: _likely_successes(exponent, n, p),
+    likely=lambda exponent, n, p: likely_successes(exponent, n, p),
     trials="n",
     pymc=lambda n, p: ("Binomial", {"n": n, "p": p}),
     numpyro=lambda n, p: ("BinomialProbs", {"probs": p, "total_count": n}),
@@ -119,7 +119,8 @@ def _likely_events(exponent: float, rate: Array) -> tuple[Array, Array]:
     return np.maximum(0.0, rate - np.sqrt(2 * exponent * rate)), rate + above
 
 
-def _likely_successes(exponent: float, n: Array, p: Array) -> tuple[Array, Array]:
+def likely_successes(exponent: float, n: Array, p: Array) -> tuple[Array, Array]:
+    """Return between which numbers successes lie, but for a probability of exp(-exponent) on each side (Bernstein)."""
     spread = exponent / 3 + np.sqrt(exponent**2 / 9 + 2 * exponent * n * p * (1 - p))
     few = n <= MOST_TRIALS
     return np.where(few, 0.0, np.maximum(0.0, n * p - spread)), np.where(few, n, np.minimum(n, n * p + spread))

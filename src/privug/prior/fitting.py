@@ -24,11 +24,12 @@ def fit(family: Any, data: Any, *, uncertainty: Uncertainty = True, **known: Any
     """Return the distribution of a family that data comes from: a constructor such as `pv.Normal`, or its name.
 
     With `uncertainty=True` its parameters are random variables, spread as the data leaves them open: by the posterior
-    of Jeffreys' or the reference prior for Normal, LogNormal, Uniform, Exponential, Bernoulli, Binomial (with `n=`),
-    Poisson, Geometric and Choice; for Laplace, Gamma, Beta, StudentT, Cauchy and DiscreteLaplace by the normal
-    distribution around the most likely parameters that likelihoods tend to. Copies that Array or Records make share
-    these parameters. With `uncertainty=False` the parameters are the most likely ones. With `uncertainty="predictive"`
-    they are averaged out (Normal, Bernoulli, Choice): right for a single further value, and open to exact inference.
+    of Jeffreys', the reference or a uniform prior where it has a closed form; for Laplace, Gamma, Weibull, Beta,
+    StudentT, Cauchy, NegativeBinomial and DiscreteLaplace by the normal distribution around the most likely parameters
+    that likelihoods tend to. Copies that Array or Records make share these parameters. With `uncertainty=False` the
+    parameters are the most likely ones. With `uncertainty="predictive"` they are averaged out (Normal, Bernoulli,
+    Choice): right for a single further value, and open to exact inference. Binomial must be told `n=`, Hypergeometric
+    `population=` and `drawn=`, Triangular `low=` and `high=`.
 
     References: Bernardo and Smith, Bayesian Theory, appendix A; Gelman et al., Bayesian Data Analysis, chapter 3.
 

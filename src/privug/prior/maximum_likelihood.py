@@ -47,6 +47,12 @@ class Point:
         """Return the distribution with these parameters."""
         return draw(self.family, [float(value) for value in self.parameters()])
 
+    @property
+    def is_allowed(self) -> bool:
+        """Whether all parameters are within their limits: a search that goes on without end leaves them."""
+        limits = [constraint for _, constraint in self.family.parameters]
+        return all(one.holds(np.asarray(value)) for one, value in zip(limits, self.parameters(), strict=True))
+
     def scales(self, numbers: Array) -> Array:
         """Return by how much each free parameter must change to matter."""
         width = middle_and_width(numbers)[1]
@@ -66,9 +72,10 @@ def most_likely(family: ScalarFamily, numbers: Array) -> Point:
     found = minimize(
         lambda x: _cost(Point(family, x), numbers) / len(numbers), free, method="Nelder-Mead", options=options
     )
-    if not found.success or np.abs((found.x - free) / scales).max() > 30:
+    point = Point(family, found.x)
+    if not found.success or np.abs((found.x - free) / scales).max() > 30 or not point.is_allowed:
         raise PriorError(f"fit: {family.name}: the likelihood has no maximum on this data; choose another family")
-    return Point(family, found.x)
+    return point
 
 
 def _cost(point: Point, numbers: Array) -> float:

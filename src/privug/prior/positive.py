@@ -3,15 +3,20 @@
 import math
 from typing import Any
 
+import numpy as np
 import scipy
 
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.variable import RandomVariable
 from privug.prior.family import draw
-from privug.prior.fitted import Fitted
+from privug.prior.fitted import Fitted, check_spread
 from privug.prior.parameters import POSITIVE, Constraint, scale_of, scaled
 from privug.prior.scalar import ScalarFamily
+
+POSITIVE_NUMBERS = Constraint(lambda x: x > 0, "positive numbers")
+# Below, values would be beyond the largest float; above, all would be one number.
+STEEPNESS = Constraint(lambda x: (x >= 0.1) & (x <= 1e12), "a number between 0.1 and 1e12")
 
 EXPONENTIAL = ScalarFamily(
     "Exponential",
@@ -43,8 +48,34 @@ GAMMA = ScalarFamily(
     pymc=lambda shape, scale: ("Gamma", {"alpha": shape, "beta": 1.0 / scale}),
     numpyro=lambda shape, scale: ("Gamma", {"concentration": shape, "rate": 1.0 / scale}),
     stretched=lambda xp, *numbers: _stretched_gamma(xp, *numbers),
-    data=Constraint(lambda x: x > 0, "positive numbers"),
+    data=POSITIVE_NUMBERS,
     start=lambda x: (float(x.mean()) ** 2 / float(x.var()), float(x.var()) / float(x.mean())),
+)
+WEIBULL = ScalarFamily(
+    "Weibull",
+    (("shape", STEEPNESS), ("scale", POSITIVE)),
+    lambda rng, size, shape, scale: scaled(rng.weibull(shape, size), 0.0, scale),
+    lambda shape, scale: scipy.stats.weibull_min(shape, scale=scale),
+    ends=(0.0, math.inf),
+    quantiles=lambda xp, z, shape, scale: scale * (-xp.log_ndtr(-z)) ** (1.0 / shape),
+    pymc=lambda shape, scale: ("Weibull", {"alpha": shape, "beta": scale}),
+    numpyro=lambda shape, scale: ("Weibull", {"concentration": shape, "scale": scale}),
+    data=POSITIVE_NUMBERS,
+    start=lambda numbers: _start_of_weibull(numbers),
+)
+PARETO = ScalarFamily(
+    "Pareto",
+    (("shape", STEEPNESS), ("low", POSITIVE)),
+    lambda rng, size, shape, low: scaled(np.exp(rng.standard_exponential(size) / shape), 0.0, low),
+    lambda shape, low: scipy.stats.pareto(shape, scale=low),
+    ends=("low", math.inf),
+    finite_at_ends=True,
+    quantiles=lambda xp, z, shape, low: low * xp.exp(-xp.log_ndtr(-z) / shape),
+    order=lambda shape, low: shape,
+    pymc=lambda shape, low: ("Pareto", {"alpha": shape, "m": low}),
+    numpyro=lambda shape, low: ("Pareto", {"alpha": shape, "scale": low}),
+    data=POSITIVE_NUMBERS,
+    fitted=lambda numbers: _fitted_pareto(numbers),
 )
 
 
@@ -62,6 +93,26 @@ def _fitted_exponential(numbers: Array) -> Fitted:
     return Fitted(lambda: Exponential(scale=total / count), lambda: Exponential(rate=Gamma(count, rate=total)))
 
 
+def _start_of_weibull(numbers: Array) -> tuple[float, float]:
+    """Match mean and deviation of the logarithms, which are those of Gumbel's distribution."""
+    logs = np.log(numbers)
+    shape = math.pi / math.sqrt(6) / float(logs.std())
+    return shape, math.exp(float(logs.mean()) + np.euler_gamma / shape)
+
+
+def _fitted_pareto(numbers: Array) -> Fitted:
+    check_spread(PARETO.name, numbers)
+    low, count = float(numbers.min()), len(numbers)
+    total = float(np.log(numbers / low).sum())
+
+    def random() -> RandomVariable:
+        # With the reference prior 1 / (shape * low), the smallest value is a Pareto number of shape count * shape.
+        shape = Gamma(count - 1, rate=total)
+        return Pareto(shape, low * np.exp(-Exponential(rate=count * shape)))
+
+    return Fitted(lambda: Pareto(count / total, low), random)
+
+
 def Exponential(*, scale: Any = None, rate: Any = None) -> RandomVariable:
     """The exponential distribution, by its mean (`scale`) or the inverse of it (`rate`)."""
     return draw(EXPONENTIAL, (scale_of("Exponential", scale, rate),))
@@ -70,3 +121,16 @@ def Exponential(*, scale: Any = None, rate: Any = None) -> RandomVariable:
 def Gamma(shape: Any, *, scale: Any = None, rate: Any = None) -> RandomVariable:
     """The gamma distribution, by its shape and its scale or rate."""
     return draw(GAMMA, (shape, scale_of("Gamma", scale, rate)))
+
+
+def Weibull(shape: Any, scale: Any) -> RandomVariable:
+    """Times until something fails: P(X > x) = exp(-(x / scale)**shape); the mean is scale * gamma(1 + 1 / shape)."""
+    return draw(WEIBULL, (shape, scale))
+
+
+def Pareto(shape: Any, low: Any) -> RandomVariable:
+    """Incomes and fortunes from `low` on: P(X > x) = (low / x)**shape.
+
+    The mean is shape * low / (shape - 1); for a shape of 1 or less there is none.
+    """
+    return draw(PARETO, (shape, low))
