@@ -26,7 +26,7 @@ from privug.inference.regions import true_intervals
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.prior.scalar import ScalarFamily
-from privug.prior.standard_normal import StandardNormal
+from privug.prior.standard import StandardNormal
 from privug.program.predicates import holds
 
 MOST_PARTS = 8

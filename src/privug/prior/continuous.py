@@ -15,8 +15,7 @@ from privug.prior.fitted import NO_PREDICTIVE, Fitted, check_spread, middle_and_
 from privug.prior.parameters import EXTENDED, POSITIVE, REAL, Constraint, deviation, positive_number, scaled
 from privug.prior.positive import Gamma
 from privug.prior.scalar import NUMPY, Kernel, ScalarFamily
-from privug.prior.standard_normal import StandardNormal
-from privug.prior.standard_uniform import StandardUniform
+from privug.prior.standard import StandardNormal, StandardUniform
 
 LOG_TWO = math.log(2.0)
 LARGEST_LOGARITHM = 230.0  # of a mean of 1e100, more than anything that is counted or measured

@@ -24,24 +24,21 @@ DEVIATION = Constraint(lambda x: (x > 0) & (x <= WIDEST), "a positive number up 
 
 
 class DiscreteNormal:
-    """A discrete normal distribution with given parameters, as SciPy would give it."""
+    """A discrete normal distribution with given parameters, and the methods of SciPy's frozen ones."""
 
     def __init__(self, sd: Any) -> None:
         self.sd = np.asarray(sd, float)
 
     def logpmf(self, k: Any) -> Array:
-        """Return the log of the probability of whole numbers."""
         k = np.asarray(k, float)
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             logs = _formula(NUMPY, k, self.sd)
         return np.where(k == np.floor(k), logs, -np.inf)
 
     def pmf(self, k: Any) -> Array:
-        """Return the probability of whole numbers."""
         return np.asarray(np.exp(self.logpmf(k)))
 
     def cdf(self, k: Any) -> Array:
-        """Return the probability of values up to some numbers."""
         k, sd = np.broadcast_arrays(np.floor(np.asarray(k, float)), self.sd)
         results = np.empty(k.shape)
         smooth = sd >= SMOOTH
@@ -52,11 +49,9 @@ class DiscreteNormal:
         return results
 
     def sf(self, k: Any) -> Array:
-        """Return the probability of values above some numbers."""
         return self.cdf(-np.floor(np.asarray(k, float)) - 1)
 
     def ppf(self, p: Any) -> Array:
-        """Return the smallest values up to which there is so much probability."""
         p, sd = np.broadcast_arrays(np.asarray(p, float), self.sd)
         with np.errstate(invalid="ignore"):
             guess = np.ceil(sd * scipy.special.ndtri(p) - 0.5)
@@ -69,19 +64,15 @@ class DiscreteNormal:
         return results
 
     def isf(self, p: Any) -> Array:
-        """Return the values above which there is so much probability."""
         return np.asarray(0.0 - self.ppf(p))
 
     def support(self) -> tuple[float, float]:
-        """Return the smallest and the largest value."""
         return -np.inf, np.inf
 
     def mean(self) -> Array:
-        """Return the mean, zero."""
         return np.zeros(self.sd.shape)
 
     def var(self) -> Array:
-        """Return the variance, somewhat below `sd` squared where that is small."""
         results = np.array(self.sd**2, ndmin=1)
         for position, deviation in enumerate(np.ravel(self.sd)):
             if deviation < SMOOTH:
@@ -90,7 +81,6 @@ class DiscreteNormal:
         return results.reshape(self.sd.shape)
 
     def std(self) -> Array:
-        """Return the standard deviation."""
         return np.sqrt(self.var())
 
 

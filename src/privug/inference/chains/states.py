@@ -28,6 +28,11 @@ def possible(root: Node) -> Array | None:
         return None
     known = [constant_array(p) if isinstance(p.operation, ConstantValue) else None for p in root.parents]
     values = family_of(root).possible(known, exponent(), MOST_LISTED)
+    if (
+        values is None and root.bound is not None and root.bound < MOST_LISTED
+    ):  # whole numbers, but of random parameters
+        low = family_of(root).ends[0]
+        values = np.arange(-root.bound if isinstance(low, str) else max(low, -root.bound), root.bound + 1)
     return None if values is None else values.astype(root.dtype)
 
 
