@@ -10,7 +10,7 @@ from scipy import integrate, special, stats
 
 import privug as pv
 from oracles.families import ROWS, Row
-from privug.inference.exact.support import exponent
+from privug.inference.support import exponent
 from privug.model.node import ConstantValue
 from privug.model.plan import Plan
 from privug.prior.continuous import _triangular_envelope
