@@ -21,7 +21,7 @@ from numpyro import distributions
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
 from privug.inference.chains.states import joint_states, possible
-from privug.inference.chains.translation import Untranslatable, log_density, resolved, translate
+from privug.inference.chains.translation import Functions, Untranslatable, log_density, resolved, translate
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits.table import traits_of
 from privug.model.traits.traits import Traits
@@ -63,14 +63,7 @@ class JaxNumpy:
         return log
 
 
-class _Functions:
-    """JAX's functions by the names of NumPy's and of SciPy's special ones, for formulas of families."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(special, name) if hasattr(special, name) else _resolved(traits_of(name))
-
-
-FUNCTIONS = _Functions()
+FUNCTIONS = Functions(lambda name: getattr(special, name, None) or _resolved(traits_of(name)))
 
 
 def _resolved(traits: Traits) -> Callable[..., Any]:

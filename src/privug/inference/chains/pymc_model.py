@@ -11,7 +11,7 @@ from pytensor.graph.op import Op
 
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
-from privug.inference.chains.translation import Untranslatable, log_density, resolved, translate
+from privug.inference.chains.translation import Functions, Untranslatable, log_density, resolved, translate
 from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
 from privug.model.traits.table import traits_of
@@ -53,14 +53,7 @@ class PyTensor:
         return log
 
 
-class _Functions:
-    """PyTensor's functions by NumPy's names, for formulas of densities."""
-
-    def __getattr__(self, name: str) -> Any:
-        return resolved(traits_of(name).pytensor or name, name, pt)
-
-
-FUNCTIONS = _Functions()
+FUNCTIONS = Functions(lambda name: resolved(traits_of(name).pytensor or name, name, pt))
 
 
 def build(problem: Problem) -> tuple[Any, bool]:

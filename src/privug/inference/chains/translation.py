@@ -43,6 +43,18 @@ def resolved(name: BackendName, operation: str, library: Any) -> Callable[..., A
     return function
 
 
+class Functions:
+    """The functions of a library by NumPy's names, as formulas of families are written in."""
+
+    def __init__(self, find: Callable[[str], Callable[..., Any]]) -> None:
+        self._find = find
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._find(name)
+
+
 class Backend(Protocol):
     """How expressions for one sample are written in another library. Values are the library's own.
 
