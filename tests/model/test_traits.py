@@ -8,13 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from privug.model.operations import Gather, Index, Lookup, Stack
 from privug.model.traits.error_rules import error_of_unknown
 from privug.model.traits.sizes import unchanged
 from privug.model.traits.table import OPERATIONS, traits_of
 from privug.model.traits.traits import Role, Scope
+from privug.prior.family import Draw
 
 ELEMENTWISE = [row for row in OPERATIONS.values() if row.scope is Scope.ELEMENTWISE]
-ARRAYS = [row for row in OPERATIONS.values() if row.scope is not Scope.ELEMENTWISE]
+ARRAYS = [row for row in OPERATIONS.values() if row.scope in (Scope.FOLD, Scope.SCAN, Scope.ARRAY)]
+CLASSES = {"Index": Index, "Stack": Stack, "Gather": Gather, "Lookup": Lookup, "Draw": Draw}
 OF_OTHER_TYPES = {"left_shift", "isnan", "isinf", "isfinite"}
 FLOATING = [
     row for row in ELEMENTWISE if row.role not in (Role.LOGIC, Role.COMPARISON) and row.name not in OF_OTHER_TYPES
@@ -45,10 +48,13 @@ def on(row, *values):
 def test_every_row_is_of_a_function_and_stands_under_its_name():
     for name, row in OPERATIONS.items():
         assert row.name == name
-        assert callable(row.function) or name == "pow"
+        assert name in CLASSES or callable(row.function)
         assert row.folds is None or OPERATIONS[row.folds].scope is Scope.ELEMENTWISE
         assert row.on_bools is None or row.on_bools in OPERATIONS
         assert not row.grows or row.size is not None
+    for name, kind in CLASSES.items():
+        assert kind.__name__ == name
+        assert kind.random is (OPERATIONS[name].scope is Scope.DRAW)
     assert traits_of("nobody knows") is traits_of("nobody knows")
     assert not traits_of("nobody knows").turns
 

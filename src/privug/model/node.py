@@ -62,8 +62,8 @@ class Operation(ABC):
 
     @property
     def traits(self) -> Traits:
-        """What is known of it by its name."""
-        return traits_of("")
+        """What is known of it: its row in the table."""
+        return traits_of(type(self).__name__)
 
     @abstractmethod
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:

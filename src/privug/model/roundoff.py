@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.model.node import Array, Kind, Node, ancestors
+from privug.model.node import Array, Kind, Node, Operation, ancestors
 from privug.model.numpy_functions import Cast
-from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, Stack, aligned
+from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, aligned
 from privug.model.plan import Plan
 from privug.model.plates import Fold, Lane
 from privug.model.traits.error_rules import UNIT, error_of_total
-from privug.model.traits.traits import Role
+from privug.model.traits.traits import Role, Traits
 
 UNTRACED = 2.0**-47  # what arithmetic that cannot be followed may have moved results, relative to the largest
 SAMPLES = 256  # that show how large intermediate results are
@@ -189,7 +189,7 @@ def _error(node: Node, arguments: Sequence[Array], errors: Sequence[Array], resu
             return traits.array_error(arguments, errors, result, dict(options).get("axis", -1))
         case Fold() as operation:
             return _of_fold(operation, arguments, errors, result)
-        case ArrayFunction() | Index() | Stack() | Cast():
+        case Cast() | Operation(traits=Traits(role=Role.MOVE)):
             return node.operation.evaluate(errors, None)  # type: ignore[arg-type]  # these move numbers alone
         case Gather():
             return node.operation.evaluate([errors[0], arguments[1]], None)  # type: ignore[arg-type]

@@ -79,6 +79,22 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
     return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
 
 
+Operator = Callable[["RandomVariable", Any], "RandomVariable"]
+
+
+def _operator(name: str) -> tuple[Operator, Operator]:
+    """Return a Python operator on random variables, and the same with the other operand first."""
+    function = traits_of(name).function
+
+    def first(self: "RandomVariable", other: Any) -> "RandomVariable":
+        return _apply(name, function, self, other)
+
+    def second(self: "RandomVariable", other: Any) -> "RandomVariable":
+        return _apply(name, function, other, self)
+
+    return first, second
+
+
 def as_element(node: Node) -> "RandomVariable":
     """Return what NumPy computed or took out of an array: if it is one number, then a number of NumPy."""
     node.numpy = node.shape == () and node.levels is None
@@ -138,54 +154,31 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
             )
         return _last, (nodes,)
 
-    # Arithmetic.
-    def __add__(self, other: Any) -> "RandomVariable":
-        return _apply("add", np.add, self, other)
+    # Operators: what they do is told by the table of operations.
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("subtract")
+    __mul__, __rmul__ = _operator("multiply")
+    __truediv__, __rtruediv__ = _operator("true_divide")
+    __floordiv__, __rfloordiv__ = _operator("floor_divide")
+    __mod__, __rmod__ = _operator("remainder")
+    __pow__, __rpow__ = _operator("power")
+    __and__, __rand__ = _operator("bitwise_and")
+    __or__, __ror__ = _operator("bitwise_or")
+    __xor__, __rxor__ = _operator("bitwise_xor")
+    __lt__, __le__ = _operator("less")[0], _operator("less_equal")[0]
+    __gt__, __ge__ = _operator("greater")[0], _operator("greater_equal")[0]
 
-    def __radd__(self, other: Any) -> "RandomVariable":
-        return _apply("add", np.add, other, self)
+    def __eq__(self, other: object) -> "RandomVariable":  # type: ignore[override]
+        return _apply("equal", np.equal, self, other)
 
-    def __sub__(self, other: Any) -> "RandomVariable":
-        return _apply("subtract", np.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> "RandomVariable":
-        return _apply("subtract", np.subtract, other, self)
-
-    def __mul__(self, other: Any) -> "RandomVariable":
-        return _apply("multiply", np.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> "RandomVariable":
-        return _apply("multiply", np.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> "RandomVariable":
-        return _apply("true_divide", np.true_divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> "RandomVariable":
-        return _apply("true_divide", np.true_divide, other, self)
-
-    def __floordiv__(self, other: Any) -> "RandomVariable":
-        return _apply("floor_divide", np.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> "RandomVariable":
-        return _apply("floor_divide", np.floor_divide, other, self)
-
-    def __mod__(self, other: Any) -> "RandomVariable":
-        return _apply("remainder", np.remainder, self, other)
-
-    def __rmod__(self, other: Any) -> "RandomVariable":
-        return _apply("remainder", np.remainder, other, self)
+    def __ne__(self, other: object) -> "RandomVariable":  # type: ignore[override]
+        return _apply("not_equal", np.not_equal, self, other)
 
     def __divmod__(self, other: Any) -> tuple["RandomVariable", "RandomVariable"]:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple["RandomVariable", "RandomVariable"]:
         return other // self, other % self
-
-    def __pow__(self, other: Any) -> "RandomVariable":
-        return _apply("power", np.power, self, other)
-
-    def __rpow__(self, other: Any) -> "RandomVariable":
-        return _apply("power", np.power, other, self)
 
     def __matmul__(self, other: Any) -> "RandomVariable":
         return as_element(numpy_functions.dot(self.node, as_node(other)))
@@ -219,43 +212,6 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
 
     def __trunc__(self) -> "RandomVariable":
         return _apply("trunc", np.trunc, self).astype(int)
-
-    # Comparisons and logic.
-    def __eq__(self, other: object) -> "RandomVariable":  # type: ignore[override]
-        return _apply("equal", np.equal, self, other)
-
-    def __ne__(self, other: object) -> "RandomVariable":  # type: ignore[override]
-        return _apply("not_equal", np.not_equal, self, other)
-
-    def __lt__(self, other: Any) -> "RandomVariable":
-        return _apply("less", np.less, self, other)
-
-    def __le__(self, other: Any) -> "RandomVariable":
-        return _apply("less_equal", np.less_equal, self, other)
-
-    def __gt__(self, other: Any) -> "RandomVariable":
-        return _apply("greater", np.greater, self, other)
-
-    def __ge__(self, other: Any) -> "RandomVariable":
-        return _apply("greater_equal", np.greater_equal, self, other)
-
-    def __and__(self, other: Any) -> "RandomVariable":
-        return _apply("bitwise_and", np.bitwise_and, self, other)
-
-    def __rand__(self, other: Any) -> "RandomVariable":
-        return _apply("bitwise_and", np.bitwise_and, other, self)
-
-    def __or__(self, other: Any) -> "RandomVariable":
-        return _apply("bitwise_or", np.bitwise_or, self, other)
-
-    def __ror__(self, other: Any) -> "RandomVariable":
-        return _apply("bitwise_or", np.bitwise_or, other, self)
-
-    def __xor__(self, other: Any) -> "RandomVariable":
-        return _apply("bitwise_xor", np.bitwise_xor, self, other)
-
-    def __rxor__(self, other: Any) -> "RandomVariable":
-        return _apply("bitwise_xor", np.bitwise_xor, other, self)
 
     def __invert__(self) -> "RandomVariable":
         return _apply("bitwise_not", np.invert, self)

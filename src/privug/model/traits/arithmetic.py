@@ -12,7 +12,7 @@ from privug.model.traits.traits import Array, Role, Traits
 
 _ADD = Traits(
     name="add", role=Role.SUM, weights=(1.0, 1.0), turns=((), ()), continuous=True, positive=False, keeps_whole=True,
-    neutral=0, size=sizes.total, grows=True, error=error_rules.error_of_sum, on_bools="logical_or",
+    neutral=0, size=lambda s, *_: s[0] + s[1], grows=True, error=error_rules.error_of_sum, on_bools="logical_or",
     python="add", pytensor="add",
 )  # fmt: skip
 _NEGATIVE = Traits(
@@ -38,7 +38,7 @@ def _root(value: Any, exponent: float) -> tuple[Any, Any]:
 _POWER = Traits(
     name="power", role=Role.POWER, turns=((0.0,), ()), positive=False, keeps_whole=True,
     derivative=_slope_of_power, inverse=_root,
-    size=sizes.raised, grows=True, error=error_rules.error_of_power, pytensor="pow",
+    size=lambda s, *_: sizes.power_of(*s), grows=True, error=error_rules.error_of_power, pytensor="pow",
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ ARITHMETIC = (
     Traits(
         name="multiply", role=Role.PRODUCT, factor=1, neutral=1, turns=((), ()), positive=False, keeps_whole=True,
         derivative=lambda u, du: du[0] * u[1] + u[0] * du[1],
-        size=sizes.multiplied, grows=True, error=error_rules.error_of_product, on_bools="logical_and",
+        size=lambda s, *_: s[0] * s[1], grows=True, error=error_rules.error_of_product, on_bools="logical_and",
         python="mul", pytensor="mul",
     ),
     Traits(
@@ -83,13 +83,13 @@ ARITHMETIC = (
     Traits(
         name="square", turns=((0.0,),), continuous=True, codomain=(0.0, math.inf),
         derivative=lambda u, du: 2 * u[0] * du[0],
-        size=sizes.squared, grows=True, error=error_rules.error_of_square, pytensor="sqr",
+        size=lambda s, *_: s[0] ** 2, grows=True, error=error_rules.error_of_square, pytensor="sqr",
     ),
     Traits(
         name="reciprocal", turns=((0.0,),), continuous=True, derivative=lambda u, du: -1 / u[0] ** 2 * du[0],
         inverse=lambda v: (1.0 / v, -2 * np.log(np.abs(v))), pytensor="reciprocal",
     ),
-    Traits(name="left_shift", size=sizes.shifted, grows=True),
+    Traits(name="left_shift", size=lambda s, *_: s[0] << min(s[1], 64), grows=True),
     Traits(name="copysign", error=error_rules.error_kept),
     _ABSOLUTE,
     replace(_ABSOLUTE, name="fabs", **_OF_FLOATS, math="fabs", jax="numpy.absolute", continuous=False),

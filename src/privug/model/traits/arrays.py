@@ -37,7 +37,7 @@ ARRAYS = (
         array_error=error_rules.error_of_total,
     ),
     _fold("mean", "add", role=Role.SUM, averages=True, continuous=True, array_error=error_rules.error_of_mean),
-    _fold("prod", "multiply", size=sizes.multiplied_up, grows=True),
+    _fold("prod", "multiply", size=lambda s, count, _: sizes.power_of(s[0], count), grows=True),
     _ordered("min", folds="minimum", extreme=-1),
     _ordered("max", folds="maximum", extreme=1),
     _ordered("median", array_error=error_rules.error_of_median),
@@ -65,14 +65,22 @@ ARRAYS = (
         size=sizes.added_up, grows=True, array_error=error_rules.error_of_scan, pytensor="cumsum",
     ),
     _array(
-        "cumprod", scope=Scope.SCAN, flattens=True, folds="multiply", size=sizes.multiplied_up, grows=True,
-        pytensor="cumprod",
+        "cumprod", scope=Scope.SCAN, flattens=True, folds="multiply", grows=True,
+        size=lambda s, count, _: sizes.power_of(s[0], count), pytensor="cumprod",
     ),
     _array("diff", role=Role.SUM, size=sizes.differenced, grows=True, pytensor="diff"),
-    _array("dot", role=Role.PRODUCT, continuous=True, size=sizes.dotted, grows=True, pytensor="dot"),
+    _array(
+        "dot", role=Role.PRODUCT, continuous=True, size=lambda s, count, _: s[0] * s[1] * count, grows=True,
+        pytensor="dot",
+    ),
     _move("concatenate", joins=True, chooses=0),
     _move("stack", joins=True),
     _move("reshape", reshapes=True, pytensor=lambda pt, array, shape: pt.reshape(array, shape)),
     _move("transpose"),
+    Traits(name="Index", scope=Scope.LOOKUP, role=Role.MOVE),
+    Traits(name="Stack", scope=Scope.LOOKUP, role=Role.MOVE),
+    Traits(name="Gather", scope=Scope.LOOKUP),
+    Traits(name="Lookup", scope=Scope.LOOKUP),
+    Traits(name="Draw", scope=Scope.DRAW),
 )  # fmt: skip
-"""The rows."""
+"""The rows; of operations that are no functions of NumPy under the names of their classes."""

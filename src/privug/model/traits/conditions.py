@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.traits import error_rules, sizes
-from privug.model.traits.traits import Array, BackendName, Connective, Role, Traits
+from privug.model.traits import sizes
+from privug.model.traits.traits import BackendName, Connective, Role, Traits
 
 
 def _comparison(name: str, signs: set[int], python: str, pytensor: str, **known: Any) -> Traits:
@@ -23,22 +23,14 @@ def _logic(name: str, connective: Connective | None, pytensor: BackendName, **kn
     )  # fmt: skip
 
 
-def _slope_of_larger(u: Any, du: Any) -> Array:
-    return np.asarray(np.where(u[0] >= u[1], du[0], du[1]))
-
-
-def _slope_of_smaller(u: Any, du: Any) -> Array:
-    return np.asarray(np.where(u[0] <= u[1], du[0], du[1]))
-
-
 _MAXIMUM = Traits(
     name="maximum", role=Role.ORDER, extreme=1, neutral=-math.inf, chooses=0, turns=((), ()), keeps_whole=True,
-    derivative=_slope_of_larger,
-    size=sizes.unchanged, error=error_rules.larger_error, on_bools="logical_or", pytensor="maximum",
+    derivative=lambda u, du: np.where(u[0] >= u[1], *du),
+    size=sizes.unchanged, error=lambda a, e, r: np.maximum(*e), on_bools="logical_or", pytensor="maximum",
 )  # fmt: skip
 _MINIMUM = replace(
-    _MAXIMUM, name="minimum", extreme=-1, neutral=math.inf, derivative=_slope_of_smaller, on_bools="logical_and",
-    pytensor="minimum",
+    _MAXIMUM, name="minimum", extreme=-1, neutral=math.inf, derivative=lambda u, du: np.where(u[0] <= u[1], *du),
+    on_bools="logical_and", pytensor="minimum",
 )  # fmt: skip
 _NOT = _logic("bitwise_not", Connective.NOT, "invert", on_bools="logical_not")
 
@@ -64,7 +56,7 @@ CONDITIONS = (
     Traits(
         name="where", role=Role.CHOICE, chooses=1, takes_bools=True, size=sizes.unchanged,
         derivative=lambda u, du: np.where(u[0] != 0, du[1], du[2]),
-        error=error_rules.error_of_choice, pytensor="where",
+        error=lambda a, e, r: np.where(a[0], e[1], e[2]), pytensor="where",
     ),
     _MAXIMUM,
     _MINIMUM,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.traits import error_rules
+from privug.model.traits.error_rules import UNIT, error_of_root
 from privug.model.traits.traits import Array, Traits
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
@@ -20,11 +20,14 @@ def _monotone(name: str, derivative: Callable[[Array], Array], **known: Any) -> 
 
 
 def _exponential(name: str, derivative: Callable[[Array], Array], **known: Any) -> Traits:
-    return _monotone(name, derivative, error=error_rules.error_of_exponential, **known)
+    return _monotone(name, derivative, error=lambda a, e, r: (np.abs(r) + 1) * e[0] + 2 * UNIT * np.abs(r), **known)
 
 
-def _logarithm(name: str, derivative: Callable[[Array], Array], **known: Any) -> Traits:
-    return _monotone(name, derivative, **{"domain": (0.0, math.inf), "error": error_rules.error_of_logarithm, **known})
+def _logarithm(name: str, derivative: Callable[[Array], Array], start: float = 0.0, **known: Any) -> Traits:
+    return _monotone(
+        name, derivative, domain=(start, math.inf), **known,
+        error=lambda a, e, r: 1.5 * e[0] / np.abs(a[0] - start) + 2 * UNIT * np.abs(r),
+    )  # fmt: skip
 
 
 ELEMENTARY = (
@@ -48,12 +51,11 @@ ELEMENTARY = (
         math="log10", inverse=lambda v: (np.exp(v * _LOG_10), v * _LOG_10 + math.log(_LOG_10)),
     ),
     _logarithm(
-        "log1p", lambda u: 1 / (1 + u), math="log1p", domain=(-1.0, math.inf), error=error_rules.error_of_log1p,
-        inverse=lambda v: (np.expm1(v), v),
+        "log1p", lambda u: 1 / (1 + u), math="log1p", start=-1.0, inverse=lambda v: (np.expm1(v), v),
     ),
     _monotone(
         "sqrt", lambda u: 0.5 / np.sqrt(u), math="sqrt", domain=(0.0, math.inf), codomain=(0.0, math.inf),
-        positive=False, inverse=lambda v: (v * v, np.log(2 * v)), error=error_rules.error_of_root,
+        positive=False, inverse=lambda v: (v * v, np.log(2 * v)), error=error_of_root,
     ),
     _monotone(
         "cbrt", lambda u: 1 / (3 * np.cbrt(u) ** 2), inverse=lambda v: (v * v * v, np.log(3 * v * v)),

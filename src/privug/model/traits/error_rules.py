@@ -31,16 +31,6 @@ def error_kept(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
     return e[0]
 
 
-def larger_error(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    """Of one of two numbers."""
-    return np.maximum(e[0], e[1])
-
-
-def error_of_choice(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    """Of one of two numbers, as a condition says."""
-    return np.asarray(np.where(a[0], e[1], e[2]))
-
-
 def error_of_sum(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
     """Of a sum."""
     return e[0] + e[1] + _rounded_unless(exact_sum(a[0], a[1], r), r)
@@ -72,21 +62,6 @@ def error_of_root(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
 def error_of_square(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
     """Of a square."""
     return 2 * np.abs(a[0]) * e[0] + _rounded_unless(exact_product(a[0], a[0], r), r)
-
-
-def error_of_exponential(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    """Of an exponential function."""
-    return np.asarray((np.abs(r) + 1) * e[0] + 2 * UNIT * np.abs(r))
-
-
-def error_of_logarithm(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    """Of a logarithm, to base e or a larger one, or to base two."""
-    return 1.5 * e[0] / np.abs(a[0]) + 2 * UNIT * np.abs(r)
-
-
-def error_of_log1p(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:
-    """Of the logarithm of one more than a number."""
-    return np.asarray(1.5 * e[0] / np.abs(a[0] + 1) + 2 * UNIT * np.abs(r))
 
 
 def error_of_power(a: Sequence[Array], e: Sequence[Array], r: Array) -> Array:

@@ -34,6 +34,8 @@ class Scope(Enum):
     FOLD = "all elements along some axes to one"
     SCAN = "each element with those before it"
     ARRAY = "a whole array"
+    LOOKUP = "numbers at given places, as they are"
+    DRAW = "none: it is random"
 
 
 class Role(Enum):
