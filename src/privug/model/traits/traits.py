@@ -153,11 +153,6 @@ class Traits:
     """Its name in `jax`, if it is not that of NumPy in `jax.numpy`."""
 
     @property
-    def linear(self) -> bool:
-        """Whether the result is a weighted sum of numbers in the arguments, with weights that are known."""
-        return self.role is Role.SUM or self.role is Role.MOVE
-
-    @property
     def adds_up(self) -> bool:
         """Whether it is the sum of elements, or their mean."""
         return self.scope is Scope.FOLD and self.role is Role.SUM
