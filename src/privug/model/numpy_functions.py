@@ -76,7 +76,7 @@ def _quantile(name: str, as_node: AsNode, wrap: Wrap, a: Any, q: Any, axis: Any 
 
 
 def _first_axis_flattened(name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any:
-    """Functions that flatten when no axis is given: cumsum, cumprod, argmin, argmax."""
+    """Functions that flatten when no axis is given."""
     node = as_node(a)
     _need_numbers(name, [node])
     if axis is None:
@@ -85,11 +85,7 @@ def _first_axis_flattened(name: str, as_node: AsNode, wrap: Wrap, a: Any, axis: 
 
 
 def _sort(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = -1, **options: Any) -> Any:
-    node = as_node(a)
-    _need_numbers("sort", [node])
-    if axis is None:
-        node, axis = reshape(node, (-1,)), 0
-    return wrap(array_function(ArrayFunction("sort", np.sort, (("axis", _axes(node, axis)),)), [node]))
+    return _first_axis_flattened("sort", as_node, wrap, a, axis)
 
 
 def _elementwise(name: str, function: Any, as_node: AsNode, wrap: Wrap, *arguments: Any) -> Any:
