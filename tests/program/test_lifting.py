@@ -1,5 +1,6 @@
 """Lifting: what is traced, what falls to plain calls, and that both give what Python gives."""
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -9,7 +10,9 @@ import pytest
 import privug as pv
 from privug.inference.question import Question
 from privug.inference.sampling import draw
-from privug.program.lifting import apply
+from privug.model.plan import Plan
+from privug.model.traits.table import OPERATIONS
+from privug.program.lifting import apply, apply_traced
 
 FACTOR = 1.5
 
@@ -295,3 +298,22 @@ def test_lambdas_and_local_functions_run_in_processes():
     with pv.limited(workers=2):
         result = attack.run(samples=12_000, seed=1)
     assert 0.5 in result.prediction.probability(lambda total: total > 0).widened(2)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.math) for row in OPERATIONS.values() if row.math])
+def test_functions_of_the_math_module_are_traced_with_constants_beside_random_numbers(row):
+    function, x = getattr(math, row.math), pv.Uniform(0.2, 0.9)
+
+    def single(x):
+        return function(x)
+
+    def first(x):
+        return function(x, 1.5)
+
+    def second(x):
+        return function(1.5, x)
+
+    for program in [single] if row.function.nin == 1 else [first, second]:
+        traced = apply_traced(program, [x]).output.node
+        drawn, values = Plan([x.node, traced]).run(20, np.random.default_rng(4))
+        np.testing.assert_allclose(values, [program(number) for number in drawn.tolist()], rtol=1e-12)

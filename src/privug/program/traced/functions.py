@@ -264,7 +264,7 @@ def _checked_math(traits: Traits) -> Callable[..., Any]:
 
     def evaluate(*arrays: Any) -> Any:
         result = array_function(*(array.astype(float) for array in arrays))
-        wrong = ~np.isfinite(result) & np.logical_and.reduce([np.isfinite(array) for array in arrays])
+        wrong = ~np.isfinite(result) & functools.reduce(np.logical_and, map(np.isfinite, arrays))
         fail_samples(wrong, ValueError("math domain error"))
         return result
 
