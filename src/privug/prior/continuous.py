@@ -10,11 +10,11 @@ import scipy
 from privug.errors import PriorError
 from privug.model.node import Array, ConstantValue
 from privug.model.variable import RandomVariable
-from privug.prior.family import draw
+from privug.prior.family import NUMPY, draw
 from privug.prior.fitted import NO_PREDICTIVE, Fitted, check_spread, middle_and_width
 from privug.prior.parameters import EXTENDED, POSITIVE, REAL, Constraint, deviation, positive_number, scaled
 from privug.prior.positive import Gamma
-from privug.prior.scalar import NUMPY, Kernel, ScalarFamily
+from privug.prior.scalar import Kernel, ScalarFamily
 from privug.prior.standard import StandardNormal, StandardUniform
 
 LOG_TWO = math.log(2.0)

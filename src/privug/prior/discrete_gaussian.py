@@ -11,9 +11,9 @@ import scipy
 
 from privug.model.node import Array, Kind, Shape
 from privug.model.variable import RandomVariable
-from privug.prior.family import draw
+from privug.prior.family import NUMPY, draw
 from privug.prior.parameters import Constraint
-from privug.prior.scalar import NUMPY, ScalarFamily
+from privug.prior.scalar import ScalarFamily
 
 # From here on the sum over the whole numbers up to one is its integral with the corrections of Euler and Maclaurin.
 SMOOTH = 50.0

@@ -2,24 +2,35 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy
 
 from privug.arguments import plain_number, refuse_code, shown
 from privug.errors import PriorError
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.operations import aligned
-from privug.model.variable import RandomVariable, as_node
+from privug.model.variable import RandomVariable, as_node, stack_values
 from privug.prior.reach import UNKNOWN, Reach
 from privug.prior.support import Support
 
 Parameter = TypeVar("Parameter")
 Call = tuple[str, dict[str, Any]]
 """The name of a distribution in a library, and its parameters by their names there."""
+
+
+class Functions:
+    """NumPy's functions, and SciPy's special ones, by their names."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name) if hasattr(np, name) else getattr(scipy.special, name)
+
+
+NUMPY = Functions()
 
 
 class Family(ABC):
@@ -72,16 +83,16 @@ class Family(ABC):
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         """Draw a batch: `samples` independent values of the given shape."""
 
-    @abstractmethod
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
         """Return the log of the density, or of the probability of a discrete value, element by element."""
+        return np.asarray(self.formula(NUMPY, values, *parameters))
 
     def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
         """Return the values that standard normal numbers stand for: the larger the number, the larger the value.
 
         Of families with several latents, those come last in the shape of the numbers.
         """
-        raise NotImplementedError(f"{self.name} has no quantiles")
+        return np.asarray(self.quantiles(NUMPY, normals, *parameters))
 
     def check(self, parameters: Sequence[Array]) -> None:  # noqa: B027
         """Raise PriorError if a parameter is out of its range."""
@@ -275,13 +286,33 @@ def family_of(root: Node) -> Family:
     return root.operation.family
 
 
+class Composed(RandomVariable):
+    """A distribution made of several roots: `again` makes another of it, `parameters` are the nodes it depends on."""
+
+    __slots__ = ("again", "parameters")
+
+    def __init__(self, node: Node, again: Callable[[], RandomVariable], parameters: tuple[Node, ...]) -> None:
+        super().__init__(node)
+        self.again = again
+        self.parameters = parameters
+
+
 def is_distribution(value: Any) -> bool:
     """Say whether a value came straight from a distribution's constructor."""
-    return isinstance(value, RandomVariable) and isinstance(value.node.operation, Draw)
+    made = isinstance(value, RandomVariable) and isinstance(value.node.operation, Draw)
+    return made or isinstance(value, Composed)
+
+
+def parameters_of(distribution: RandomVariable) -> tuple[Node, ...]:
+    """Return the nodes of a distribution's parameters."""
+    return distribution.parameters if isinstance(distribution, Composed) else distribution.node.parents
 
 
 def replicate(distribution: RandomVariable, shape: Shape = ()) -> RandomVariable:
     """Make a new, independent quantity with the same distribution, or an array of them; parameters are shared."""
+    if isinstance(distribution, Composed):
+        parts = [replicate(distribution, shape[1:]) for _ in range(shape[0])] if shape else []
+        return RandomVariable(stack_values(parts)) if parts else distribution.again()
     node = distribution.node
     assert isinstance(node.operation, Draw)
     return RandomVariable(draw_node(node.operation.family, node.parents, (*shape, *node.shape)))

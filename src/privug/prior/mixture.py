@@ -32,12 +32,6 @@ class PointFamily(Family):
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         return np.broadcast_to(parameters[0], (samples, *shape))
 
-    def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
-        return np.where(values == parameters[0], 0.0, -np.inf)
-
-    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
-        return np.broadcast_to(parameters[0], normals.shape)
-
     def quantiles(self, xp: Any, normals: Any, *parameters: Any) -> Any:
         return xp.broadcast_to(parameters[0], normals.shape)
 
@@ -214,11 +208,6 @@ class MvNormalFamily(Family):
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         return self.of_normals(rng.standard_normal((samples, *shape)), parameters)
-
-    def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
-        result: Array = normals @ self.factor.T
-        result += parameters[0]
-        return result
 
     def log_density(self, values: Array, parameters: Sequence[Array]) -> Array:
         mean = aligned([values, parameters[0]])[1]

@@ -13,7 +13,7 @@ import scipy
 from privug.errors import PriorError
 from privug.model.node import Array, Kind, Shape
 from privug.model.whole_numbers import apart
-from privug.prior.family import Call, Family, at_rank
+from privug.prior.family import NUMPY, Call, Family, at_rank
 from privug.prior.fitted import Fitted
 from privug.prior.parameters import Constraint
 from privug.prior.reach import UNKNOWN, Reach
@@ -33,16 +33,6 @@ class Kernel(Enum):
     """The density is a difference of the distribution function, over the width; between the family's ends."""
     TWO_SIDED_EXPONENTIAL = "two-sided exponential"
     """The density is a sum of two exponential filters; parameters are the location and the scale."""
-
-
-class Functions:
-    """NumPy's functions, and SciPy's special ones, by their names."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name) if hasattr(np, name) else getattr(scipy.special, name)
-
-
-NUMPY = Functions()
 
 
 def _unknown(*_: Any) -> Any:

@@ -5,6 +5,7 @@ the vector.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,19 @@ import numpy as np
 from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.node import ConstantValue, Node
-from privug.model.variable import RandomVariable, stack_values
+from privug.model.variable import RandomVariable, as_node, stack_values
 from privug.prior.choice import check_probabilities, constant_value, probabilities
 from privug.prior.continuous import Beta
 from privug.prior.discrete import Binomial
-from privug.prior.family import parameter_node
+from privug.prior.family import Composed, parameter_node
 from privug.prior.parameters import COUNT, POSITIVE, Constraint
 
 
 def Multinomial(n: Any, p: Any) -> RandomVariable:
     """How many of `n` people fall into each of several cells, of probabilities `p` that sum to one.
 
-    Cell i has n * p[i] people on average; the counts are an array that sums to n.
+    Cell i has n * p[i] people on average; the counts are an array that sums to n. Random probabilities are taken
+    relative to their sum.
 
     >>> import privug as pv
     >>> pv.Multinomial(100, [0.2, 0.3, 0.5])
@@ -44,7 +46,7 @@ def Multinomial(n: Any, p: Any) -> RandomVariable:
             count.node.bound = int(total)
         counts.append(count)
         left = left - count
-    return RandomVariable(stack_values([*counts, left]))
+    return Composed(stack_values([*counts, left]), partial(Multinomial, n, p), (as_node(total), node))
 
 
 def Dirichlet(weights: Any) -> RandomVariable:
@@ -67,7 +69,7 @@ def Dirichlet(weights: Any) -> RandomVariable:
         share = Beta(weight, others)
         shares.append(left * share)
         left = left * (1.0 - share)
-    return RandomVariable(stack_values([*shares, left]))
+    return Composed(stack_values([*shares, left]), partial(Dirichlet, weights), (node,))
 
 
 def _checked(distribution: str, name: str, node: Node, limits: Constraint, shape: tuple[int, ...]) -> Any:

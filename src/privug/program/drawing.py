@@ -13,7 +13,7 @@ from privug.model.plates import current_plate
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.prior.choice import constant_value, is_constant
-from privug.prior.family import is_distribution, replicate
+from privug.prior.family import is_distribution, parameters_of, replicate
 
 recorded: ContextVar[list[tuple[RandomVariable, RandomVariable | None]] | None] = ContextVar("recorded", default=None)
 """While a program is traced: the draws it made, in order, each with the random condition it was made under."""
@@ -57,7 +57,7 @@ def sample(distribution: Any) -> Any:
             raise PriorError("the program made more draws in a plain call than while it was traced")
         return values.pop()
     node = distribution.node
-    if any(parent.is_random for parent in ancestors(node.parents)):
+    if any(parent.is_random for parent in ancestors(parameters_of(distribution))):
         raise PriorError("sample: a parameter of this distribution is random; make it an input of the program")
     context = Context(1, ambient_rng.get() or np.random.default_rng())
     known = [parent.operation.array for parent in node.parents if isinstance(parent.operation, ConstantValue)]
