@@ -5,6 +5,7 @@ what an output can add. Of samples alone, the number of different values is take
 would have to be much rarer than all that were seen.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from functools import wraps
@@ -48,10 +49,13 @@ def ranging(range_of: Callable[..., Range] | Range) -> Callable[[Measure[Argumen
     """
 
     def decorated(measure: Measure[Arguments]) -> Measure[Arguments]:
+        signature = inspect.signature(measure)
+
         @wraps(measure)
         def kept(*arguments: Arguments.args, **options: Arguments.kwargs) -> Estimate:
             found = measure(*arguments, **options)
-            low, high = range_of if isinstance(range_of, Range) else range_of(*arguments, **options)
+            given = signature.bind(*arguments, **options)
+            low, high = range_of if isinstance(range_of, Range) else range_of(*given.args, **given.kwargs)
             slack = NUMERICAL_ERROR + (found.high - found.low if math.isfinite(found.value) else 0.0)
             if found.exact and not low - slack <= found.value <= high + slack:
                 raise InferenceError(
