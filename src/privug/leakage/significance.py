@@ -115,8 +115,8 @@ def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float =
         _check_share("samples_to_detect", name, share)
     if not bits >= LEAST or secrets < 2 or outputs < 2:
         raise ArgumentError(
-            f"samples_to_detect: bits must be {LEAST:g} or more and there must be two secrets and outputs or more, "
-            f"not {bits}, {secrets} and {outputs}"
+            f"samples_to_detect: bits must be positive ({LEAST:g} or more) and there must be two secrets and outputs "
+            f"or more, not {bits}, {secrets} and {outputs}"
         )
     noncentrality = _noncentrality((secrets - 1) * (outputs - 1), level, power)
     return max(SAMPLES_A_CELL * secrets * outputs, math.ceil(noncentrality / (2 * math.log(2) * bits)))
