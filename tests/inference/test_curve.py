@@ -234,6 +234,34 @@ def test_narrow_events_named_in_the_predicate_are_found():
     assert curve.probability(lambda x: 1 / x > 4) == pytest.approx(0.25, rel=1e-12)
 
 
+SLIVERS = [
+    (lambda: pv.Uniform(0, 1_000_000), lambda v: v < 1, 1e-6),
+    (lambda: pv.Uniform(0, 1), lambda v: v < 5e-6, 5e-6),
+    (lambda: pv.Uniform(0, 1), lambda v: v * v < 1e-14, 1e-7),
+    (lambda: pv.Uniform(0, 1), lambda v: math.log(v) > -1e-6, -math.expm1(-1e-6)),
+    (lambda: pv.Exponential(scale=1), lambda v: v < 1e-6, -math.expm1(-1e-6)),
+    (lambda: pv.Beta(1, 50), lambda v: v < 1e-7, stats.beta.cdf(1e-7, 1, 50)),
+    (lambda: pv.TruncatedNormal(0, sd=1, low=0), lambda v: v < 1e-5, math.erf(1e-5 / math.sqrt(2))),
+    (lambda: pv.Triangular(0, 1, 2), lambda v: v > 1.9999, stats.triang.sf(1.9999, 0.5, 0, 2)),
+    (lambda: pv.Normal(0, sd=1), lambda v: v > 20, stats.norm.sf(20)),
+    (lambda: pv.StudentT(2), lambda v: v < -1e9, stats.t.sf(1e9, 2)),
+]
+
+
+@pytest.mark.parametrize(("make", "event", "truth"), SLIVERS)
+def test_slivers_at_the_ends_of_the_values_count(make, event, truth):
+    result = pv.Attack(lambda x: x, prior={"x": make()}, secret="x").run(engine="exact")
+    assert result.prior.probability(event).value == pytest.approx(truth, rel=1e-8)
+    assert result.prior.probability(lambda v: not event(v)).value == pytest.approx(1 - truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [1e-9, 1e-5, 1e-3])
+def test_a_beta_that_is_nearly_all_at_its_ends(shape):
+    result = pv.Attack(lambda x: x, prior={"x": pv.Beta(shape, shape)}, secret="x").run(engine="exact")
+    assert result.prior.probability(lambda v: v < 0.3).value == pytest.approx(stats.beta(shape, shape).cdf(0.3))
+    assert result.prior.mean().value == pytest.approx(0.5)
+
+
 def test_many_changes_are_followed_or_sampled():
     wide = Curve.of_family(families.UNIFORM, 0.0, 100.0)
     assert wide.probability(lambda x: int(x) % 2 == 0) == pytest.approx(0.5, rel=1e-10)

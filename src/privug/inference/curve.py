@@ -32,6 +32,7 @@ from privug.program.predicates import holds
 MOST_PARTS = 8
 GRID = 4096
 CHECKS = 2048
+CLOSEST = 200  # how often the distance from an end of the values is halved
 NOTHING = 1e-13  # a probability that quadrature cannot tell from zero
 UNRESOLVED = 1e-6  # a probability that quadrature must not lose
 TOO_NARROW = "a quantity has peaks too narrow and too many to be followed; engine='sample' can serve"
@@ -206,19 +207,25 @@ class Curve:
         total = float(self.masses[holds(predicate, Batch.of_values(self.atoms))].sum()) if len(self.atoms) else 0.0
         if self.parts:
             checks = self._continuous.sample(CHECKS, np.random.default_rng(0))
-            intervals = true_intervals(predicate, self._grid(), checks)
+            ends = [part.support for _, part in self.parts]
+            inside = min(low for low, _ in ends), max(high for _, high in ends)
+            intervals = true_intervals(predicate, self._grid(inside), checks, inside)
             if intervals is None:
                 return None
             low, high = np.array(intervals).reshape(-1, 2).T
             total += math.fsum(weight * math.fsum(part.mass(low, high)) for weight, part in self.parts)
         return min(1.0, total)
 
-    def _grid(self) -> Array:
-        """Return points all over the panels, their ends left out: a predicate need not make sense there."""
+    def _grid(self, ends: tuple[float, float]) -> Array:
+        """Return points all over the panels and ever closer to the ends; these need not make sense to a predicate."""
         edges = self.edges
         each = max(2, GRID // (len(edges) - 1))
         shares = (np.arange(each) + 0.5) / each
-        return np.unique(edges[:-1, np.newaxis] + np.diff(edges)[:, np.newaxis] * shares)
+        points = (edges[:-1, np.newaxis] + np.diff(edges)[:, np.newaxis] * shares).reshape(-1)
+        closer = (edges[-1] - edges[0]) * 0.5 ** np.arange(1, CLOSEST)
+        finite = [(end, sign) for end, sign in zip(ends, (1, -1), strict=True) if math.isfinite(end)]
+        near = np.concatenate([_nothing(), *(end + sign * closer for end, sign in finite)])
+        return np.unique(np.concatenate([points, near[(near > ends[0]) & (near < ends[1])]]))
 
     def expectation(self, function: Callable[[Array], Array], breaks: Any = ()) -> float:
         """Return the expected value of a function of arrays, which is smooth between the panels and `breaks`."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from privug.inference.polynomials import legendre_values
 from privug.model.node import Array
+from privug.prior.standard import density_of
 
 NODES = 24
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
@@ -56,7 +57,7 @@ def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Arr
     for depth in range(DEEPEST):
         points = ((high + low) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * _POINTS
         values = np.asarray(function(points.reshape(-1)), float).reshape(points.shape)
-        values[~np.isfinite(values)] = 0.0  # a singular end, met because nodes are rounded
+        values[~(np.abs(values) < 1e300)] = 0.0  # a singular end, met because nodes are rounded
         shares = np.abs(values) @ _WEIGHTS * (high - low) / 2
         sizes = np.abs(coefficients(values))
         tails = sizes[:, -3:].max(axis=1)
@@ -130,7 +131,7 @@ class Analytic:
     def pdf(self, x: Array) -> Array:
         """Return the density."""
         inside = (x >= self.low) & (x <= self.high)
-        density = self.frozen.pdf((x - self.shift) / self.scale) / (abs(self.scale) * self.total)
+        density = density_of(self.frozen, (x - self.shift) / self.scale) / (abs(self.scale) * self.total)
         return np.where(inside, density, 0.0)
 
     def logpdf(self, x: Array) -> Array:

@@ -19,12 +19,15 @@ MOST_NUMBERS = 24
 Interval = tuple[float, float]
 
 
-def true_intervals(predicate: Callable[[Any], Any], grid: Array, checks: Array) -> list[Interval] | None:
+def true_intervals(
+    predicate: Callable[[Any], Any], grid: Array, checks: Array, ends: Interval
+) -> list[Interval] | None:
     """Return the intervals on which a predicate holds, or None if it changes too often to be followed.
 
     `grid` are the points to start from, in order; `checks` are further points at which the answer must be right.
+    All values lie between the `ends`.
     """
-    points, verdicts = _start(predicate, grid)
+    points, verdicts = _start(predicate, grid, ends)
     for _ in range(64):
         changes = np.flatnonzero(verdicts[1:] != verdicts[:-1])
         if len(changes) > MOST_CHANGES:
@@ -47,9 +50,9 @@ def _judged(predicate: Callable[[Any], Any], points: Array) -> Array:
     return holds(predicate, Batch.of_values(points))
 
 
-def _start(predicate: Callable[[Any], Any], grid: Array) -> tuple[Array, Array]:
+def _start(predicate: Callable[[Any], Any], grid: Array, ends: Interval) -> tuple[Array, Array]:
     """Evaluate the predicate on the grid and around the numbers it names, unless it fails at those."""
-    named = _named_points(predicate, float(grid[0]), float(grid[-1]))
+    named = _named_points(predicate, *ends)
     try:
         points = np.unique(np.concatenate([grid, named]))
         return points, _judged(predicate, points)

@@ -18,7 +18,8 @@ from privug.prior.scalar import ScalarFamily
 
 MODERATE_NUMBER = Constraint(lambda x: (x > 0) & (x <= 1e8), "a positive number up to 1e8")
 MODERATE_PROBABILITY = Constraint(lambda x: (x >= 1e-8) & (x <= 1), "a probability of 1e-8 or more, at most 1", "logit")
-PEOPLE = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x < 1e9), "a whole number from 0 to 1e9")
+PEOPLE = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x < 1e9), "a whole number from 0 to 999,999,999")
+SOMEBODY = Constraint(lambda x: (x >= 1) & (x == np.floor(x)) & (x < 1e9), "a whole number from 1 to 999,999,999")
 MOST_LISTED = 100_000  # people, of which each number may be the marked ones
 
 NEGATIVE_BINOMIAL = ScalarFamily(
@@ -37,7 +38,7 @@ NEGATIVE_BINOMIAL = ScalarFamily(
 )
 HYPERGEOMETRIC = ScalarFamily(
     "Hypergeometric",
-    (("population", PEOPLE), ("marked", PEOPLE), ("drawn", PEOPLE)),
+    (("population", SOMEBODY), ("marked", PEOPLE), ("drawn", PEOPLE)),
     lambda rng, size, population, marked, drawn: rng.hypergeometric(
         *(np.asarray(count, np.int64) for count in (marked, population - marked, drawn)), size
     ),

@@ -1,6 +1,7 @@
 """Standard distributions with the methods of SciPy's frozen ones, but without their weight."""
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy
@@ -68,3 +69,12 @@ class StandardUniform:
 
     def std(self) -> float:
         return math.sqrt(1 / 12)
+
+
+def density_of(distribution: Any, values: Array) -> Array:
+    """Return the density of one of SciPy's distributions, infinite where it is too large for a float."""
+    try:
+        return np.asarray(distribution.pdf(values))
+    except OverflowError:  # raised for betas that are nearly all at their ends
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(distribution.logpdf(values)))
