@@ -126,3 +126,18 @@ def test_draws_that_say_less_than_the_populations_are_not_used(monkeypatch):
     result = problem.run(1)
     assert result.posterior.groups == engine.POPULATIONS
     assert problem.truth in result.diagnostics.evidence.widened(1.5)
+
+
+def test_a_light_mode_that_only_scattered_draws_meet_counts():
+    def both_far(x, y):
+        hit = 0
+        if abs(x) > 3.5 and abs(y) > 3:
+            hit = 1
+        return hit
+
+    normal = stats.norm
+    below, above = normal.cdf(-4.0), normal.sf(3.0)  # of x, whose mean is 0.5
+    attack = pv.Attack(both_far, prior={"x": pv.Normal(0.5, sd=1), "y": pv.Normal(-0.3, sd=1)}, secret="x")
+    result = attack.run(observe=pv.equals(1), engine="rare", samples=1000, seed=22)
+    assert below / (below + above) in result.posterior.probability(lambda x: x < 0)
+    assert (below + above) * (normal.cdf(-2.7) + normal.sf(3.3)) in result.diagnostics.evidence

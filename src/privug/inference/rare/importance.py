@@ -126,7 +126,12 @@ class Measurement:
             return self._fitted(self._points)
         points, weights = draws.particles.latents, draws.weights
         half = len(self._points) // 2
-        chosen = self._rng.choice(len(points), size=half, p=weights)
+        # Some are chosen by the roots of their weights: modes that hardly count as yet get parts of their own.
+        tempered = weights**0.25 / (weights**0.25).sum()
+        sizes = half - half // 4, half // 4
+        chosen = np.concatenate(
+            [self._rng.choice(len(points), n, p=p) for n, p in zip(sizes, (weights, tempered), strict=True)]
+        )
         mixture = self._fitted(np.concatenate([self._points[::2], points[chosen]]))
         fits = len(mixture.parts) - len(self._others)
         least = np.array([FITTED / fits] * fits + [share for _, share in self._others])
