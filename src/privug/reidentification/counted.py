@@ -6,22 +6,24 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError, ImpossibleObservation
-from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.mechanisms.tables import checked_columns, column, rows_of
-from privug.model.batch import Batch
 from privug.model.distinct import ranked
-from privug.model.node import Array, Kind
+from privug.model.node import Array
 from privug.model.variable import RandomVariable
 from privug.reidentification.laws import Coding
+from privug.reidentification.people import ListedPeople, belief_of
 from privug.reidentification.scenes import Person
 
 
-class CountedRows:
+class CountedRows(ListedPeople):
     """A person in a table of plain values: one row, or any of several rows with equal probability."""
+
+    impossible = "matching: nobody has {} matching rows"
 
     def __init__(self, records: Any, person: Person) -> None:
         self._rows = rows_of(records)
+        self.method = f"exact, counted in {len(self._rows)} rows"
         if not self._rows:
             raise ArgumentError("records must hold at least one row")
         self._coding = Coding()
@@ -61,40 +63,9 @@ class CountedRows:
         classes = self._classes(columns)
         return np.asarray(np.bincount(classes)[classes[self._people]])
 
-    def _share(self, values: Array, unit: str = "") -> Estimate:
-        return Estimate.exactly(float(values.mean()), unit, f"exact, counted in {len(self._rows)} rows")
-
-    def unique(self, columns: Sequence[str]) -> Estimate:
-        """Return the share of people whom no other row matches."""
-        return self._share(self._numbers(columns) == 1)
-
-    def expected(self, columns: Sequence[str]) -> Estimate:
-        """Return the average number of matching rows."""
-        return self._share(self._numbers(columns), "rows")
-
-    def linked(self, columns: Sequence[str]) -> Estimate:
-        """Return the average of one over the number of matching rows."""
-        return self._share(1 / self._numbers(columns))
-
-    def disclosed(self, columns: Sequence[str], secret: str) -> Estimate:
-        """Return the share of people whose secret all matching rows have."""
-        return self._share(self._numbers(columns) == self._numbers([*columns, secret]))
-
-    def guessed(self, columns: Sequence[str], secret: str) -> Estimate:
-        """Return the average share of matching rows that have the person's secret."""
-        return self._share(self._numbers([*columns, secret]) / self._numbers(columns))
-
-    def matching(self, columns: Sequence[str]) -> Belief:
-        """Return the number of matching rows."""
-        return belief_of(self._numbers(columns))
-
-    def sharing(self, columns: Sequence[str], secret: str, matching: int | None) -> Belief:
-        """Return the number of matching rows with the person's secret."""
-        numbers, sharing = self._numbers(columns), self._numbers([*columns, secret])
-        chosen = np.ones(len(numbers), bool) if matching is None else numbers == matching
-        if not chosen.any():
-            raise ImpossibleObservation(f"matching: nobody has {matching} matching rows")
-        return belief_of(sharing[chosen])
+    def listed(self, columns: Sequence[str], secret: str | None = None) -> tuple[Array, Array, None]:
+        """Return the numbers of rows that match each of the people, and that share the secret as well."""
+        return self._numbers(columns), self._numbers(columns if secret is None else [*columns, secret]), None
 
     def posterior(self, columns: Sequence[str], secret: str, seen: Mapping[Any, int]) -> Belief:
         """Return the secrets of the people whose matching rows have the seen values."""
@@ -107,10 +78,3 @@ class CountedRows:
         if not len(people):
             raise ImpossibleObservation(f"seen: nobody has matching rows with {dict(seen)!r}")
         return belief_of([secrets[position] for position in people])
-
-
-def belief_of(values: Any) -> Belief:
-    """Make the exact belief of equally likely values."""
-    codes, distinct = Batch.of_values(values).factorized()
-    weights = np.bincount(codes, minlength=len(distinct)) / len(codes)
-    return Belief(Batch.of_values(distinct), weights, True, spread=Kind.DISCRETE)

@@ -9,7 +9,7 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of, rows_of
-from privug.reidentification.counted import belief_of
+from privug.reidentification.people import belief_of
 from privug.reidentification.text import as_lines
 
 MOST_SHOWN = 20
