@@ -2,14 +2,18 @@
 
 import io
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from privug.arguments import kinds_checked
 from privug.escaping import inert
+from privug.report.plain import as_frame, as_json
 
 WIDTH = 110
 
@@ -39,6 +43,33 @@ def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], 
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     foot = "".join(f"<p>({number}) {escape(note)}</p>" for number, note in enumerate(notes, 1))
     return f"<h3>{escape(title)}</h3><table><tr>{head}</tr>{body}</table>{foot}"
+
+
+class Grids(ABC):
+    """What is told as one or several tables of numbers, and given as rows of plain values."""
+
+    @abstractmethod
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a row of plain values for each number."""
+
+    @abstractmethod
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
+        """Return the title, the header, the rows and the notes of each table."""
+
+    @kinds_checked
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
+        return as_json(self.to_dict(), indent)
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return as_frame(self.to_dict())
+
+    def __str__(self) -> str:
+        return "\n\n".join(grid_text(*table) for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(grid_html(*table) for table in self._tables())
 
 
 def _harmless(

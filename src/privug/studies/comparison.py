@@ -9,9 +9,8 @@ from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.observation.observations import Observation
-from privug.report.grid import grid_html, grid_text
+from privug.report.grid import Grids
 from privug.report.pictures import plots
-from privug.report.plain import as_frame, as_json
 from privug.studies.cells import (
     Cell,
     Job,
@@ -27,7 +26,7 @@ from privug.studies.cells import (
 
 
 @dataclass(frozen=True)
-class ComparisonMatrix:
+class ComparisonMatrix(Grids):
     """What a comparison found: for every attacker and program the measures, or why there are none."""
 
     attackers: tuple[str, ...]
@@ -56,15 +55,6 @@ class ComparisonMatrix:
             for name in self.measures
         ]  # fmt: skip
 
-    @kinds_checked
-    def to_json(self, indent: int | None = 2) -> str:
-        """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
-        return as_json(self.to_dict(), indent)
-
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame."""
-        return as_frame(self.to_dict())
-
     def plot(self, where: Any = None, measure: str | None = None) -> Any:
         """Draw one measure as a heat map: attackers down, programs across.
 
@@ -91,12 +81,6 @@ class ComparisonMatrix:
             ]
             tables.append((name, ["attacker", *self.programs], rows, notes))
         return tables
-
-    def __str__(self) -> str:
-        return "\n\n".join(grid_text(*table) for table in self._tables())
-
-    def _repr_html_(self) -> str:
-        return "".join(grid_html(*table) for table in self._tables())
 
 
 @kinds_checked

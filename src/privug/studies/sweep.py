@@ -15,9 +15,8 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation
-from privug.report.grid import grid_html, grid_text
+from privug.report.grid import Grids
 from privug.report.pictures import plots
-from privug.report.plain import as_frame, as_json
 from privug.studies.cells import (
     Cell,
     Job,
@@ -36,7 +35,7 @@ Parameters = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Grids):
     """What a sweep found: for each combination of parameters the measures, or why there are none."""
 
     points: tuple[Parameters, ...]
@@ -64,15 +63,6 @@ class Sweep:
         ]
 
     @kinds_checked
-    def to_json(self, indent: int | None = 2) -> str:
-        """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
-        return as_json(self.to_dict(), indent)
-
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame."""
-        return as_frame(self.to_dict())
-
-    @kinds_checked
     def plot(self, where: Any = None, measures: Sequence[str] | None = None) -> Any:
         """Draw each measure against the first parameter, with bands for intervals; a line for each further one.
 
@@ -96,7 +86,7 @@ class Sweep:
             lines.setdefault(label, []).append(cell)
         return lines
 
-    def _table(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
         notes: list[str] = []
         measures = self.measures or ("result",)
         rows = [
@@ -106,7 +96,7 @@ class Sweep:
         ]
         names = list(self.points[0]) if self.points else []
         title = f"sweep over {', '.join(names)}: {self._provenance()}"
-        return title, [*names, *measures], rows, notes
+        return [(title, [*names, *measures], rows, notes)]
 
     def _provenance(self) -> str:
         estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
@@ -115,12 +105,6 @@ class Sweep:
         if not any(outcome.cells for outcome in self.outcomes):
             kind = "no numbers"
         return kind if len(self.points) == self.wanted else f"interrupted after {len(self.points)} of {self.wanted}"
-
-    def __str__(self) -> str:
-        return grid_text(*self._table())
-
-    def _repr_html_(self) -> str:
-        return grid_html(*self._table())
 
 
 @kinds_checked
