@@ -25,7 +25,17 @@ from privug.leakage.vulnerability import (
 from privug.model.node import Kind
 
 WIDTH = 110
-_GAINED = "The same in bits: each bit doubles the chance of a right guess."
+_MEANINGS = {
+    ("bayes_vulnerability", "before"): "Before, the attacker's best guess is right with probability {percent}.",
+    ("bayes_vulnerability", "after"): "After seeing an output, it is right with probability {percent}.",
+    ("bayes_risk", "after"): "The person's value stays wrongly guessed with probability {percent}.",
+    ("multiplicative_leakage", ""): "A right guess becomes {number} times as likely.",
+    ("min_entropy_leakage", ""): "The same in bits: each bit doubles the chance of a right guess.",
+    ("guessing_entropy", "after"): "Guessing value by value, the attacker needs {number} tries on average.",
+    ("max_posterior_belief", ""): "After the worst output, the attacker is {percent} sure of one value.",
+    ("kl_divergence", "here"): "The belief after this observation is {number} bits away from the one before.",
+    ("total_variation", "here"): "This observation moves {percent} of the attacker's belief to other values.",
+}
 
 
 @dataclass(frozen=True)
@@ -82,12 +92,19 @@ class LeakageTable:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A measure that may go into the table: how it is computed, and a sentence with {} for its value."""
+    """A measure that may go into the table: how it is computed, and what is said of it beyond `_MEANINGS`."""
 
     name: str
     about: str
     compute: Callable[[], Estimate]
-    meaning: Callable[[Estimate], str]
+    sentence: Callable[[Estimate], str] | None = None
+
+    def meaning(self, estimate: Estimate) -> str:
+        """Return a sentence with the value in it, as a number or as a percentage."""
+        if self.sentence is not None:
+            return self.sentence(estimate)
+        template = _MEANINGS[self.name, self.about]
+        return template.format(number=_number(estimate), percent=_percent(estimate.value))
 
 
 def leakage_table(joint: Joint, posterior: Belief | None = None, prior: Belief | None = None) -> LeakageTable:
@@ -148,43 +165,13 @@ def _averaged(joint: Joint, secret: Belief) -> list[_Entry]:
 def _guesses(joint: Joint, secret: Belief) -> list[_Entry]:
     """Return the measures of an attacker who guesses a discrete secret."""
     return [
-        _Entry(
-            "bayes_vulnerability",
-            "before",
-            lambda: bayes_vulnerability(secret),
-            _saying("Before, the attacker's best guess is right with probability {percent}."),
-        ),
-        _Entry(
-            "bayes_vulnerability",
-            "after",
-            lambda: bayes_vulnerability(joint),
-            _saying("After seeing an output, it is right with probability {percent}."),
-        ),
-        _Entry(
-            "bayes_risk",
-            "after",
-            lambda: bayes_risk(joint),
-            _saying("The person's value stays wrongly guessed with probability {percent}."),
-        ),
-        _Entry(
-            "multiplicative_leakage",
-            "",
-            lambda: multiplicative_leakage(joint),
-            _saying("A right guess becomes {number} times as likely."),
-        ),
-        _Entry("min_entropy_leakage", "", lambda: min_entropy_leakage(joint), _saying(_GAINED)),
-        _Entry(
-            "guessing_entropy",
-            "after",
-            lambda: posterior_guessing_entropy(joint),
-            _saying("Guessing value by value, the attacker needs {number} tries on average."),
-        ),
-        _Entry(
-            "max_posterior_belief",
-            "",
-            lambda: max_posterior_belief(joint),
-            _saying("After the worst output, the attacker is {percent} sure of one value."),
-        ),
+        _Entry("bayes_vulnerability", "before", lambda: bayes_vulnerability(secret)),
+        _Entry("bayes_vulnerability", "after", lambda: bayes_vulnerability(joint)),
+        _Entry("bayes_risk", "after", lambda: bayes_risk(joint)),
+        _Entry("multiplicative_leakage", "", lambda: multiplicative_leakage(joint)),
+        _Entry("min_entropy_leakage", "", lambda: min_entropy_leakage(joint)),
+        _Entry("guessing_entropy", "after", lambda: posterior_guessing_entropy(joint)),
+        _Entry("max_posterior_belief", "", lambda: max_posterior_belief(joint)),
     ]
 
 
@@ -194,30 +181,11 @@ def _observed(prior: Belief, posterior: Belief | None) -> list[_Entry]:
         return []
     entries = [
         _Entry("entropy_drop", "here", lambda: entropy_drop(prior, posterior), _dropped),
-        _Entry(
-            "kl_divergence",
-            "here",
-            lambda: kl_divergence(posterior, prior),
-            _saying("The belief after this observation is {number} bits away from the one before."),
-        ),
-    ]
-    if prior.kind is not Kind.DISCRETE:
-        return entries
-    return [
-        *entries,
-        _Entry(
-            "total_variation",
-            "here",
-            lambda: total_variation(posterior, prior),
-            _saying("This observation moves {percent} of the attacker's belief to other values."),
-        ),
+        _Entry("kl_divergence", "here", lambda: kl_divergence(posterior, prior)),
+        _Entry("total_variation", "here", lambda: total_variation(posterior, prior)),
         _Entry("min_entropy", "here", lambda: min_entropy(posterior), _best_guess_here),
     ]
-
-
-def _saying(template: str) -> Callable[[Estimate], str]:
-    """Return how a sentence is made of an estimate: with its value as a number or as a percentage."""
-    return lambda estimate: template.format(number=_number(estimate), percent=_percent(estimate.value))
+    return entries if prior.kind is Kind.DISCRETE else entries[:2]
 
 
 def _percent(share: float) -> str:
