@@ -11,7 +11,7 @@ from privug.errors import ObservationError, ProgramError
 from privug.inference.question import LABELS, Case
 from privug.inference.solving import Solved, solve_all
 from privug.model.batch import Batch, Column
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Array, Node, ancestors, reached
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
@@ -234,18 +234,8 @@ def needed_by(query: Quantity, case: Case) -> list[Node]:
     """Return the nodes whose values a query must be given: inputs, output, and randomness it shares with them."""
     leaves = {variable.node for variable in random_leaves((dict(case.inputs), case.output))}
     shared = {node for node in ancestors(leaves) if node.is_random}
-    needed: list[Node] = []
-    frontier, seen = list(query.nodes), set[Node]()
-    while frontier:
-        node = frontier.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node in leaves or node in shared:
-            needed.append(node)
-        else:
-            frontier.extend(node.parents)
-    return needed
+    given = leaves | shared
+    return [node for node in reached(query.nodes, given.__contains__) if node in given]
 
 
 def explained(

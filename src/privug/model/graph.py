@@ -26,7 +26,7 @@ def everything_behind(nodes: Iterable[Node]) -> list[Node]:
     order: dict[Node, None] = {}
     for node in ancestors(nodes):
         if isinstance(node.operation, Fold):
-            order.update(dict.fromkeys(ancestors([node.operation.term])))
+            order.update(dict.fromkeys(everything_behind([node.operation.term])))
         order[node] = None
     return list(order)
 

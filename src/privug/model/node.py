@@ -245,3 +245,15 @@ def ancestors(targets: Iterable[Node]) -> list[Node]:
             stack.append((node, True))
             stack.extend((parent, False) for parent in reversed(node.parents) if id(parent) not in done)
     return order
+
+
+def reached(targets: Iterable[Node], ends: Callable[[Node], bool]) -> list[Node]:
+    """Return the targets and what they depend on, each once, not looking behind nodes at which the search ends."""
+    found: dict[Node, None] = {}
+    frontier = list(targets)
+    while frontier:
+        node = frontier.pop()
+        if node not in found:
+            found[node] = None
+            frontier.extend(() if ends(node) else node.parents)
+    return list(found)

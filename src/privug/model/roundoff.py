@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.model.node import Array, Kind, Node, Operation, ancestors
+from privug.model.node import Array, Kind, Node, Operation, ancestors, reached
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, aligned
 from privug.model.plan import Plan
@@ -167,16 +167,12 @@ def _error_of_given(node: Node, values: Array) -> Array:
 
 def _behind(targets: Sequence[Node], known: Mapping[Node, Computed]) -> list[Node]:
     """Return what numbers are computed from, in order, as far as errors are passed on."""
-    found: set[int] = set()
-    frontier = list(targets)
-    while frontier:
-        node = frontier.pop()
-        if id(node) in found:
-            continue
-        found.add(id(node))
-        if node.dtype.kind == "f" and node.levels is None and not _is_given(node) and node not in known:
-            frontier.extend(node.parents)
-    return [node for node in ancestors(targets) if id(node) in found]
+
+    def ends(node: Node) -> bool:
+        return node.dtype.kind != "f" or node.levels is not None or _is_given(node) or node in known
+
+    found = set(reached(targets, ends))
+    return [node for node in ancestors(targets) if node in found]
 
 
 def _error(node: Node, arguments: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:

@@ -16,7 +16,7 @@ from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
 from privug.inference.chains.cross_check import check_against_prior
 from privug.inference.chains.finishing import draws_of_each, finished
 from privug.inference.chains.numpyro_model import JaxModel
-from privug.inference.chains.problem import Problem, reached
+from privug.inference.chains.problem import Problem
 from privug.inference.chains.sizes import prepare
 from privug.inference.chains.starting import dispersed
 from privug.inference.chains.states import directly, listed_values, summed_out
@@ -24,7 +24,7 @@ from privug.inference.chains.translation import Untranslatable
 from privug.inference.chains.trimming import trimmed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
-from privug.model.node import Array, Kind, Node
+from privug.model.node import Array, Kind, Node, reached
 from privug.observation.observations import Observation
 from privug.progress import ProgressMeter
 
@@ -78,12 +78,12 @@ def _check(problem: Problem) -> None:
     """Refuse what gradients do not lead through."""
     if not any(root.kind is not Kind.DISCRETE for root in problem.roots):
         raise UnsuitableEngine("engine='numpyro' follows gradients, and no input is continuous; choose engine='exact'")
-    for node in reached(problem.conditions):
-        if node.is_random and node.kind is not Kind.DISCRETE:
-            raise UnsuitableEngine(
-                "engine='numpyro' follows gradients, but whether the observation holds jumps with continuous inputs; "
-                "choose engine='rare' or 'sample'"
-            )
+    behind = reached(problem.conditions, lambda node: node.is_random)
+    if any(node.is_random and node.kind is not Kind.DISCRETE for node in behind):
+        raise UnsuitableEngine(
+            "engine='numpyro' follows gradients, but whether the observation holds jumps with continuous inputs; "
+            "choose engine='rare' or 'sample'"
+        )
 
 
 def _drawn(problem: Problem, samples: int, seed: int, chains: int) -> tuple[dict[Node, Array], int, tuple[str, ...]]:

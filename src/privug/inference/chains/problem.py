@@ -10,7 +10,7 @@ import numpy as np
 
 from privug.arguments import shortened
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
-from privug.inference.case_plan import Quantity
+from privug.inference.case_plan import Quantity, not_a_number
 from privug.inference.chains.naming import named_roots
 from privug.inference.chains.smoothing import Smoothed, smooth
 from privug.inference.question import Case, Question
@@ -106,7 +106,7 @@ class Problem:
             for check in arrays[len(targets) :]:
                 failed |= ~check
             if self.question.exclude_errors:
-                failed |= _not_a_number(arrays[: len(targets)])
+                failed |= not_a_number(arrays[: len(targets)], ~failed, exclude=True)
             kept[members[failed]] = False
         return kept
 
@@ -127,9 +127,7 @@ class Problem:
         try:
             arrays = _evaluated(substitute(nodes, stratum.moved), values, members, self._rng())
             judged = len(quantities[0].nodes) + len(quantities[1].nodes)
-            bad = _not_a_number(arrays[:judged])
-            if bad.any():
-                raise SampleFailure(int(bad.argmax()), ProgramError("the result is NaN, not a number"))
+            not_a_number(arrays[:judged], np.ones(len(members), np.bool_), exclude=False)
         except SampleFailure as failure:
             raise self._explained(stratum, values, members, failure) from failure.cause
         following = iter(arrays)
@@ -206,16 +204,6 @@ def _logs(weights: Sequence[Node], conditions: Sequence[Node], values: Mapping[N
     return np.where(wrong, -np.inf, logs)
 
 
-def _not_a_number(arrays: Sequence[Array]) -> Array:
-    bad = np.zeros(len(arrays[0]) if arrays else 0, np.bool_)
-    for array in arrays:
-        if array.dtype.kind == "f":
-            bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1)
-        elif array.dtype == object:
-            bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array))
-    return bad
-
-
 def judged_nodes(case: Case) -> list[Node]:
     """Return the nodes of secret and output."""
     return [*Quantity.of(case.secret).nodes, *Quantity.of(case.output).nodes]
@@ -230,18 +218,6 @@ def drawn(nodes: Sequence[Node]) -> list[Node]:
             "write pv.given, or choose engine='sample'"
         )
     return [root for root in roots if isinstance(root.operation, Draw)]
-
-
-def reached(nodes: Sequence[Node]) -> list[Node]:
-    """Return what nodes depend on, not looking behind random roots."""
-    seen: dict[int, Node] = {}
-    frontier = list(nodes)
-    while frontier:
-        node = frontier.pop()
-        if id(node) not in seen:
-            seen[id(node)] = node
-            frontier.extend(() if node.is_random else node.parents)
-    return list(seen.values())
 
 
 def stratum(case: Case, observation: Observation | None) -> tuple[Stratum, Smoothed]:

@@ -10,11 +10,11 @@ import numpy as np
 from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.chains.finishing import Chains
-from privug.inference.chains.problem import Problem, reached, total
+from privug.inference.chains.problem import Problem, total
 from privug.inference.chains.sizes import constant_array, in_terms_of, together
 from privug.inference.chains.trimming import last_values, trimmed
 from privug.inference.support import exponent
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, reached
 from privug.prior.family import LogDensity, family_of
 
 MOST_STATES = 300  # beside continuous roots, each with a log weight of its own
@@ -82,7 +82,8 @@ def _pinned(conditions: Sequence[Node]) -> dict[Node, Array]:
 
 
 def _is_about(condition: Node, roots: Sequence[Node]) -> bool:
-    return {node for node in reached([condition]) if node.is_random} <= set(roots)
+    behind = reached([condition], lambda node: node.is_random)
+    return {node for node in behind if node.is_random} <= set(roots)
 
 
 def summed_out(problem: Problem) -> Problem:

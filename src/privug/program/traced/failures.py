@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privug.errors import PrivugError, Untraceable
+from privug.model.graph import everything_behind
 from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, fallible
 from privug.model.operations import SampleFailure
-from privug.model.plates import Fold, Lane
+from privug.model.plates import Lane
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node, refusals, refuse
 from privug.scoping import holding
@@ -97,21 +98,14 @@ def _computed_in_vain(used: Sequence[Node]) -> tuple[Node, ...]:
     noted = fallible.get()
     if not noted:
         return ()
-    reached = {id(node) for node in _behind(used)}
+    reached = {id(node) for node in everything_behind(used)}
     unused = [node for node in noted if id(node) not in reached]
     # What is behind another of them is computed with it.
-    inner = {id(node) for node in _behind([parent for other in unused for parent in other.parents])}
+    inner = {id(node) for node in everything_behind([parent for other in unused for parent in other.parents])}
     unused = [node for node in unused if id(node) not in inner]
     if any(isinstance(node.operation, Lane) for node in ancestors(unused)):
         refuse("a result for each of many rows that is not used")
     return tuple(unused)
-
-
-def _behind(nodes: Sequence[Node]) -> list[Node]:
-    """Return all nodes behind some, those inside folds too."""
-    found = ancestors(nodes)
-    terms = [node.operation.term for node in found if isinstance(node.operation, Fold)]
-    return found + (_behind(terms) if terms else [])
 
 
 def _checked(leaf: Any, operation: Checked, parents: tuple[Node, ...]) -> RandomVariable:
