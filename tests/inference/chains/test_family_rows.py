@@ -13,7 +13,7 @@ from privug.inference.chains.pymc_model import PyTensor
 jax = pytest.importorskip("jax")
 pytest.importorskip("numpyro")
 
-from privug.inference.chains.numpyro_model import FUNCTIONS, JaxNumpy  # noqa: E402
+from privug.inference.chains.numpyro_model import JaxNumpy  # noqa: E402
 
 QUICK = ("DiscreteGaussian", "Hypergeometric", "NegativeBinomial", "Pareto", "Triangular", "Weibull")
 
@@ -44,9 +44,9 @@ def test_the_density_and_the_quantiles_in_numpyro(row):
     with jax.enable_x64(True):
         parameters = [jax.numpy.asarray(array[0]) for array in row.parameters]
         log = np.asarray(JaxNumpy().log_density(row.family, jax.numpy.asarray(values), parameters))
-        quantiles = row.family.quantiles(FUNCTIONS, jax.numpy.asarray(z), *parameters)
-        stretched = row.family.stretched(FUNCTIONS, jax.numpy.asarray(z), *parameters)
-        steps = row.family.stretched(FUNCTIONS, jax.numpy.asarray(z) + 1e-6, *parameters)
+        quantiles = row.family.quantiles(JaxNumpy.formulas, jax.numpy.asarray(z), *parameters)
+        stretched = row.family.stretched(JaxNumpy.formulas, jax.numpy.asarray(z), *parameters)
+        steps = row.family.stretched(JaxNumpy.formulas, jax.numpy.asarray(z) + 1e-6, *parameters)
     np.testing.assert_allclose(log, expected, rtol=1e-9, atol=1e-12)
     assert row.is_discrete == (quantiles is None and stretched is None)
     if quantiles is not None:

@@ -7,7 +7,7 @@ sum over all of them.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,17 +21,22 @@ from numpyro import distributions
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
 from privug.inference.chains.states import joint_states, possible
-from privug.inference.chains.translation import Functions, Untranslatable, log_density, resolved, translate
+from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits.table import traits_of
-from privug.model.traits.traits import Traits
 from privug.prior.family import Family, family_of
 
 MOST_STATES = 1024
 
 
-class JaxNumpy:
+def _resolved(name: str) -> Callable[..., Any]:
+    return resolved(traits_of(name).jax or f"numpy.{name}", name, jax)
+
+
+class JaxNumpy(Backend):
     """How expressions are written in JAX, which has NumPy's names for nearly all of them."""
+
+    formulas = Functions(lambda name: getattr(special, name, None) or _resolved(name))
 
     def constant(self, array: Array | float) -> Any:
         return jnp.asarray(array)
@@ -39,43 +44,20 @@ class JaxNumpy:
     def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
         return value != 0 if dtype.kind == "b" and value.dtype != bool else jnp.asarray(value, dtype)
 
-    def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
-        return _resolved(traits_of(name))(*arguments)
+    def function(self, name: str) -> Callable[..., Any]:
+        return _resolved(name)
 
-    def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        traits = traits_of(name)
-        function = _resolved(traits)
-        return function(list(arguments), **options) if traits.joins else function(*arguments, **options)
-
-    def take(self, table: Any, positions: Any) -> Any:
-        return table[positions]
-
-    def subscript(self, value: Any, key: tuple[Any, ...]) -> Any:
-        return value[key]
-
-    def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
+    def own_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any | None:
         named = family.numpyro(*parameters)
-        if named is not None:
-            return getattr(distributions, named[0])(**named[1]).log_prob(value)
-        log = family.formula(FUNCTIONS, value, *parameters)
-        if log is None:
-            raise Untranslatable(f"the density of {family.name}")
-        return log
-
-
-FUNCTIONS = Functions(lambda name: getattr(special, name, None) or _resolved(traits_of(name)))
-
-
-def _resolved(traits: Traits) -> Callable[..., Any]:
-    return resolved(traits.jax or f"numpy.{traits.name}", traits.name, jax)
+        return None if named is None else getattr(distributions, named[0])(**named[1]).log_prob(value)
 
 
 def _of_normal(family: Family, z: Any, parameters: Sequence[Any]) -> tuple[Any, Any]:
     """Return the value that stands for standard normal numbers, and the logarithm of what they weigh beyond that."""
-    value = family.quantiles(FUNCTIONS, z, *parameters)
+    value = family.quantiles(JaxNumpy.formulas, z, *parameters)
     if value is not None:
         return value, 0.0
-    stretched = family.stretched(FUNCTIONS, z, *parameters)
+    stretched = family.stretched(JaxNumpy.formulas, z, *parameters)
     if stretched is None:
         raise Untranslatable(f"the distribution {family.name}")
     value, log_slope = stretched
@@ -165,7 +147,7 @@ def _root_value(family: Family, z: Any, place: Any, parameters: Sequence[Any]) -
     log_shares = jnp.log(parameters[0])
     value, weight = jnp.zeros(z.shape), log_shares[place].sum()
     for number, (part, own) in enumerate(family.parts(parameters)):
-        one = part.quantiles(FUNCTIONS, z, *own)
+        one = part.quantiles(JaxNumpy.formulas, z, *own)
         if one is None:
             raise Untranslatable(f"a mixture of {part.name}")
         value = jnp.where(place == number, one, value)

@@ -1,6 +1,6 @@
 """The model graph as a PyMC model: one variable for each random root, the observation as a potential."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,17 @@ from pytensor.graph.op import Op
 
 from privug.errors import UnsuitableEngine
 from privug.inference.chains.problem import Problem
-from privug.inference.chains.translation import Functions, Untranslatable, log_density, resolved, translate
+from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
 from privug.model.traits.table import traits_of
 from privug.prior.family import Family, family_of
 
 
-class PyTensor:
+class PyTensor(Backend):
     """How expressions are written in PyTensor."""
+
+    formulas = Functions(lambda name: resolved(traits_of(name).pytensor or name, name, pt))
 
     def constant(self, array: Array | float) -> Any:
         return pt.as_tensor_variable(np.asarray(array))
@@ -29,31 +31,12 @@ class PyTensor:
             return value
         return pt.neq(value, 0) if dtype.kind == "b" else pt.cast(value, dtype.name)
 
-    def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
-        return resolved(traits_of(name).pytensor, name, pt)(*arguments)
+    def function(self, name: str) -> Callable[..., Any]:
+        return resolved(traits_of(name).pytensor, name, pt)
 
-    def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        traits = traits_of(name)
-        function = resolved(traits.pytensor, name, pt)
-        return function(list(arguments), **options) if traits.joins else function(*arguments, **options)
-
-    def take(self, table: Any, positions: Any) -> Any:
-        return table[positions]
-
-    def subscript(self, value: Any, key: tuple[Any, ...]) -> Any:
-        return value[key]
-
-    def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
+    def own_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any | None:
         named = family.pymc(*parameters)
-        if named is not None:
-            return pm.logp(getattr(pm, named[0]).dist(**named[1]), value)
-        log = family.formula(FUNCTIONS, value, *parameters)
-        if log is None:
-            raise Untranslatable(f"the density of {family.name}")
-        return log
-
-
-FUNCTIONS = Functions(lambda name: resolved(traits_of(name).pytensor or name, name, pt))
+        return None if named is None else pm.logp(getattr(pm, named[0]).dist(**named[1]), value)
 
 
 def build(problem: Problem) -> tuple[Any, bool]:

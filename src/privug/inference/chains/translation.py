@@ -4,17 +4,19 @@ Our arrays carry the samples along their first axis; expressions stand for one s
 says how each kind of operation is written in its library; the walk over the graph is the same for all.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
-from privug.model.node import Array, ConstantValue, Node, ancestors
+from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack
 from privug.model.plates import Fold, Lane
 from privug.model.rounding import decimals
+from privug.model.traits.table import traits_of
 from privug.model.traits.traits import BackendName, Role
 from privug.observation.likelihood import ROUNDING, CloseTo
 from privug.prior.conditional import Choose, Match
@@ -55,21 +57,35 @@ class Functions:
         return self._find(name)
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """How expressions for one sample are written in another library. Values are the library's own.
 
     Names of functions are NumPy's, and so is their meaning, broadcasting included. What the library does not have
-    raises Untranslatable.
+    raises Untranslatable. Expressions have subscripts as arrays do.
     """
 
+    formulas: ClassVar[Functions]
+    """What formulas of families are written in."""
+
+    @abstractmethod
     def constant(self, array: Array | float) -> Any:
         """Return fixed numbers as an expression."""
 
+    @abstractmethod
     def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
         """Return the numbers in another type: bool, int32, int64 or float64; floats are cut off towards zero."""
 
+    @abstractmethod
+    def function(self, name: str) -> Callable[..., Any]:
+        """Return the library's function of a name."""
+
+    @abstractmethod
+    def own_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any | None:
+        """Return the log density of a family as the library has it; None if it does not have that family."""
+
     def elementwise(self, name: str, arguments: Sequence[Any]) -> Any:
         """Apply a function element by element: 'add', 'true_divide', 'where', 'less', 'logical_and', 'exp', ..."""
+        return self.function(name)(*arguments)
 
     def array_function(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Apply a function of whole arrays: 'sum', 'mean', 'sort', 'cumsum', 'argmax', 'dot', ...
@@ -77,15 +93,16 @@ class Backend(Protocol):
         Axes are counted within one value. 'concatenate' and 'stack' take several arguments and the option 'axis';
         'reshape' has the option 'shape'; 'argsort' sorts stably by its arguments, the first one being most significant.
         """
-
-    def take(self, table: Any, positions: Any) -> Any:
-        """Return `table[positions]` along the first axis; positions are in range, or negative as in Python."""
-
-    def subscript(self, value: Any, key: tuple[Any, ...]) -> Any:
-        """Return `value[key]` for a constant key of numbers, slices, None, Ellipsis and arrays."""
+        return self.function(name)(*([list(arguments)] if traits_of(name).joins else arguments), **options)
 
     def log_density(self, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
         """Return the log density, or log probability, of a family that is no mixture, element by element."""
+        log = self.own_density(family, value, parameters)
+        if log is None:
+            log = family.formula(self.formulas, value, *parameters)
+        if log is None:
+            raise Untranslatable(f"the density of {family.name}")
+        return log
 
 
 def translate(targets: Sequence[Node], backend: Backend, values: dict[Node, Any]) -> list[Any]:
@@ -99,14 +116,8 @@ def translate(targets: Sequence[Node], backend: Backend, values: dict[Node, Any]
 
 def _needed(targets: Sequence[Node], values: Mapping[Node, Any]) -> list[Node]:
     """Return the nodes still to be written, parents before children; nothing behind the known ones."""
-    needed: set[int] = set()
-    frontier = [target for target in targets if target not in values]
-    while frontier:
-        node = frontier.pop()
-        if id(node) not in needed:
-            needed.add(id(node))
-            frontier.extend(parent for parent in node.parents if parent not in values)
-    return [node for node in ancestors(targets) if id(node) in needed] if needed else []
+    needed = set(reached(targets, values.__contains__)).difference(values)
+    return [node for node in ancestors(targets) if node in needed] if needed else []
 
 
 def log_density(backend: Backend, family: Family, value: Any, parameters: Sequence[Any]) -> Any:
@@ -116,15 +127,11 @@ def log_density(backend: Backend, family: Family, value: Any, parameters: Sequen
     logs = [
         backend.elementwise(
             "add",
-            [log_density(backend, part, value, own), backend.elementwise("log", [_weight(backend, parameters[0], k)])],
+            [log_density(backend, part, value, own), backend.elementwise("log", [parameters[0][..., k]])],
         )
         for k, (part, own) in enumerate(family.parts(parameters))
     ]
     return combined(backend, "logaddexp", logs)
-
-
-def _weight(backend: Backend, weights: Any, position: int) -> Any:
-    return backend.subscript(weights, (Ellipsis, position))
 
 
 def combined(backend: Backend, name: str, values: Sequence[Any]) -> Any:
@@ -152,7 +159,7 @@ def _expression(node: Node, backend: Backend, values: Mapping[Node, Any]) -> Any
             alike = [backend.cast(value, node.dtype) for value in arguments]
             return backend.array_function("stack", alike, {"axis": 0})
         case Index(key=key):
-            return backend.subscript(arguments[0], key)
+            return arguments[0][key]
         case _:
             return _selection(node, backend, arguments)
 
@@ -163,9 +170,9 @@ def _selection(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
             length = node.parents[0].shape[0]
             low, high = backend.constant(np.array(-length)), backend.constant(np.array(length - 1))
             inside = backend.elementwise("minimum", [backend.elementwise("maximum", [arguments[1], low]), high])
-            return backend.take(arguments[0], inside)
+            return arguments[0][inside]
         case Lookup(table=table):
-            return backend.take(backend.constant(table), arguments[0])
+            return backend.constant(table)[arguments[0]]
         case Cast(dtype=dtype):
             return backend.cast(arguments[0], dtype)
         case Checked():
@@ -173,9 +180,7 @@ def _selection(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
         case Choose():
             return _chosen(node, backend, arguments)
         case Match(keys=keys):
-            found = backend.elementwise(
-                "equal", [backend.subscript(arguments[0], (Ellipsis, None)), backend.constant(keys)]
-            )
+            found = backend.elementwise("equal", [arguments[0][..., None], backend.constant(keys)])
             return backend.array_function("argmax", [found], {"axis": -1})
         case CloseTo(value=value, tolerance=tolerance):
             return _close(backend, arguments[0], value, tolerance)
@@ -300,9 +305,6 @@ def _spelled_out(fold: Fold, backend: Backend, rows: Mapping[Node, Any]) -> Any:
         raise Untranslatable(f"a loop over {fold.size} rows whose cells are arrays")
     terms = []
     for position in range(fold.size):
-        own = {
-            node: backend.subscript(value, (position,)) if isinstance(node.operation, Lane) else value
-            for node, value in rows.items()
-        }
+        own = {node: value[position] if isinstance(node.operation, Lane) else value for node, value in rows.items()}
         terms.append(translate([fold.term], backend, own)[0])
     return backend.array_function("stack", terms, {"axis": 0})
