@@ -206,7 +206,10 @@ class ScalarFamily(Family):
             order = math.inf if self.order is None or not self.location_scale else self.order()
             least = min((reach.least for _, reach in parameters), default=0.0)
             return Reach(least=min(least, order)) if self.location_scale else UNKNOWN
-        low, high = self.frozen(*arrays).support()
+        if any(isinstance(end, str) for end in self.ends):
+            low, high = self.frozen(*arrays).support()
+        else:  # SciPy takes a millisecond to freeze a distribution
+            low, high = self.ends
         order = math.inf if self.order is None else float(np.min(self.order(*arrays)))
         return Reach(float(np.min(low)), float(np.max(high)), order, order)
 
