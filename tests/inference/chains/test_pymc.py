@@ -319,3 +319,14 @@ def test_the_published_probability_of_a_mean(name):
     case = cases.CASES[name]
     result = cases.attack(case).run(engine="pymc:nuts", samples=4000, seed=1)
     assert case["expected"] in result.prediction.probability(lambda o: o < 55).widened(2)
+
+
+def test_nothing_follows_gradients_where_no_input_is_continuous():
+    prior = {"answers": pv.Array(pv.DiscreteUniform(0, 9), 12)}  # too many states to list
+    attack = pv.Attack(lambda answers: answers.sum(), prior, lambda answers: answers[0])
+    problem = summed_out(prepare(attack.question, pv.noisy(50, sd=2), 0, 1000))
+    assert problem.roots
+    assert not problem.conditions
+    assert pymc_engine._chosen(problem, None, opaque=False) == "metropolis"
+    with pytest.raises(UnsuitableEngine, match="some input is discrete"):
+        pymc_engine._chosen(problem, "nuts", opaque=False)

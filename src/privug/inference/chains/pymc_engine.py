@@ -30,7 +30,7 @@ from privug.inference.chains.trimming import trimmed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.model.critical import quietly
-from privug.model.node import Array, Node
+from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
 from privug.prior.family import family_of
@@ -102,11 +102,13 @@ def _sampled(problem: Problem, sampler: str | None, samples: int, chains: int, s
 
 def _chosen(problem: Problem, sampler: str | None, opaque: bool) -> str:
     smooth = is_differentiable(problem) and not opaque
+    # Beside inputs that move along gradients there may be others, but not alone.
+    led = not opaque and not problem.conditions and any(root.kind is not Kind.DISCRETE for root in problem.roots)
     if sampler is None:
         if not smooth:
-            return "metropolis" if opaque or problem.conditions else "nuts"
+            return "nuts" if led else "metropolis"
         return "nuts" if importlib.util.find_spec("nutpie") is None else "nutpie"
-    if sampler in ("nutpie", "nuts") and (opaque or problem.conditions or (sampler == "nutpie" and not smooth)):
+    if (sampler == "nuts" and not led) or (sampler == "nutpie" and not smooth):
         what = "the program is a black box" if opaque else "it holds or does not, or some input is discrete"
         raise UnsuitableEngine(
             f"engine='pymc:{sampler}' follows gradients, which the observation does not have ({what}); "
