@@ -117,10 +117,9 @@ def _element(array: Node, position: int) -> Node:
 def _half_window(comparison: Node) -> Window | None:
     """Read a comparison of two numbers, one of which may be known."""
     traits, parents = _traits(comparison), comparison.parents
-    ordered = traits.role is Role.COMPARISON and (1 in traits.signs) is not (-1 in traits.signs)
-    if not ordered or any(parent.levels is not None for parent in parents):
+    if not traits.direction or any(parent.levels is not None for parent in parents):
         return None
-    large, small = parents if 1 in traits.signs else parents[::-1]
+    large, small = parents if traits.direction > 0 else parents[::-1]
     if isinstance(small.operation, ConstantValue):
         return Window(large, float(constant_value(small)), math.inf)
     if isinstance(large.operation, ConstantValue):
