@@ -1,17 +1,20 @@
 """Draws from a mixture measure what populations found, however these shared themselves out over the modes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import privug as pv
+from privug.inference.diagnostics import LARGEST_PARETO_K
 from privug.inference.rare import engine
 from privug.inference.rare.fitting import Mixture, Ray, Student
-from privug.inference.rare.importance import Draws, Measurement, evidence, log_mean
+from privug.inference.rare.importance import FEWEST_EFFECTIVE, Draws, Measurement, evidence, log_mean
 from privug.inference.rare.latents import Layout
 from privug.inference.rare.model import LatentModel
+from privug.inference.rare.particles import Particles
 from privug.inference.rare.scattering import Scattering, Steps
 from rare_problems import PROBLEMS
 
@@ -93,6 +96,36 @@ def test_a_rare_value_that_no_population_found_is_found_by_scattered_draws():
     assert problem.truth in found_in(problem, points).widened(1.5)
 
 
+EVEN = np.zeros(2000)
+HEAVY = -0.9 * np.log(RNG.random(2000))  # P(weight > w) = w^(-1 / 0.9): a few of them decide
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "share", "trusted"),
+    [(EVEN, 0.2, True), (HEAVY, 0.2, False), (EVEN[:50], 0.2, False), (HEAVY, 0.01, True), (EVEN[:50], 0.01, True)],
+    ids=["even", "heavy", "few", "heavy but light", "few but light"],
+)
+def test_many_even_weights_at_one_place_do_not_hide_few_at_another(elsewhere, share, trusted):
+    """One place of 5,000 draws of equal weight; another that has a share of the weight, on draws of its own."""
+    here = np.zeros(5000)
+    there = elsewhere - math.log(np.exp(elsewhere).sum()) + math.log(5000 * share / (1 - share))
+    places = np.concatenate([np.full(len(here), -1), np.full(len(there), 3)])
+    logs = np.concatenate([here, there])
+    none = np.zeros(len(logs))
+    draws = Draws(Particles(none[:, np.newaxis], none, none, [], none, none), logs, places)
+    assert draws.worth > FEWEST_EFFECTIVE
+    shape = draws.shape
+    assert (draws.least_worth >= FEWEST_EFFECTIVE and (shape is None or shape <= LARGEST_PARETO_K)) == trusted
+
+
+def test_points_are_at_the_place_that_they_are_likeliest_from():
+    places = [RNG.normal(-5, 1, (400, 2)), RNG.normal(5, 1, (400, 2))]
+    mixture = Mixture.near(places, [(Ray.nowhere(2), 0.1)])
+    found = mixture.place_of(np.array([[-5.0, -5.0], [5.0, 5.0], [0.0, 0.0]]))
+    assert found.tolist() == [0, 1, -1]
+    assert mixture.reshared(places[0], np.full(400, 1 / 400), np.full(5, 0.01)).places.tolist() == [0, 0, 1, 1, -1]
+
+
 def test_points_of_one_stratum_agree_in_all_that_is_discrete():
     prior = {
         "a": pv.Normal(0, sd=1),
@@ -117,7 +150,7 @@ def test_draws_that_say_less_than_the_populations_are_not_used(monkeypatch):
 
     def half_blind(self, samples, budget):
         draws = measure(self, samples, budget)
-        return None if draws is None else Draws(draws.particles, draws.log_weights - 3.0)
+        return None if draws is None else replace(draws, log_weights=draws.log_weights - 3.0)
 
     monkeypatch.setattr(Measurement, "run", half_blind)
     monkeypatch.setattr(engine, "SCOUTS", 500)

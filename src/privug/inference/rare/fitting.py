@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -171,21 +171,39 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of distributions: near the places where particles are, and others."""
+    """A mixture of distributions: near the places where particles are, and others.
+
+    `places` says at which place each part is, -1 for those that are at none.
+    """
 
     parts: Sequence[Part]
     shares: Array
+    places: Array
+
+    @classmethod
+    def nowhere(cls, part: Part) -> "Mixture":
+        """Return a single distribution that is at no place."""
+        return cls([part], np.ones(1), np.full(1, -1))
 
     @classmethod
     def near(cls, places: Sequence[Array], others: Sequence[tuple[Part, float]]) -> "Mixture":
         """Fit the particles of each place by Student's distribution and by a ray, beside others of given shares."""
-        fits = [fit for points in places for fit in (Student.of(points), Ray.of(points)) if fit is not None]
+        fits = [
+            (fit, number)
+            for number, points in enumerate(places)
+            for fit in (Student.of(points), Ray.of(points))
+            if fit is not None
+        ]
         further, shares = zip(*others, strict=True)
-        return cls([*fits, *further], np.array([(1 - sum(shares)) / len(fits)] * len(fits) + list(shares)))
+        return cls(
+            [*(fit for fit, _ in fits), *further],
+            np.array([(1 - sum(shares)) / len(fits)] * len(fits) + list(shares)),
+            np.array([number for _, number in fits] + [-1] * len(further)),
+        )
 
     def widened(self, width: int) -> "Mixture":
         """Return the same for points with more numbers, which it knows nothing about."""
-        return Mixture([part.widened(width) for part in self.parts], self.shares)
+        return replace(self, parts=[part.widened(width) for part in self.parts])
 
     def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
         """Draw points of so many numbers."""
@@ -201,6 +219,11 @@ class Mixture:
         total: Array = np.logaddexp.reduce(self._logs(points), axis=0)
         return total
 
+    def place_of(self, points: Array) -> Array:
+        """Return at which place each point is: that of the part which it is likeliest from."""
+        places: Array = self.places[np.argmax(self._logs(points), axis=0)]
+        return places
+
     def _logs(self, points: Array) -> Array:
         return np.stack([part.log_ratio(points) for part in self.parts]) + np.log(self.shares)[:, np.newaxis]
 
@@ -212,7 +235,7 @@ class Mixture:
             joint = logs + np.log(shares)[:, np.newaxis]
             shares = np.exp(joint - np.logaddexp.reduce(joint, axis=0)) @ weights
             shares = least + (1 - least.sum()) * shares / shares.sum()
-        return Mixture(self.parts, shares)
+        return replace(self, shares=shares)
 
 
 def _fills(points: Array) -> bool:

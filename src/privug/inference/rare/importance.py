@@ -5,6 +5,7 @@ points drawn from a mixture of distributions fitted to all particles together, w
 tails, have weights whose mean is the probability of the observation, however the populations shared themselves out; and
 they are independent, so that the error is that of a mean (Hesterberg, 1995; Cappé, Guillin, Marin and Robert, 2004).
 Particles of one stratum, which agree in all that is discrete, are fitted by themselves: no path leads to the next.
+Each place that matters is judged by itself, too: many even weights at one hide the few that decide at another.
 """
 
 import math
@@ -33,6 +34,7 @@ LARGEST_BATCH = 60_000
 TASKS = 4  # of a round, side by side
 DRAWS_A_SAMPLE = 50  # more are not worth it
 FEWEST_EFFECTIVE = 200  # samples, of which averages are nearly normal
+LEAST_SHARE = 0.05  # of the weight, at a place that is judged by itself
 MOST_STRATA = 64
 SCATTERED, PRIOR, FITTED = 0.08, 0.05, 0.02  # least shares of the parts of the mixture
 GROUPS = 10  # of the draws, whose means tell the error too
@@ -41,21 +43,47 @@ DISAGREEMENT = 4.0  # standard errors by which populations may find the observat
 
 @dataclass(frozen=True)
 class Draws:
-    """Points with the logs of their weights; the mean weight is the probability of the observation."""
+    """Points with the logs of their weights and their places; the mean weight is the probability of the observation."""
 
     particles: Particles
     log_weights: Array
+    places: Array
 
     @staticmethod
     def concatenate(parts: Sequence["Draws"]) -> "Draws":
         """Join draws end to end."""
         particles = Particles.concatenate([part.particles for part in parts])
-        return Draws(particles, np.concatenate([part.log_weights for part in parts]))
+        return Draws(
+            particles,
+            np.concatenate([part.log_weights for part in parts]),
+            np.concatenate([part.places for part in parts]),
+        )
 
     @property
     def worth(self) -> float:
         """How many samples of equal weight they are worth."""
-        return effective_sample_size(self.log_weights, len(self.log_weights)) if self.found else 0.0
+        return _worth(self.log_weights)
+
+    @property
+    def least_worth(self) -> float:
+        """How many samples of equal weight they are worth at the place that is known worst."""
+        return min(map(_worth, self._judged()))
+
+    @property
+    def shape(self) -> float | None:
+        """The shape of the heaviest tail of the weights, of all or at one place; None for too few."""
+        shapes = [shape for logs in self._judged() if (shape := pareto_k(logs)) is not None]
+        return max(shapes, default=None)
+
+    def _judged(self) -> list[Array]:
+        """Return the logs of the weights of all, and of those at each place that has its share of the weight."""
+        if not self.found:
+            return [self.log_weights]
+        shares = np.bincount(self.places + 1, self.weights)
+        return [
+            self.log_weights,
+            *(self.log_weights[self.places + 1 == n] for n in np.flatnonzero(shares > LEAST_SHARE)),
+        ]
 
     @property
     def found(self) -> bool:
@@ -96,15 +124,20 @@ class Measurement:
         most = min(budget - self.runs, self._round + DRAWS_A_SAMPLE * samples)
         wanted = max(samples, FEWEST_EFFECTIVE)
         draws, count = [self._draw(mixture, self._round)], self._round
-        while (worth := (found := Draws.concatenate(draws)).worth) < wanted and count < most:
-            if worth * most < FEWEST_EFFECTIVE * count:
+        while count < most:
+            found = Draws.concatenate(draws)
+            least = found.least_worth
+            if least * most < FEWEST_EFFECTIVE * count:
                 return None
-            needed = count * (wanted / worth - 1)
-            size = int(min(max(needed, self._round), LARGEST_BATCH, most - count))
+            factor = max(wanted / found.worth, FEWEST_EFFECTIVE / least)
+            if factor <= 1:
+                break
+            size = int(min(max(count * (factor - 1), self._round), LARGEST_BATCH, most - count))
             draws.append(self._draw(mixture, size))
             count += size
-        shape = pareto_k(found.log_weights)
-        trusted = worth >= FEWEST_EFFECTIVE and (shape is None or shape <= LARGEST_PARETO_K)
+        found = Draws.concatenate(draws)
+        shape = found.shape
+        trusted = found.least_worth >= FEWEST_EFFECTIVE and (shape is None or shape <= LARGEST_PARETO_K)
         return found if trusted else None
 
     def _space(self, rng: np.random.Generator) -> Space:
@@ -153,13 +186,18 @@ class Measurement:
         points = mixture.draw(int(sizes[number]), self._points.shape[1], rng)
         particles = self._space(rng).evaluate(points)
         logs = np.where(particles.distance <= 0, particles.log_likelihood, -np.inf) - mixture.log_ratio(points)
-        return Draws(particles, logs)
+        return Draws(particles, logs, mixture.place_of(points))
 
     def quantities(self, draws: Draws) -> tuple[tuple[Batch, ...], Array]:
         """Return the values of draws that agree with the observation, and the logs of their weights."""
         agree = draws.log_weights > -np.inf
         columns = [column[agree] for column in draws.particles.columns]
         return tuple(self._model.quantities(columns, self._rng)), draws.log_weights[agree]
+
+
+def _worth(logs: Array) -> float:
+    """Return how many samples of equal weight some are worth."""
+    return effective_sample_size(logs, len(logs)) if np.any(logs > -np.inf) else 0.0
 
 
 def log_mean(logs: Array) -> tuple[float, float]:

@@ -54,7 +54,7 @@ class Moves:
     def __init__(self, rows: Rows, scattering: Scattering) -> None:
         self._rows, self._scattering = rows, scattering
         self._fits: list[Fit | None] = [None, None]
-        self._jumps = [Mixture([scattering], np.ones(1)) for _ in SIDES]
+        self._jumps = [Mixture.nowhere(scattering) for _ in SIDES]
         self._steps = np.array([0.7, 0.7, 0.3, 1.0, 1.0])  # of a refresh: the share of the numbers
         self._rates = np.full(KINDS, WANTED_RATE)
 
