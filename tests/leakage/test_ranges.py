@@ -120,3 +120,26 @@ def test_few_samples_do_not_show_how_many_values_there_are():
     joint = pv.Joint.from_samples([0, 1] * 10, [0, 1] * 10)
     assert leakage.multiplicative_leakage(joint).high > 1 / 0.45
     assert leakage.mutual_information(pv.Joint.from_samples([0, 1] * 500, [7] * 1000)).high > 0
+
+
+NORMAL_BITS = math.log2(2 * math.pi * math.e) / 2
+CONTINUOUS = {
+    # Programs of a standard normal secret, and what is left of its entropy.
+    "nothing told": (lambda a: 300, NORMAL_BITS),
+    "its sign": (lambda a: a > 0, NORMAL_BITS - 1),
+    "noise as large": (lambda a: a + pv.sample(pv.Normal(0, sd=1)), NORMAL_BITS - 0.5),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_what_is_left_of_a_density_that_is_known_is_at_most_its_entropy(name):
+    """The entropy before is that of the prior, not of the samples, whose own is a tenth of a bit off either way."""
+    program, truth = CONTINUOUS[name]
+    attack = pv.Attack(program, {"a": pv.Normal(0, sd=1)}, "a")
+    for seed in range(3):
+        joint = attack.run(engine="sample", samples=1000, seed=seed).joint
+        left = leakage.conditional_entropy(joint)
+        told = leakage.mutual_information(joint)
+        assert left.value + told.value == pytest.approx(NORMAL_BITS, abs=ROUNDING)
+        assert left.high <= NORMAL_BITS + ROUNDING
+        assert truth in left.widened(1.5)

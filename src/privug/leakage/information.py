@@ -99,7 +99,15 @@ def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
         return _rest_of_table(sampled, k)
     secret = replace(joint.secret, spread=sampled.secret.kind)
     _refuse_mixed(secret.kind)
-    return _difference(entropy(secret), mutual_information(joint, k), positive=secret.kind is Kind.DISCRETE)
+    before = entropy(_as_known(secret, joint.prior))
+    return _difference(before, mutual_information(joint, k), positive=secret.kind is Kind.DISCRETE)
+
+
+def _as_known(secret: Belief, prior: Belief | None) -> Belief:
+    """Return the prior in the place of samples of it, if it is known to tell its own entropy."""
+    if prior is None or not prior.exact or prior.kind is not secret.kind:
+        return secret
+    return prior if prior.kind is Kind.DISCRETE or prior.curve is not None else secret
 
 
 def _exact_rest(joint: Joint, k: int) -> Estimate:
