@@ -14,6 +14,7 @@ from privug.model.distinct import is_varied, ranked
 from privug.model.keys import key_of
 from privug.model.node import Array, Node, Whole
 from privug.model.structure import LEAF, Structure
+from privug.model.value_types import retyped
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Column:
     def decoded(self) -> list[Any]:
         """Return plain Python values, one for each sample."""
         if self.whole and self.array.ndim == 1:
-            return _retyped(self.array.tolist(), self.whole)
+            return retyped(self.array.tolist(), self.whole)
         if self.levels is not None:
             labels = np.empty(len(self.levels), object)
             labels[:] = self.levels
@@ -58,13 +59,6 @@ class Column:
             keys = (seen.setdefault(key_of(value), len(seen)) for value in self.array)
             codes = np.fromiter(keys, np.intp, len(self.array))
         return codes, self.take(first_places(codes))
-
-
-def _retyped(numbers: list[float], whole: Whole) -> list[Any]:
-    """Return floats with those that are whole numbers to a program as such."""
-    if isinstance(whole, bool):
-        return [int(number) if number.is_integer() else number for number in numbers]
-    return [int(number) if number in whole else number for number in numbers]
 
 
 def combined(several: Iterable[Array]) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from privug.model.refusal import refuse
 from privug.model.traits.table import traits_of
 from privug.model.traits.traits import Role, Traits
 
@@ -59,6 +60,9 @@ class Operation(ABC):
 
     selects: ClassVar[bool] = False
     """Whether each result is a number of one of the arguments, as it was."""
+
+    absent: ClassVar[bool] = False
+    """Whether some results are no numbers but say that there is none: nothing is computed from those."""
 
     @property
     def traits(self) -> Traits:
@@ -158,6 +162,8 @@ class Node:
             budget = trace_budget.get()
             if budget is not None and parents:  # constants are cheap
                 budget.take_node()
+            if not operation.opaque and any(parent.operation.absent for parent in parents):
+                refuse("a number that may be missing")
             if operation.can_fail(parents):
                 noted.append(self)
             note = origins.get()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.model.maybe import where_present
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, index, kind_of_result
 from privug.model.plan import Plan
@@ -172,7 +173,7 @@ def _counted(terms: Array) -> Array:
 
 def fold(plate: Plate, how: str, term: Any) -> Any:
     """Fold a term over the rows of a plate: 'sum', 'any', 'all', 'min', 'max' or 'map'."""
-    node = as_node(term)
+    node = where_present(as_node(term))
     inside = _dependent_on_lanes(node)
     if id(node) not in inside:
         return _folded_constant(plate, how, term)

@@ -1,10 +1,11 @@
 """Which Python types the values of a quantity have in a program that gets or computes them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from privug.model.node import ConstantValue, Node, ancestors, of_numpy
+from privug.model.node import ConstantValue, Node, Whole, ancestors, of_numpy
 from privug.model.traits.table import traits_of
 from privug.model.traits.traits import Role
 
@@ -41,3 +42,10 @@ def number_types(number: Node) -> set[type]:
             types |= {int} if all(found[parent] & {int, bool} for parent in node.parents) else set()
         found[node] = types
     return found[number]
+
+
+def retyped(numbers: list[float], whole: Whole) -> list[Any]:
+    """Return floats with those that are whole numbers to a program as such."""
+    if isinstance(whole, bool):
+        return [int(number) if whole and number.is_integer() else number for number in numbers]
+    return [int(number) if number in whole else number for number in numbers]

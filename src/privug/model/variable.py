@@ -11,6 +11,7 @@ from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
 from privug.model.categories import constant_category, encode, map_levels, unify
 from privug.model.category_operators import on_categories
+from privug.model.maybe import where_present
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
@@ -45,6 +46,11 @@ def as_node(value: Any) -> Node:
             return constant_category(value)
 
 
+def _present(value: Any) -> Node:
+    """Return the node of something that is computed with: of a number that may be missing, of that number."""
+    return where_present(as_node(value))
+
+
 def stack_values(values: Sequence[Any]) -> Node:
     """Make one array of several random or plain values."""
     nodes = unify([as_node(value) for value in values])
@@ -63,7 +69,7 @@ def item_of(values: Sequence[Any], key: "RandomVariable") -> "RandomVariable":
 
 def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVariable":
     """Apply a Python operator: Python's rules on single numbers, NumPy's on arrays."""
-    nodes = [as_node(value) for value in values]
+    nodes = [_present(value) for value in values]
     if any(node.levels is not None for node in nodes):
         return RandomVariable(on_categories(name, nodes))
     python, traits = all(node.shape == () for node in nodes) and not follows_numpy(name, nodes), traits_of(name)
@@ -196,7 +202,7 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
         return _apply("absolute", np.absolute, self)
 
     def __round__(self, digits: int | None = None) -> "RandomVariable":
-        node = self.node
+        node = where_present(self.node)
         if node.shape or digits is None or node.dtype.kind != "f" or node.numpy is False:
             rounded = _apply("round", PythonRound(digits), self)
             return as_python(rounded) if digits is None else rounded
@@ -272,8 +278,9 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
         if self.node.levels is not None or target.kind not in "bif":
             refuse(f"astype({target})")
         wide = {"b": np.dtype(bool), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}[target.kind]
-        floats_to_integers = self.node.dtype.kind == "f" and wide.kind == "i"
-        return RandomVariable(numpy_functions.cast(harmless(self.node, 0.0) if floats_to_integers else self.node, wide))
+        node = where_present(self.node)
+        floats_to_integers = node.dtype.kind == "f" and wide.kind == "i"
+        return RandomVariable(numpy_functions.cast(harmless(node, 0.0) if floats_to_integers else node, wide))
 
     # NumPy protocols.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -286,18 +293,19 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
             return self._call(reducer, axis=options.get("axis", 0))
         if method != "__call__" or ufunc.nout != 1 or options:
             refuse(f"np.{ufunc.__name__}.{method}")
-        if any(as_node(value).levels is not None for value in inputs):
+        nodes = [_present(value) for value in inputs]
+        if any(node.levels is not None for node in nodes):
             return _apply(ufunc.__name__, ufunc, *inputs)
         if ufunc is np.matmul:
-            return as_element(numpy_functions.dot(*(as_node(value) for value in inputs)))
+            return as_element(numpy_functions.dot(*nodes))
         name = "true_divide" if ufunc is np.true_divide else ufunc.__name__
-        return as_element(elementwise(Elementwise(name, ufunc), [as_node(value) for value in inputs]))
+        return as_element(elementwise(Elementwise(name, ufunc), nodes))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         handler = numpy_functions.HANDLERS.get(function)
         if handler is None:
             refuse(f"np.{getattr(function, '__name__', function)}")
-        return handler(as_node, as_element, *arguments, **options)
+        return handler(_present, as_element, *arguments, **options)
 
     # Questions that have no single answer.
     def __bool__(self) -> bool:

@@ -1,7 +1,7 @@
 """What an observation says about a batch of outputs: which samples agree with it, and how well."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.arguments import is_truth
 from privug.errors import ObservationError
+from privug.model.maybe import is_maybe
 from privug.model.merging import WRITTEN
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
@@ -174,6 +175,22 @@ def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = RO
 def is_opaque(value: Any) -> bool:
     """Say whether a value is the output of a program called sample by sample."""
     return isinstance(value, RandomVariable) and value.node.dtype == np.dtype(object)
+
+
+def may_be_missing(value: Any) -> bool:
+    """Say whether a value is a number for some samples, and none for the others."""
+    return isinstance(value, RandomVariable) and is_maybe(value.node)
+
+
+def of_present(output: RandomVariable, seen: Callable[[Any], Likelihood]) -> Likelihood:
+    """Return what was seen of a number that may be missing: it is there, and what was seen of any number."""
+    present, value = output.node.parents
+    return Likelihood(conditions=(present,)) & seen(RandomVariable(value))
+
+
+def of_absent(output: RandomVariable) -> Likelihood:
+    """Return what is known where a number that may be missing was not there."""
+    return Likelihood(conditions=((~RandomVariable(output.node.parents[0])).node,))
 
 
 def component(value: RandomVariable, key: Any) -> RandomVariable:

@@ -32,7 +32,10 @@ from privug.observation.likelihood import (
     component,
     equal_values,
     is_opaque,
+    may_be_missing,
     numbers,
+    of_absent,
+    of_present,
 )
 from privug.prior.continuous import NORMAL
 from privug.prior.family import LogDensity
@@ -64,6 +67,9 @@ class Equals(Observation):
 
 
 def _equals(output: Any, value: Any) -> Likelihood:
+    if may_be_missing(output):
+        absent = value == output.node.operation.otherwise
+        return of_absent(output) if absent else of_present(output, lambda number: _equals(number, value))
     if is_opaque(output):
         rounding = 0.0 if keeps_bits() else ROUNDING
         return Likelihood(conditions=(Node(ObjectEquals(value, rounding), (output.node,), (), np.dtype(bool)),))
@@ -157,6 +163,8 @@ class Between(Observation):
             if self.low <= output <= self.high:
                 return Likelihood()
             return Likelihood(impossible=f"the output is always {output!r}")
+        if may_be_missing(output):
+            return of_present(output, self.likelihood)
         value = numbers(output)
         if is_opaque(output):
             inside = ObjectBetween(self.low, self.high, (_slack(value, self.low), _slack(value, self.high)))
@@ -232,6 +240,8 @@ class Noisy(Observation):
     def likelihood(self, output: Any) -> Likelihood:
         if isinstance(output, int | float):
             return Likelihood(log_weights=(_normal_log_density(constant(float(output)), self),))
+        if may_be_missing(output):
+            return of_present(output, self.likelihood)
         value = numbers(output, otherwise=math.inf)
         weight = RandomVariable(_normal_log_density(value.node, self))
         return Likelihood(log_weights=((weight.sum() if weight.ndim else weight).node,))

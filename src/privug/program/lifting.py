@@ -13,6 +13,7 @@ from privug import settings
 from privug.arguments import shown
 from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.escaping import inert
+from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue
 from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
@@ -142,7 +143,7 @@ class _Attempt:
 
 
 def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exclude_errors: bool) -> _Attempt:
-    if any(node.dtype == np.dtype(object) for node in arguments.nodes):
+    if any(node.dtype == np.dtype(object) and not is_maybe(node) for node in arguments.nodes):
         obstacle: str | None = "its input comes from a program that is itself called sample by sample"
         return _Attempt(obstacle=obstacle, was_made=False)
     found = reached(program, *arguments.shared)

@@ -9,6 +9,7 @@ import numpy as np
 from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.model import numpy_functions
+from privug.model.maybe import choice
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold, going_through
 from privug.model.variable import RandomVariable, as_node
@@ -26,7 +27,8 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     <RandomVariable: discrete float64>
     """
     if any(isinstance(value, RandomVariable) for value in (condition, yes, no)):
-        return RandomVariable(numpy_functions.where(as_node(condition), as_node(yes), as_node(no)))
+        nodes = as_node(condition), as_node(yes), as_node(no)
+        return RandomVariable(choice(*nodes) or numpy_functions.where(*nodes))
     if isinstance(condition, np.ndarray) and condition.ndim:
         return np.where(condition, yes, no)
     return yes if condition else no

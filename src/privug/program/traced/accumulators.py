@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from privug.model.maybe import where_present
 from privug.model.node import ConstantValue
 from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, refuse
@@ -66,7 +67,7 @@ class Accumulator(_Guarded):
 
 def _number(term: Any) -> Any:
     if isinstance(term, RandomVariable) and term.node.levels is None and term.node.shape == ():
-        return term
+        return RandomVariable(where_present(term.node))
     if isinstance(term, int | float | np.number) and not isinstance(term, bool):
         return term
     return refuse("something else than a number added for each of many rows")
@@ -108,7 +109,7 @@ def _carried(value: Callable[[], Any]) -> Any:
         return FORBIDDEN
     numeric = isinstance(plain, int | float) and not isinstance(plain, bool)
     random = isinstance(plain, RandomVariable) and plain.node.levels is None and plain.node.shape == ()
-    return Accumulator(plain) if numeric or (random and plain.node.dtype != bool) else FORBIDDEN
+    return Accumulator(plain) if numeric or (random and plain.node.dtype.kind in "if") else FORBIDDEN
 
 
 def folded(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:

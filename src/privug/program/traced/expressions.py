@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from privug.model.categories import map_levels
+from privug.model.maybe import Maybe, is_maybe
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, item_of, refuse
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
@@ -111,6 +112,9 @@ def _compare_once(name: str, left: Any, right: Any) -> Any:
     if isinstance(left, list | tuple) and isinstance(right, list | tuple) and name in ("Eq", "NotEq"):
         same = _equal_sequences(left, right)
         return same if name == "Eq" else not_(same)
+    if name in ("Eq", "NotEq") and (_is_maybe(left) or _is_maybe(right)):
+        same = _equal_if_there(left, right) if _is_maybe(left) else _equal_if_there(right, left)
+        return same if name == "Eq" else not_(same)
     return COMPARISONS[name](left, right)
 
 
@@ -118,10 +122,27 @@ def _identical(left: Any, right: Any) -> Any:
     """Python's `is`, which has a meaning for None, True and False only."""
     if right is None or isinstance(right, bool):
         assert isinstance(left, RandomVariable)
+        if isinstance(left.node.operation, Maybe):
+            return _equal_if_there(left, right) if right is None else refuse("'is' between random values")
         if left.node.levels is not None:
             return RandomVariable(map_levels(left.node, lambda level: level is right))
         return left == right if isinstance(right, bool) and left.node.dtype == bool else False
     return refuse("'is' between random values")
+
+
+def _is_maybe(value: Any) -> bool:
+    return isinstance(value, RandomVariable) and is_maybe(value.node)
+
+
+def _equal_if_there(left: RandomVariable, right: Any) -> Mask:
+    """Compare a number that may be missing with a plain value or with a number."""
+    assert isinstance(left.node.operation, Maybe)
+    present, number = map(RandomVariable, left.node.parents)
+    if right is None or isinstance(right, str):
+        return negated(present) if right == left.node.operation.otherwise else False
+    if _is_maybe(right):
+        refuse("a comparison of two numbers that may be missing")
+    return both(present, truth(number == right))
 
 
 def _equal_sequences(left: Any, right: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.errors import PrivugError, Untraceable
 from privug.model.graph import everything_behind
+from privug.model.maybe import Maybe, maybe
 from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, fallible
 from privug.model.operations import SampleFailure
 from privug.model.plates import Lane
@@ -110,6 +111,13 @@ def _computed_in_vain(used: Sequence[Node]) -> tuple[Node, ...]:
 
 def _checked(leaf: Any, operation: Checked, parents: tuple[Node, ...]) -> RandomVariable:
     node = as_node(leaf)
+    if isinstance(node.operation, Maybe):  # whether there is a number is known only where no error is raised
+        present, value = node.parents
+        return RandomVariable(maybe(_guarded(present, operation, parents), value, node.operation.otherwise))
+    return RandomVariable(_guarded(node, operation, parents))
+
+
+def _guarded(node: Node, operation: Checked, parents: tuple[Node, ...]) -> Node:
     checked = Node(operation, (node, *parents), node.shape, node.dtype, node.levels)
     checked.bound = node.bound
-    return RandomVariable(checked)
+    return checked

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privug.model.categories import map_levels, map_pairs
+from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
 from privug.model.operations import Elementwise, elementwise, fail_samples
 from privug.model.plates import Plate, fold
@@ -32,6 +33,7 @@ from privug.program.traced.masks import (
     MaskedList,
     any_of,
     both,
+    either,
     fail_where,
     negated,
     select,
@@ -226,13 +228,17 @@ def _enumerate(items: Any, start: int = 0) -> Any:
     return enumerate(items, start)
 
 
-def _isinstance(value: Any, kinds: Any) -> bool:
+def _isinstance(value: Any, kinds: Any) -> Mask:
     """Answer for the plain value that the random one stands for."""
     if isinstance(value, MaskedDict):
         example: dict[Any, Any] = defaultdict() if value.default is not None else {}
         return isinstance(Counter() if value.counting else example, kinds)
     if not isinstance(value, RandomVariable):
         return isinstance(set() if isinstance(value, MaskedSet) else value, kinds)
+    if isinstance(value.node.operation, Maybe):
+        present, number = map(RandomVariable, value.node.parents)
+        elsewhere = isinstance(value.node.operation.otherwise, kinds)
+        return either(both(present, _isinstance(number, kinds)), both(negated(present), elsewhere))
     answers = {issubclass(kind, kinds) for kind in _types(value.node)}
     return answers.pop() if len(answers) == 1 else refuse("isinstance() of values of several types")
 
@@ -248,7 +254,7 @@ def _type(value: Any, *parts: Any) -> Any:
         refuse("type() of a list of random length")
     if parts or not isinstance(value, RandomVariable):
         return type(value, *parts)
-    types = _types(value.node)
+    types = _types(where_present(value.node))
     return types.pop() if len(types) == 1 else refuse("type() of values of several types")
 
 
@@ -271,6 +277,7 @@ def _checked_math(traits: Traits) -> Callable[..., Any]:
     def lifted(*values: Any) -> Any:
         path = path_condition.get()
         # Where this code does not run, any argument will do: one at which nothing goes wrong.
+        values = tuple(RandomVariable(where_present(as_node(value))) for value in values)
         safe = [value if path is None else where(path, value, 1.0) for value in values]
         made = elementwise(Elementwise(traits.name, evaluate), [as_node(value) for value in safe])
         made.numpy = False  # the math module gives Python's floats, whatever goes in

@@ -7,7 +7,7 @@ from typing import Any
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, current_plate, fold, going_through
 from privug.model.variable import refuse
-from privug.program.traced.masks import Mask, Masked, MaskedList, OneOf, both, either, truth, under
+from privug.program.traced.masks import Mask, Masked, MaskedList, OneOf, both, either, present_item, truth, under
 from privug.scoping import holding
 
 Segment = tuple[Any, Mask, Plate | None]
@@ -161,7 +161,7 @@ def filtered(pairs: Iterable[tuple[Any, Callable[[], Any]]]) -> MaskedList | Pla
             there = truth(condition)
             if there is not False:
                 with under(there):
-                    value = item()
+                    value = present_item(item())
                     plate = current_plate.get()
                     held.append((value, both(item_mask.get(), there), None if plate is outside else plate))
     return collected(held)

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from privug.model.categories import map_levels
+from privug.model.maybe import Maybe, is_maybe, surely_present
+from privug.model.node import Node
 from privug.model.plates import current_plate, fold
+from privug.model.propositions import is_certain
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
@@ -52,7 +55,7 @@ class Masked(ABC):
     @property
     def is_certain(self) -> bool:
         """Whether all items are there for sure."""
-        return all(mask is True for _, mask in self.unordered())
+        return all(holds(mask) for _, mask in self.unordered())
 
 
 class MaskedList(list[Any], Masked):
@@ -76,7 +79,7 @@ class MaskedList(list[Any], Masked):
         if current_plate.get() is not self.plate:
             refuse("a list that grows with each of many rows")
         if mask is not False:
-            list.append(self, item)
+            list.append(self, present_item(item))
             self.masks.append(mask)
 
     def append(self, item: Any) -> None:
@@ -242,10 +245,24 @@ def truth(value: Any) -> Mask:
             return RandomVariable(map_levels(value.node, bool))
         if value.node.shape != ():
             refuse("the truth of an array")
+        if isinstance(value.node.operation, Maybe):
+            return _truth_of_maybe(value.node, value.node.operation)
         return value if value.node.dtype == np.dtype(bool) else value != 0
     if isinstance(value, Masked):
         return value.is_iterator or value.some_there()
     return bool(value)
+
+
+def _truth_of_maybe(node: Node, operation: Maybe) -> Mask:
+    present, number = map(RandomVariable, node.parents)
+    return either(negated(present), truth(number)) if operation.otherwise else both(present, truth(number))
+
+
+def present_item(item: Any) -> Any:
+    """Return what code at hand puts into a list: a number that may be missing elsewhere as the number that it is."""
+    if isinstance(item, RandomVariable) and is_maybe(item.node) and surely_present(item.node):
+        return RandomVariable(item.node.parents[1])
+    return item
 
 
 def both(left: Mask, right: Mask) -> Mask:
@@ -271,6 +288,11 @@ def negated(mask: Mask) -> Mask:
     return not mask if isinstance(mask, bool) else ~mask
 
 
+def holds(mask: Mask) -> bool:
+    """Say whether a mask holds for sure: both a condition and its opposite may have been met."""
+    return mask if isinstance(mask, bool) else is_certain(mask.node)
+
+
 def any_of(masks: list[Mask]) -> Mask:
     """Return whether any of several masks holds."""
     total: Mask = False
@@ -290,7 +312,7 @@ def fail_where(mask: Mask, error: Exception) -> None:
     failing = both(current(), mask)
     if failing is True:
         raise error
-    if failing is not False:
+    if failing is not False and (current() is True or not holds(negated(failing))):
         plate = current_plate.get()
         fail_at(failing if plate is None else fold(plate, "any", failing), error)
 
