@@ -792,7 +792,7 @@ THEMES: dict[str, list[Entry]] = {
     ],
     "Counts and histograms": [
         Entry(count_ill), Entry(share_of_adults), Entry(age_histogram), Entry(zip_histogram), Entry(two_way_table),
-        Entry(numpy_histogram, ages, "python"),
+        Entry(numpy_histogram, ages),
     ],
     "Group-bys": [
         Entry(largest_group), Entry(smallest_group), Entry(ill_in_zip), Entry(mean_income_of_groups),
@@ -831,7 +831,7 @@ THEMES: dict[str, list[Entry]] = {
         Entry(distinct_names_seen),
     ],
     "NumPy": [
-        Entry(numpy_masked_mean, ages_and_ill), Entry(numpy_boolean_index, ages, "python"), Entry(numpy_where, ages),
+        Entry(numpy_masked_mean, ages_and_ill), Entry(numpy_boolean_index, ages), Entry(numpy_where, ages),
         Entry(numpy_percentiles, ages), Entry(numpy_clip_cumsum, ages), Entry(standardised, ages),
         Entry(position_of_oldest, ages), Entry(column_means),
     ],

@@ -208,10 +208,27 @@ def test_average():
         )
 
 
+@pytest.mark.parametrize("dtype", "if")
+@pytest.mark.parametrize("bounds", [[-2, 0, 3], [-1.5, 0.5, 0.5, 4.0], [0, 2, 2]])
+def test_bounds(dtype, bounds):
+    check(lambda x: np.histogram(x, bins=bounds)[0], batch((6,), dtype))
+    for right in (False, True):
+        check(lambda x, right=right: np.digitize(x, bounds, right), batch((6,), dtype))
+
+
+def test_bounds_that_are_no_bounds_are_refused():
+    x = variable(batch((6,)))
+    for bins in (4, [3, 2, 1], "auto"):
+        with pytest.raises(Untraceable):
+            np.histogram(x, bins=bins)
+    with pytest.raises(Untraceable):
+        np.histogram(x, bins=[0, 1], density=True)
+
+
 def test_every_handler_is_tested_here():
     tested = {*REDUCTIONS, np.quantile, np.percentile, np.cumsum, np.cumprod, np.argmin, np.argmax, np.sort, np.where}
     tested |= {np.concatenate, np.stack, np.transpose, np.reshape, np.ravel, np.diff, np.dot, np.clip, np.round}
-    tested |= {np.around, np.count_nonzero, np.average}
+    tested |= {np.around, np.count_nonzero, np.average, np.histogram, np.digitize}
     assert set(numpy_functions.HANDLERS) == tested
 
 

@@ -4,9 +4,10 @@ A handler gets `as_node` and `wrap` (from the module that defines random variabl
 function's own arguments. Axes are counted within one value; the sample axis is never seen.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -263,6 +264,41 @@ def _count_nonzero(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None) -> Any
     return _reduction("sum", as_node, wrap, a, axis)
 
 
+def _edges(name: str, bins: Any) -> Array:
+    edges: Array = np.asarray(bins)
+    if edges.ndim != 1 or edges.dtype.kind not in "iuf" or len(edges) < 1 or (np.diff(edges) < 0).any():
+        raise Untraceable(f"np.{name} without a list of ascending bounds")
+    return edges
+
+
+def _digitize(as_node: AsNode, wrap: Wrap, x: Any, bins: Any, right: bool = False) -> Any:
+    name, node = "greater" if right else "greater_equal", as_node(x)
+    _need_numbers("digitize", [node])
+    passed = [elementwise(Elementwise(name, getattr(np, name)), [node, constant(e)]) for e in _edges("digitize", bins)]
+    return wrap(reduce(_plus, (cast(one, np.dtype(np.int64)) for one in passed)))
+
+
+def _plus(left: Node, right: Node) -> Node:
+    return elementwise(Elementwise("add", np.add), [left, right])
+
+
+def _histogram(as_node: AsNode, wrap: Wrap, a: Any, bins: Any = 10, **options: Any) -> Any:
+    node, edges = as_node(a), _edges("histogram", bins)
+    _need_numbers("histogram", [node])
+    if any(value is not None and value is not False for value in options.values()) or len(edges) < 2:
+        raise Untraceable("np.histogram with anything but bounds")
+    counts = []
+    for place, (low, high) in enumerate(itertools.pairwise(edges), 2):
+        below = "less_equal" if place == len(edges) else "less"
+        inside = [
+            elementwise(Elementwise(name, getattr(np, name)), [node, constant(bound)])
+            for name, bound in (("greater_equal", low), (below, high))
+        ]
+        within = wrap(elementwise(Elementwise("logical_and", np.logical_and), inside))
+        counts.append(as_node(_reduction("sum", as_node, wrap, within)))
+    return wrap(stack(counts)), edges
+
+
 @dataclass(frozen=True, slots=True)
 class Cast(Operation):
     """The same numbers in another type."""
@@ -309,7 +345,9 @@ HANDLERS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.concatenate: partial(_join, "concatenate", 0),
     np.count_nonzero: _count_nonzero,
     np.diff: _diff,
+    np.digitize: _digitize,
     np.dot: _dot,
+    np.histogram: _histogram,
     np.percentile: partial(_quantile, "percentile"),
     np.quantile: partial(_quantile, "quantile"),
     np.ravel: _ravel,

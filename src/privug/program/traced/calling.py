@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from privug.model.plates import current_plate
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
@@ -27,6 +29,7 @@ from privug.program.traced.functions import (
 from privug.program.traced.keys import has_random
 from privug.program.traced.masks import Masked, MaskedList
 from privug.program.traced.rewriting import rewritten_code
+from privug.program.traced.selections import Selection, selection_of
 from privug.program.traced.sorting import holds_random
 from privug.program.traced.syntax import RUNTIME
 
@@ -58,7 +61,10 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
             return lifted(*arguments, **named)
         return function(*arguments, **named)
     if (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
-        return function(*map(_stacked, arguments), **named)
+        stacked = tuple(map(_stacked, arguments))
+        if function in (np.array, np.asarray) and not named and isinstance(stacked[0], RandomVariable | Selection):
+            return stacked[0]
+        return function(*stacked, **named)
     if _is_simple_class(function):
         made = object.__new__(function)
         call(function.__init__, made, *arguments, **named)
@@ -193,9 +199,9 @@ def _lifted_version(function: Any) -> Callable[..., Any] | None:
 
 
 def _stacked(argument: Any) -> Any:
-    """Turn a list of random numbers into one random array for NumPy."""
+    """Turn a list of random numbers into one random array for NumPy; of some elements, if its length is random."""
     if isinstance(argument, Masked) and not argument.is_certain:
-        refuse("a NumPy function of a list of random length")
+        return argument if isinstance(argument, Selection) else selection_of(argument)
     if iteration.has_plates(argument):
         return whole_array(argument)
     if isinstance(argument, list | tuple) and argument and holds_random(argument):

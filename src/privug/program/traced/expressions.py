@@ -4,6 +4,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from privug.model.categories import map_levels
 from privug.model.maybe import Maybe, is_maybe
 from privug.model.table import Row, Table
@@ -27,6 +29,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.selections import is_mask, selected
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
@@ -187,6 +190,8 @@ def _holds_random(value: Any) -> bool:
 
 def subscript(container: Any, key: Any) -> Any:
     """Return `container[key]`, where the key may be random."""
+    if is_mask(key) and isinstance(container, RandomVariable | np.ndarray):
+        return selected(container, key)
     if isinstance(container, OneOf):
         return one_of([(mask, subscript(target, key)) for mask, target in container.targets])
     if isinstance(container, MaskedDict) or not has_random(key) or isinstance(container, RandomVariable | Table):

@@ -3,6 +3,7 @@
 import bisect
 import builtins
 import functools
+import heapq
 import math
 import operator
 import statistics
@@ -16,6 +17,7 @@ from privug.model.categories import map_levels, map_pairs
 from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
 from privug.model.operations import Elementwise, elementwise, fail_samples
+from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold
 from privug.model.traits.table import OPERATIONS, traits_of
 from privug.model.traits.traits import Traits
@@ -40,9 +42,11 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.selections import Selection, selection_of
 from privug.program.traced.sorting import (
     Call,
     extreme,
+    foremost,
     holds_random,
     mode,
     most_common,
@@ -52,6 +56,8 @@ from privug.program.traced.sorting import (
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
+    if isinstance(items, Selection):
+        return items.sum() + start
     total = start
     for item, there, plate in segments(items, ordered=False):
         term = item if there is True else term_where(there, item)
@@ -60,6 +66,8 @@ def _sum(items: Any, start: Any = 0) -> Any:
 
 
 def _len(items: Any) -> Any:
+    if isinstance(items, Selection):
+        return as_python(items.size)
     if isinstance(items, Masked) and not items.is_iterator and (has_plates(items) or not items.is_certain):
         held = segments(items) if has_plates(items) else ((None, mask, None) for _, mask in items.unordered())
         return sum(_number_there(mask, plate) for _, mask, plate in held)
@@ -94,13 +102,26 @@ def whole_array(items: Any) -> RandomVariable:
     return joined
 
 
-def _numbers(items: Any) -> RandomVariable:
+def _numbers(items: Any) -> RandomVariable | Selection:
     if has_plates(items):
-        return whole_array(items)
+        certain = isinstance(items, PlatedTable) or items.is_certain
+        return whole_array(items) if certain else selection_of(items)
     pairs = listed(items)
     if any(there is not True for _, there in pairs):
-        refuse("a function of a list of random length")
+        return selection_of(MaskedList.of_pairs(pairs))
     return RandomVariable(stack_values([item for item, _ in pairs]))
+
+
+def _statistic(function: Callable[..., Any], least: int, **options: Any) -> Callable[[Any], Any]:
+    """A function of the statistics module, which fails on too few numbers."""
+
+    def lifted(items: Any) -> Any:
+        numbers = _numbers(items)
+        if isinstance(numbers, Selection):
+            numbers.need(least, statistics.StatisticsError(f"at least {least} numbers are needed"))
+        return function(numbers, **options)
+
+    return lifted
 
 
 def _int(value: Any = 0, *base: Any) -> Any:
@@ -307,11 +328,11 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     builtins.repr: _repr,
     statistics.mean: _mean,
     statistics.fmean: _mean,
-    statistics.median: lambda items: np.median(_numbers(items)),
-    statistics.stdev: lambda items: np.std(_numbers(items), ddof=1),
-    statistics.pstdev: lambda items: np.std(_numbers(items)),
-    statistics.variance: lambda items: np.var(_numbers(items), ddof=1),
-    statistics.pvariance: lambda items: np.var(_numbers(items)),
+    statistics.median: _statistic(np.median, 1),
+    statistics.stdev: _statistic(np.std, 2, ddof=1),
+    statistics.pstdev: _statistic(np.std, 1),
+    statistics.variance: _statistic(np.var, 2, ddof=1),
+    statistics.pvariance: _statistic(np.var, 1),
     math.log: _log,
     math.floor: lambda value: value.__floor__(),
     math.ceil: lambda value: value.__ceil__(),
@@ -334,6 +355,8 @@ CALLING: dict[Any, Callable[..., Any]] = {
     builtins.map: _map,
     functools.reduce: _reduce,
     statistics.mode: mode,
+    heapq.nlargest: functools.partial(foremost, True),
+    heapq.nsmallest: functools.partial(foremost, False),
 }
 
 # Methods of lists and dictionaries.

@@ -350,6 +350,8 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         return _select_single(mask, new, old)
     if isinstance(new, MaskedList) and isinstance(old, MaskedList):
         return OneOf([(mask, new), (negated(mask), old)])
+    if type(new) in (list, MaskedList) and type(old) in (list, MaskedList):  # one of them is the program's own
+        new, old = list(new), list(old)
     if type(new) is type(old) and isinstance(new, list | tuple) and len(new) == len(old):
         parts = [select(mask, a, b) for a, b in zip(new, old, strict=True)]
         if isinstance(new, Row):

@@ -10,13 +10,11 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.node import Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise, elementwise
-from privug.model.plates import fold
-from privug.model.traits.table import traits_of
 from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.expressions import gathered
-from privug.program.traced.iteration import has_plates, listed, segments
+from privug.program.traced.iteration import has_plates, listed
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -32,6 +30,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.selections import Selection, extreme_of, selection_of
 
 Call = Callable[..., Any]
 
@@ -56,8 +55,8 @@ def extreme(
     better: Callable[[Any, Any], Any], call: Call, *items: Any, key: Any = None, default: Any = _MISSING
 ) -> Any:
     """Return the item that is better than all others, the first among equals; its keys may be tuples."""
-    if len(items) == 1 and key is None and default is _MISSING and has_plates(items[0]):
-        return _extreme_of_plates("min" if better is operator.lt else "max", items[0])
+    if len(items) == 1 and key is None and (has_plates(items[0]) or isinstance(items[0], Selection)):
+        return _extreme_of_many("min" if better is operator.lt else "max", items[0], default)
     pairs = listed(items[0], ordered=key is not None) if len(items) == 1 else [(item, True) for item in items]
     best, rank, seen = UNDEFINED, UNDEFINED, False
     for item, there in pairs:
@@ -72,16 +71,34 @@ def extreme(
     return default if seen is False else select(seen, best, default)
 
 
-def _extreme_of_plates(how: str, items: Any) -> Any:
-    """Return the smallest or largest of numbers of which some stand for many."""
-    better = np.maximum if traits_of(how).extreme > 0 else np.minimum
-    best = None
-    for item, there, plate in segments(items):
-        if there is not True or not isinstance(item, RandomVariable | int | float):
-            refuse("an extreme of a list of random length with many rows")
-        value = item if plate is None else fold(plate, how, item)
-        best = value if best is None else better(best, value)
-    return best
+def _extreme_of_many(how: str, items: Any, default: Any) -> Any:
+    """Return the smallest or largest of numbers of which some stand for many, or of an array's."""
+    if isinstance(items, Selection):
+        return _or_default(items.size > 0, lambda: getattr(items, how)(), default)
+    best, seen = extreme_of(how, items)
+    return _or_default(seen, lambda: best, default)
+
+
+def _or_default(seen: Mask, best: Callable[[], Any], default: Any) -> Any:
+    """Return what was found where there is anything; elsewhere a default, or an error."""
+    if default is _MISSING:
+        fail_where(negated(seen), ValueError("min() or max() of nothing"))
+        return best()
+    with under(seen):
+        found = best()
+    return select(seen, found, default)
+
+
+def foremost(largest: bool, call: Call, count: Any, items: Any, key: Any = None) -> MaskedList:
+    """Return some of the largest or smallest items, as heapq does."""
+    if not isinstance(count, int):
+        refuse("a random number of items")
+    if key is None and has_plates(items):
+        certain = items.is_certain
+        return selection_of(items).foremost(count, largest, certain)
+    found = sorted_items(call, items, key=key, reverse=largest)[: max(count, 0)]
+    assert isinstance(found, MaskedList)
+    return found
 
 
 def _better(better: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
