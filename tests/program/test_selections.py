@@ -292,3 +292,15 @@ def test_nothing_to_average_is_an_error_as_in_a_plain_call():
     run = draw(question, None, samples=500, seed=1)
     for inputs, output in zip(run.quantities[0].values(), run.quantities[1].values(), strict=True):
         assert least(inputs) == output
+
+
+def test_sorted_numbers_of_python_stay_python_s():
+    def middle(a, b, c):
+        return a // sorted((a, b, c))[1]
+
+    given = {name: pv.DiscreteUniform(-1, 2) for name in "abc"}
+    question = Question(middle, given, secret=["a", "b", "c"], exclude_errors=True)
+    assert question.case().lifting.tier == "traced"
+    run = draw(question, None, samples=300, seed=1)
+    for inputs, output in zip(run.quantities[0].values(), run.quantities[1].values(), strict=True):
+        assert middle(*inputs) == output

@@ -14,7 +14,7 @@ from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.expressions import gathered
-from privug.program.traced.iteration import has_plates, listed
+from privug.program.traced.iteration import Stream, has_plates, listed
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -94,11 +94,14 @@ def foremost(largest: bool, call: Call, count: Any, items: Any, key: Any = None)
     if not isinstance(count, int):
         refuse("a random number of items")
     if key is None and has_plates(items):
+        held: Any = items.held() if isinstance(items, Stream) else items
         certain = items.is_certain
-        return selection_of(items).foremost(count, largest, certain)
-    found = sorted_items(call, items, key=key, reverse=largest)[: max(count, 0)]
-    assert isinstance(found, MaskedList)
-    return found
+        found = selection_of(items).foremost(count, largest, certain)
+        _typed_as([item for item, _, _ in held.segments], [item for item, _ in found.pairs()])
+        return found
+    ordered = sorted_items(call, items, key=key, reverse=largest)[: max(count, 0)]
+    assert isinstance(ordered, MaskedList)
+    return ordered
 
 
 def _better(better: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -134,7 +137,7 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
     if key is None and not isinstance(values[0], tuple) and all(there is True for _, there in pairs):
         node = stack_values(values)
         if node.levels is None and len(node.shape) == 1:
-            ordered = list(np.sort(RandomVariable(node)))
+            ordered = _typed_as(values, list(np.sort(RandomVariable(node))))
             return MaskedList(reversed(ordered) if reverse else ordered)
     order = _order(keys, bool(reverse), [negated(there) for _, there in pairs])
     moved = [gathered(values, order[position]) for position in range(len(values))]
@@ -142,6 +145,15 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
         return MaskedList(moved)
     total = sum(where(there, 1, 0) for _, there in pairs)
     return MaskedList.of_pairs((item, total > position) for position, item in enumerate(moved))
+
+
+def _typed_as(values: list[Any], moved: list[Any]) -> list[Any]:
+    """Say of numbers that were just taken out of an array that they are Python's, if those put into it were."""
+    random = [value.node for value in values if isinstance(value, RandomVariable)]
+    if all(node.numpy is False for node in random) and not any(isinstance(value, np.generic) for value in values):
+        for item in moved:
+            item.node.numpy = False
+    return moved
 
 
 def _order(keys: list[Any], reverse: bool, absent: list[Mask] | None = None) -> Any:
