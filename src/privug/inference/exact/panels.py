@@ -1,0 +1,254 @@
+"""Panels: the density of a measure as polynomials on panels, and where it is rough.
+
+The order of a kink says how rough: -1/2 an inverse square root, 0 a jump, 1 a bend, 2 a jump of the second derivative.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from privug.inference.curve import Curve
+from privug.inference.density import NODES, Tabulated, coefficients, integrals, panel_nodes
+from privug.inference.mapped import Density
+from privug.inference.polynomials import legendre_values
+from privug.model.node import Array
+
+SMOOTH = 9.0  # kinks of this order or more need no edge: a polynomial of degree 23 does not see them
+ROUNDING = 2e-16  # of one term, relative to it
+LAST = 20.0  # a panel's last coefficients may be so many times the rounding
+RELATIVE = 1e-14  # of the largest coefficient: smaller ones are rounding
+ABSOLUTE = 1e-17  # of the mass: what is less is not refined any more
+MERGED = 4e-14  # the same for panels that were halved for no need
+CHOPPED = 1e-16  # of the largest value, times the degree: the rounding of a coefficient
+DEEPEST = 120
+MOST_PANELS = 1 << 13
+NEGLIGIBLE = 1e-19  # of the mass, towards an end where the density is singular
+VANISHED = 1e-30
+
+Kink = tuple[float, float]
+Measured = Callable[[Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """A density by its values at the nodes of panels; `kinks` are places and orders, `error` is that of the mass."""
+
+    edges: Array
+    values: Array
+    kinks: tuple[Kink, ...] = ()
+    open_ends: tuple[bool, bool] = (False, False)
+    error: float = 0.0
+    fine: tuple[float, float] | None = (0.0, 0.0)
+
+    @cached_property
+    def columns(self) -> Array:
+        """The coefficients of Legendre polynomials, a column for each panel, without those that are rounding."""
+        found = coefficients(self.values)
+        noise = CHOPPED * (np.arange(NODES) + 1.0) * self.largest[:, np.newaxis]
+        return np.ascontiguousarray(np.where(np.abs(found) > noise, found, 0.0).T)
+
+    @cached_property
+    def largest(self) -> Array:
+        """The largest value on each panel."""
+        return np.asarray(np.abs(self.values).max(axis=1))
+
+    @cached_property
+    def masses(self) -> Array:
+        """The mass of each panel."""
+        return integrals(self.edges, self.values)
+
+    @cached_property
+    def mass(self) -> float:
+        """The mass of all panels."""
+        return math.fsum(self.masses)
+
+    @cached_property
+    def median(self) -> float:
+        """An edge with half of the mass below it, about."""
+        below = np.concatenate([[0.0], np.cumsum(self.masses)])
+        return float(np.interp(0.5 * self.mass, below, self.edges))
+
+    @cached_property
+    def body(self) -> float:
+        """The width of the range that has most of the mass."""
+        below = np.concatenate([[0.0], np.cumsum(self.masses)])
+        low, high = np.interp(np.array([0.05, 0.95]) * self.mass, below, self.edges)
+        return float(high - low)
+
+    @property
+    def places(self) -> Array:
+        """Where the density is rough."""
+        return np.array([place for place, _ in self.kinks])
+
+    def at(self, x: Array) -> Array:
+        """Return the density, which is zero outside of the panels."""
+        inside = (x >= self.edges[0]) & (x <= self.edges[-1])
+        panel = np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+        low, high = self.edges[panel], self.edges[panel + 1]
+        t = np.clip((2 * x - low - high) / (high - low), -1.0, 1.0)
+        return np.where(inside, legendre_values(self.columns, panel, t), 0.0)
+
+    def shifted(self, by: float) -> "Panels":
+        """Return the density of the quantity plus a number."""
+        kinks = tuple((place + by, order) for place, order in self.kinks)
+        return replace(self, edges=self.edges + by, kinks=kinks)
+
+    def curve(self) -> Curve:
+        """Return the distribution, of which the mass says how far off it is."""
+        values = np.maximum(self.values, 0.0)
+        table = Tabulated(self.edges, values, tuple(place for place, _ in self.kinks), self.open_ends)
+        error = self.error + abs(1 - float(integrals(self.edges, values).sum()))
+        return Curve(((1.0, table),), error=error, fine=self.fine)
+
+
+def panels_of(curve: Curve) -> Panels:
+    """Return the part of a curve that has a density, as one measure of mass one."""
+    edges = apart(np.concatenate([part.edges for _, part in curve.parts]))
+    share = curve.continuous_share
+    nodes, widths = panel_nodes(edges)
+    values = np.zeros(nodes.shape)
+    for weight, part in curve.parts:
+        values += weight / share * _on_panels(part, edges, nodes, widths)
+    ends = bool(np.isinf(curve.breaks[0])), bool(np.isinf(curve.breaks[-1]))
+    made = merged(_trimmed(Panels(edges, values, (), ends, curve.error)), curve.breaks)
+    finite = [float(place) for place in curve.breaks if edges[0] <= place <= edges[-1]]
+    kinks = tuple((place, _order(made, place)) for place in finite)
+    fine = (0.0, 0.0) if curve.error == 0 else curve.fine
+    return replace(made, kinks=tuple(kink for kink in kinks if kink[1] < SMOOTH), fine=fine)
+
+
+def _on_panels(part: Density, edges: Array, nodes: Array, widths: Array) -> Array:
+    """Return a density at nodes, in panels with a singular end such that the mass is right."""
+    low, high = part.edges[0], part.edges[-1]
+    middles = (edges[1:] + edges[:-1]) / 2
+    inside = (middles > low) & (middles < high)
+    values = np.zeros(nodes.shape)
+    with np.errstate(all="ignore"):
+        found = np.asarray(part.pdf(nodes[inside].reshape(-1)), float).reshape(-1, NODES)
+    found = np.where(np.abs(found) < 1e300, found, 0.0)
+    sums = (found * widths[inside]).sum(axis=1)
+    known = np.asarray(part.mass(edges[:-1][inside], edges[1:][inside]), float)
+    off = (np.abs(known - sums) > 1e-11 * known) & (np.abs(known - sums) > 1e-15) & (sums > 0)
+    values[inside] = found * np.where(off, known / np.where(sums > 0, sums, 1.0), 1.0)[:, np.newaxis]
+    return values
+
+
+def _trimmed(panels: Panels) -> Panels:
+    """Make one panel of those next to an end that have next to no mass, where a singular density has been halved."""
+    below, above = np.cumsum(panels.masses), np.cumsum(panels.masses[::-1])
+    first = int(np.searchsorted(below, NEGLIGIBLE * panels.mass)) if not panels.open_ends[0] else 0
+    last = int(np.searchsorted(above, NEGLIGIBLE * panels.mass)) if not panels.open_ends[1] else 0
+    edges, values = panels.edges, panels.values
+    if first > 1:
+        edges, values = np.delete(edges, slice(1, first)), np.delete(values, slice(1, first), axis=0)
+    if last > 1:
+        edges, values = np.delete(edges, slice(-last, -1)), np.delete(values, slice(-last, -1), axis=0)
+    if first > 1:
+        values[0] = 0.0
+    if last > 1:
+        values[-1] = 0.0
+    return replace(panels, edges=edges, values=values)
+
+
+def merged(panels: Panels, breaks: Array) -> Panels:
+    """Make one panel of two as long as one polynomial is enough; edges at breaks stay."""
+    kept = np.isin(panels.edges, breaks)
+    turn, failed = 0, 0
+    while failed < 2 and len(panels.edges) > 2:
+        middles = np.arange(1 + turn, len(panels.edges) - 1, 2)
+        middles = middles[~kept[middles]]
+        turn = 1 - turn
+        ends = np.stack([panels.edges[middles - 1], panels.edges[middles + 1]], axis=1)
+        points = panel_nodes_between(ends[:, 0], ends[:, 1])
+        values = panels.at(points.reshape(-1)).reshape(points.shape)
+        sizes = np.abs(coefficients(values))
+        good = sizes[:, -4:].max(axis=1, initial=0.0) <= MERGED * sizes.max(axis=1, initial=0.0)
+        old = np.stack([panels.masses[middles - 1] + panels.masses[middles]])[0]
+        new = sizes[:, 0] * (ends[:, 1] - ends[:, 0])
+        good &= np.abs(new - old) <= MERGED * np.abs(old)
+        failed = 0 if good.any() else failed + 1
+        chosen = middles[good]
+        table = panels.values.copy()
+        table[chosen - 1] = values[good]
+        kept = np.delete(kept, chosen)
+        panels = replace(panels, edges=np.delete(panels.edges, chosen), values=np.delete(table, chosen, axis=0))
+    return panels
+
+
+def apart(points: Array) -> Array:
+    """Return different points in order; those that only rounding tells apart are one."""
+    ordered = np.unique(points)
+    kept = ordered[np.diff(ordered, prepend=-math.inf) > 16 * np.spacing(np.abs(ordered))]
+    kept[-1] = ordered[-1]
+    return np.asarray(kept)
+
+
+def panel_nodes_between(low: Array, high: Array) -> Array:
+    """Return the nodes on panels that need not be neighbours."""
+    standard = panel_nodes(np.array([-1.0, 1.0]))[0]
+    return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * standard)
+
+
+def _order(panels: Panels, place: float) -> float:
+    """Return how rough a density is at a place, from its values nearby; rather too rough than too smooth."""
+    found = int(np.searchsorted(panels.edges, place))
+    left, right = found - 1, found
+    sides = [(index, side) for index, side in ((left, -1.0), (right, 1.0)) if 0 <= index < len(panels.values)]
+    near = []
+    for index, side in sides:
+        width = panels.edges[index + 1] - panels.edges[index]
+        near.append(panels.at(place + side * width * np.array([0.125, 0.25])))
+    if max(float(values[1]) for values in near) <= VANISHED * float(panels.largest.max()):
+        return SMOOTH
+    if len(near) == 2:
+        jump = abs(float(near[0][0] - near[1][0]))
+        return min(0.0, *map(_slope, near)) if jump > 0.5 * max(near[0][0], near[1][0]) else min(1.0, *map(_bent, near))
+    return _slope(near[0])
+
+
+def _slope(values: Array) -> float:
+    """Return the power of the distance that a density follows, from two values, rounded down."""
+    if not min(values) > 0:
+        return SMOOTH if values[0] <= 0 < values[1] else 0.0
+    return math.floor(4 * math.log2(values[1] / values[0]) + 0.2) / 4
+
+
+def _bent(values: Array) -> float:
+    return min(0.0, _slope(values))
+
+
+def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:
+    """Halve panels until a function is a polynomial on each but for its own rounding, which it returns with its values.
+
+    Returns the edges, the values at the nodes, and a bound on the error of the integral.
+    """
+    low, high = edges[:-1], edges[1:]
+    lows: list[Array] = []
+    tables: list[Array] = []
+    total = error = 0.0
+    for depth in range(DEEPEST):
+        points = panel_nodes_between(low, high)
+        values, noise = (found.reshape(points.shape) for found in function(points.reshape(-1)))
+        width = high - low
+        sizes = np.abs(coefficients(values))
+        tails, rounding = sizes[:, -3:].max(axis=1), noise.max(axis=1)
+        shares = sizes[:, 0] * width
+        exhausted = width < 64 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+        rough = tails > np.maximum(LAST * rounding, RELATIVE * sizes.max(axis=1))
+        rough &= tails * width > ABSOLUTE * (total + shares.sum())
+        done = ~rough | exhausted | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
+        error += float(((tails + rounding) * width)[done].sum())
+        total += float(shares[done].sum())
+        lows.append(low[done])
+        tables.append(values[done])
+        if done.all():
+            break
+        middle = ((low + high) / 2)[~done]
+        low, high = np.concatenate([low[~done], middle]), np.concatenate([middle, high[~done]])
+    starts = np.concatenate(lows)
+    order = np.argsort(starts, kind="stable")
+    grid = np.append(starts[order], edges[-1])
+    return grid, np.concatenate(tables)[order], error
