@@ -18,6 +18,7 @@ CHUNK = 1 << 10  # stretches whose values at the nodes stay in the processor's c
 MOST_EDGES = 1 << 20  # that are compared at a time
 CROWDED = 0.5  # edges closer than this share of the panels that they come from are left out
 FAINT = 1e-4  # narrow panels with less of the mass show by themselves, as they are halved towards a singular end
+UNSEEN = 1e-19  # of the density: stretches with less are left out
 NARROW = 0.02  # of the width of the body
 
 _STANDARD, _WEIGHTS = (array[0] for array in panel_nodes(np.array([-1.0, 1.0])))
@@ -103,13 +104,13 @@ def _values(left: Panels, right: Panels, x: Array) -> tuple[Array, Array]:
         part = slice(start, start + step)
         few = x[part]
         within_right, within_left, partial = _met(left, right, few)
-        for found in (
-            _clustered(left, right, few, within_right),
-            _clustered(right, left, few, within_left),
-            _partial(left, right, few, partial),
-        ):
+        for many, one, met in ((left, right, within_right), (right, left, within_left)):
+            found = _clustered(many, one, few, met)
             total[part] += found[0]
             noise[part] += found[1]
+        found = _partial(left, right, few, _seen(left, right, partial, total[part]))
+        total[part] += found[0]
+        noise[part] += found[1]
     return total, ROUNDING * noise
 
 
@@ -184,6 +185,14 @@ def clusters(panels: Panels) -> Array:
 _VANDER = np.polynomial.legendre.legvander(_STANDARD, NODES - 1)
 
 
+def _seen(left: Panels, right: Panels, met: Stretches, total: Array) -> Stretches:
+    """Return the stretches that show beside what is known of the density."""
+    width = np.minimum(np.diff(left.edges)[met.left], np.diff(right.edges)[met.right])
+    bound = width * left.largest[met.left] * right.largest[met.right]
+    kept = bound > UNSEEN * np.maximum(total, 0.0)[met.point]
+    return Stretches(*(array[kept] for array in met))
+
+
 def _partial(left: Panels, right: Panels, x: Array, met: Stretches) -> tuple[Array, Array]:
     """Return what pairs of panels contribute of which neither lies within the other."""
     total, noise = np.zeros(len(x)), np.zeros(len(x))
@@ -215,10 +224,12 @@ def _integrated(left: Panels, right: Panels, x: Array, i: Array, j: Array) -> tu
 
 def _polynomial(columns: Array, t: Array) -> Array:
     """Return polynomials, a column of coefficients for each row of places, by Clenshaw's rule."""
+    degree = max(1, int(np.flatnonzero(columns.any(axis=1)).max(initial=0)))
     c = columns[:, :, np.newaxis]
-    above, below = np.broadcast_to(c[NODES - 1], t.shape).copy(), np.broadcast_to(c[NODES - 2], t.shape).copy()
+    above, below = np.empty_like(t), np.empty_like(t)
+    above[:], below[:] = c[degree], c[degree - 1]
     scaled = np.empty_like(t)
-    for k in range(NODES - 1, 1, -1):
+    for k in range(degree, 1, -1):
         np.multiply(above, t, out=scaled)
         scaled *= (2 * k - 1) / k
         scaled += below

@@ -23,10 +23,14 @@ RELATIVE = 1e-14  # of the largest coefficient: smaller ones are rounding
 ABSOLUTE = 1e-17  # of the mass: what is less is not refined any more
 MERGED = 4e-14  # the same for panels that were halved for no need
 CHOPPED = 1e-16  # of the largest value, times the degree: the rounding of a coefficient
+STEEPEST = 1e-5  # of the largest value on a panel: smaller ones have fewer digits than they could have
+FAINTEST = 1e-18  # of the mass: panels with less may be steep
+HALVINGS = 12  # of steep panels
 DEEPEST = 120
 MOST_PANELS = 1 << 13
-NEGLIGIBLE = 1e-19  # of the mass, towards an end where the density is singular
+NEGLIGIBLE = 1e-9  # of the mass, next to a singular end: where exactly it lies shows by its square
 VANISHED = 1e-30
+CLOSE = 1e-5  # of the width of the body: how near to a kink its order is told
 
 Kink = tuple[float, float]
 Measured = Callable[[Array], tuple[Array, Array]]
@@ -115,8 +119,8 @@ def panels_of(curve: Curve) -> Panels:
     ends = bool(np.isinf(curve.breaks[0])), bool(np.isinf(curve.breaks[-1]))
     made = merged(_trimmed(Panels(edges, values, (), ends, curve.error)), curve.breaks)
     finite = [float(place) for place in curve.breaks if edges[0] <= place <= edges[-1]]
-    kinks = tuple((place, _order(made, place)) for place in finite)
-    fine = (0.0, 0.0) if curve.error == 0 else curve.fine
+    kinks = tuple((place, _order(curve, place, made.body)) for place in finite)
+    fine = (0.0, 1e-18) if curve.error == 0 else curve.fine
     return replace(made, kinks=tuple(kink for kink in kinks if kink[1] < SMOOTH), fine=fine)
 
 
@@ -137,7 +141,7 @@ def _on_panels(part: Density, edges: Array, nodes: Array, widths: Array) -> Arra
 
 
 def _trimmed(panels: Panels) -> Panels:
-    """Make one panel of those next to an end that have next to no mass, where a singular density has been halved."""
+    """Make one panel of those next to an end that have little mass, where a singular density has been halved."""
     below, above = np.cumsum(panels.masses), np.cumsum(panels.masses[::-1])
     first = int(np.searchsorted(below, NEGLIGIBLE * panels.mass)) if not panels.open_ends[0] else 0
     last = int(np.searchsorted(above, NEGLIGIBLE * panels.mass)) if not panels.open_ends[1] else 0
@@ -147,33 +151,40 @@ def _trimmed(panels: Panels) -> Panels:
     if last > 1:
         edges, values = np.delete(edges, slice(-last, -1)), np.delete(values, slice(-last, -1), axis=0)
     if first > 1:
-        values[0] = 0.0
+        values[0] = below[first - 1] / (edges[1] - edges[0])
     if last > 1:
-        values[-1] = 0.0
+        values[-1] = above[last - 1] / (edges[-1] - edges[-2])
     return replace(panels, edges=edges, values=values)
 
 
-def merged(panels: Panels, breaks: Array) -> Panels:
-    """Make one panel of two as long as one polynomial is enough; edges at breaks stay."""
+def merged(panels: Panels, breaks: Array, noise: Array | None = None) -> Panels:
+    """Make one panel of two as long as one polynomial is enough; edges at breaks stay.
+
+    `noise` is the rounding of each panel's values, if it is more than that of its largest one.
+    """
     kept = np.isin(panels.edges, breaks)
+    noise = np.zeros(len(panels.values)) if noise is None else noise
     turn, failed = 0, 0
     while failed < 2 and len(panels.edges) > 2:
         middles = np.arange(1 + turn, len(panels.edges) - 1, 2)
         middles = middles[~kept[middles]]
         turn = 1 - turn
-        ends = np.stack([panels.edges[middles - 1], panels.edges[middles + 1]], axis=1)
-        points = panel_nodes_between(ends[:, 0], ends[:, 1])
+        low, high = panels.edges[middles - 1], panels.edges[middles + 1]
+        points = panel_nodes_between(low, high)
         values = panels.at(points.reshape(-1)).reshape(points.shape)
-        sizes = np.abs(coefficients(values))
-        good = sizes[:, -4:].max(axis=1, initial=0.0) <= MERGED * sizes.max(axis=1, initial=0.0)
-        old = np.stack([panels.masses[middles - 1] + panels.masses[middles]])[0]
-        new = sizes[:, 0] * (ends[:, 1] - ends[:, 0])
-        good &= np.abs(new - old) <= MERGED * np.abs(old)
+        sizes, worst = np.abs(coefficients(values)), np.maximum(noise[middles - 1], noise[middles])
+        tolerance = np.maximum(MERGED * sizes.max(axis=1, initial=0.0), LAST * worst)
+        largest = values.max(axis=1, initial=0.0)
+        good = sizes[:, -4:].max(axis=1, initial=0.0) <= tolerance
+        good &= (values.min(axis=1, initial=np.inf) >= STEEPEST * largest) | (largest <= LAST * worst)
+        old, new = panels.masses[middles - 1] + panels.masses[middles], sizes[:, 0] * (high - low)
+        good &= np.abs(new - old) <= MERGED * np.abs(old) + LAST * worst * (high - low)
+        values = values * np.where(new > 0, old / np.where(new > 0, new, 1.0), 1.0)[:, np.newaxis]
         failed = 0 if good.any() else failed + 1
         chosen = middles[good]
         table = panels.values.copy()
-        table[chosen - 1] = values[good]
-        kept = np.delete(kept, chosen)
+        table[chosen - 1], noise[chosen - 1] = values[good], worst[good]
+        kept, noise = np.delete(kept, chosen), np.delete(noise, chosen)
         panels = replace(panels, edges=np.delete(panels.edges, chosen), values=np.delete(table, chosen, axis=0))
     return panels
 
@@ -192,31 +203,29 @@ def panel_nodes_between(low: Array, high: Array) -> Array:
     return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * standard)
 
 
-def _order(panels: Panels, place: float) -> float:
+def _order(curve: Curve, place: float, width: float) -> float:
     """Return how rough a density is at a place, from its values nearby; rather too rough than too smooth."""
-    found = int(np.searchsorted(panels.edges, place))
-    left, right = found - 1, found
-    sides = [(index, side) for index, side in ((left, -1.0), (right, 1.0)) if 0 <= index < len(panels.values)]
-    near = []
-    for index, side in sides:
-        width = panels.edges[index + 1] - panels.edges[index]
-        near.append(panels.at(place + side * width * np.array([0.125, 0.25])))
-    if max(float(values[1]) for values in near) <= VANISHED * float(panels.largest.max()):
+    steps = CLOSE * max(width, 1e4 * abs(np.spacing(place))) * np.array([1.0, 2.0])
+    with np.errstate(all="ignore"):
+        near = [curve.pdf(place + side * steps) for side in (-1.0, 1.0)]
+    largest = max(float(near[0][1]), float(near[1][1]))
+    if largest * width <= VANISHED:
         return SMOOTH
-    if len(near) == 2:
-        jump = abs(float(near[0][0] - near[1][0]))
-        return min(0.0, *map(_slope, near)) if jump > 0.5 * max(near[0][0], near[1][0]) else min(1.0, *map(_bent, near))
-    return _slope(near[0])
+    inside = [values for values in near if values[1] > VANISHED * largest]
+    if len(inside) == 1:
+        return _slope(inside[0])
+    jump = abs(float(near[0][0] - near[1][0])) > 10 * CLOSE * largest
+    return min(0.0 if jump else 1.0, *map(_singular, inside))
 
 
 def _slope(values: Array) -> float:
     """Return the power of the distance that a density follows, from two values, rounded down."""
-    if not min(values) > 0:
-        return SMOOTH if values[0] <= 0 < values[1] else 0.0
-    return math.floor(4 * math.log2(values[1] / values[0]) + 0.2) / 4
+    if not (min(values) > 0 and math.isfinite(max(values))):
+        return SMOOTH if values[0] <= 0 < values[1] else -0.5
+    return math.floor(8 * math.log2(values[1] / values[0]) + 0.1) / 8
 
 
-def _bent(values: Array) -> float:
+def _singular(values: Array) -> float:
     return min(0.0, _slope(values))
 
 
@@ -239,6 +248,8 @@ def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:
         exhausted = width < 64 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
         rough = tails > np.maximum(LAST * rounding, RELATIVE * sizes.max(axis=1))
         rough &= tails * width > ABSOLUTE * (total + shares.sum())
+        steep = values.min(axis=1) < STEEPEST * values.max(axis=1)
+        rough |= steep & (shares > FAINTEST * (total + shares.sum())) & (depth < HALVINGS)
         done = ~rough | exhausted | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
         error += float(((tails + rounding) * width)[done].sum())
         total += float(shares[done].sum())

@@ -15,13 +15,17 @@ import numpy as np
 from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
 from privug.inference.density import Analytic
+from privug.inference.exact.inverted_sums import inverted_sum
 from privug.inference.exact.panel_convolution import convolved
 from privug.inference.exact.panels import Panels, panels_of
+from privug.inference.exact.transforms import Term
 from privug.model.node import Array
 from privug.prior.standard import StandardNormal
 
 LARGEST_ERROR = 1e-9  # of a probability that is still called exact
-MOST_ATOMS = 1 << 14
+FEW_FREQUENCIES = 512  # with which a transform is faster than panels
+MOST_FREQUENCIES = 8192
+MANY = 5  # so many quantities are tried as characteristic functions
 MOST_PAIRS = 1 << 24  # of atoms that are added at a time
 SAME = 1e-13  # atoms that differ by less, relative to the largest, are equal but for rounding
 NOTHING = 1e-20  # shares of a mixture that are left out
@@ -54,12 +58,20 @@ class Powers:
             return Curve.normal(k * normal[0], math.sqrt(k) * normal[1])
         if curve.parts and len(curve.atoms):
             return self._classes(k)
+        if k >= MANY and curve.parts:
+            made = inverted_sum([_term(curve, k)], FEW_FREQUENCIES)
+            if made is not None:
+                return _told(made)
         half = k // 2 if k > 3 else k - 1
         return added(self.sum(half), self.sum(k - half))
 
     def _classes(self, k: int) -> Curve:
         """Return the law of a sum by how many of the quantities lie at atoms."""
         share = self._curve.continuous_share
+        if k * math.log(1 - share) < math.log(NOTHING):
+            made = inverted_sum([_term(self._curve, k)], MOST_FREQUENCIES)
+            if made is not None:
+                return _told(made)
         weights = [math.comb(k, j) * share**j * (1 - share) ** (k - j) for j in range(k + 1)]
         chosen = [j for j in range(k + 1) if weights[j] > NOTHING]
         laws = [added(self._smooth.sum(j), self._discrete.sum(k - j)) for j in chosen]
@@ -143,6 +155,11 @@ def _pieces_added(one: Curve, other: Curve) -> Curve:
     smooth, discrete = (one, other) if one.parts else (other, one)
     shifts = [_moved(smooth, float(atom)) for atom in discrete.atoms]
     return _mixture(discrete.masses, shifts)
+
+
+def _term(curve: Curve, count: int) -> Term:
+    smooth = _split(curve)[0] if len(curve.atoms) else curve
+    return Term(_panels(smooth), curve.continuous_share, curve.atoms, curve.masses, count)
 
 
 def _moved(curve: Curve, by: float) -> Curve:
