@@ -1,23 +1,26 @@
 """The distribution of a sum of independent quantities, each known as a curve.
 
 Normals add in closed form, atoms by a discrete convolution, and atoms shift densities. Few densities are convolved on
-panels, which keeps their kinks; many are multiplied as characteristic functions.
+panels, which keeps their kinks; many are multiplied as characteristic functions; Laplace noise is a filter.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy
 
-from privug.errors import UnsuitableEngine
-from privug.inference.curve import Curve
+from privug.inference.curve import MOST_PARTS, Curve
 from privug.inference.density import Analytic
+from privug.inference.exact.exponential_filter import blurred
 from privug.inference.exact.inverted_sums import inverted_sum
 from privug.inference.exact.panel_convolution import convolved
 from privug.inference.exact.panels import Panels, panels_of
+from privug.inference.exact.shifted_mixtures import Shifts, blended
 from privug.inference.exact.transforms import Term
 from privug.model.node import Array
 from privug.prior.standard import StandardNormal
@@ -27,15 +30,24 @@ FEW_FREQUENCIES = 512  # with which a transform is faster than panels
 MOST_FREQUENCIES = 8192
 MANY = 5  # so many quantities are tried as characteristic functions
 MOST_PAIRS = 1 << 24  # of atoms that are added at a time
+MOST_EDGES = 1 << 17  # of densities that are shifted by atoms
 SAME = 1e-13  # atoms that differ by less, relative to the largest, are equal but for rounding
 NOTHING = 1e-20  # shares of a mixture that are left out
 
 _known: "WeakKeyDictionary[Curve, Panels]" = WeakKeyDictionary()
-"""The panels of curves that were computed here, of which the orders of the kinks are known."""
+"""The panels of the densities of curves; of those computed here the orders of the kinks are known."""
 
 
 class Unsummable(Exception):
     """The distribution of a sum could not be had; the message says why."""
+
+
+class Piece(NamedTuple):
+    """A curve without atoms, how far it is shifted, and the share of each shift in a mixture."""
+
+    curve: Curve
+    by: Array
+    shares: Array
 
 
 class Powers:
@@ -53,37 +65,34 @@ class Powers:
 
     def _sum(self, k: int) -> Curve:
         curve = self._curve
-        normal = _normal(curve)
-        if normal is not None:
-            return Curve.normal(k * normal[0], math.sqrt(k) * normal[1])
+        closed = _closed([(curve, k)])
+        if closed is not None:
+            return closed
+        if curve.parts and k >= MANY:
+            made = _transformed([(curve, k)], MOST_FREQUENCIES if len(curve.atoms) else FEW_FREQUENCIES)
+            if made is not None:
+                return made
         if curve.parts and len(curve.atoms):
             return self._classes(k)
-        if k >= MANY and curve.parts:
-            made = inverted_sum([_term(curve, k)], FEW_FREQUENCIES)
-            if made is not None:
-                return _told(made)
         half = k // 2 if k > 3 else k - 1
         return added(self.sum(half), self.sum(k - half))
 
     def _classes(self, k: int) -> Curve:
         """Return the law of a sum by how many of the quantities lie at atoms."""
+        smooth, discrete = self._split
         share = self._curve.continuous_share
-        if k * math.log(1 - share) < math.log(NOTHING):
-            made = inverted_sum([_term(self._curve, k)], MOST_FREQUENCIES)
-            if made is not None:
-                return _told(made)
-        weights = [math.comb(k, j) * share**j * (1 - share) ** (k - j) for j in range(k + 1)]
-        chosen = [j for j in range(k + 1) if weights[j] > NOTHING]
-        laws = [added(self._smooth.sum(j), self._discrete.sum(k - j)) for j in chosen]
-        return _mixture([weights[j] for j in chosen], laws)
+        pieces = []
+        for j in range(1, k + 1):
+            weight = math.exp(_log_binomial(k, j, share))
+            if weight > NOTHING:
+                atoms = discrete.sum(k - j)
+                pieces.append(Piece(smooth.sum(j), atoms.atoms, weight * atoms.masses))
+        last = discrete.sum(k)
+        return _mixed(pieces, last.atoms, (1 - share) ** k * last.masses)
 
     @cached_property
-    def _smooth(self) -> "Powers":
-        return Powers(_split(self._curve)[0])
-
-    @cached_property
-    def _discrete(self) -> "Powers":
-        return Powers(_split(self._curve)[1])
+    def _split(self) -> "tuple[Powers, Powers]":
+        return Powers(_smooth(self._curve)), Powers(_discrete(self._curve))
 
 
 def added(left: Curve, right: Curve) -> Curve:
@@ -91,75 +100,131 @@ def added(left: Curve, right: Curve) -> Curve:
     for one, other in ((left, right), (right, left)):
         if not one.parts and len(one.atoms) == 1:
             return _moved(other, float(one.atoms[0]))
-    known = _normal(left), _normal(right)
-    if known[0] is not None and known[1] is not None:
-        return Curve.normal(known[0][0] + known[1][0], math.hypot(known[0][1], known[1][1]))
+    closed = _closed([(left, 1), (right, 1)]) or _with_noise(left, right) or _with_noise(right, left)
+    if closed is not None:
+        return closed
     if not left.parts and not right.parts:
         return _atoms_added(left, right)
-    if not len(left.atoms) and not len(right.atoms):
-        return _densities_added(left, right)
-    laws, weights = [], []
-    for p, one in _pieces(left):
-        for q, other in _pieces(right):
-            weights.append(p * q)
-            laws.append(_pieces_added(one, other))
-    return _mixture(weights, laws)
+    pieces = []
+    for one, other in ((left, right), (right, left)):
+        if one.parts and len(other.atoms):
+            pieces.append(Piece(_smooth(one), other.atoms, one.continuous_share * other.masses))
+    if left.parts and right.parts:
+        share = left.continuous_share * right.continuous_share
+        both = _densities_added(_smooth(left), _smooth(right))
+        if not pieces:
+            return both
+        pieces.append(Piece(both, np.zeros(1), np.array([share])))
+    if not len(left.atoms) or not len(right.atoms):
+        return _mixed(pieces, np.empty(0), np.empty(0))
+    atoms = _atoms_added(_discrete(left), _discrete(right))
+    share = (1 - left.continuous_share) * (1 - right.continuous_share)
+    return _mixed(pieces, atoms.atoms, share * atoms.masses)
 
 
 def total(curves: Sequence[tuple[Curve, int]]) -> Curve:
     """The law of the sum of several quantities, each with its number of independent copies."""
-    sums = [Powers(curve).sum(count) for curve, count in curves if count]
-    if not sums:
-        return Curve.point(0.0)
-    normal = [one for one in sums if _normal(one) is not None]
-    discrete = [one for one in sums if not one.parts]
-    rest = [one for one in sums if one.parts and _normal(one) is None]
+    given = [(curve, count) for curve, count in curves if count]
+    closed = [pair for pair in given if _family(pair[0]) == "normal"]
+    noise = [pair for pair in given if _family(pair[0]) == "laplace" and pair[1] == 1]
+    noise = noise if len(noise) == 1 else []
+    discrete = [pair for pair in given if not pair[0].parts]
+    apart = {id(curve) for curve, _ in (*closed, *noise, *discrete)}
+    rest = [(curve, count) for curve, count in given if id(curve) not in apart]
     made = Curve.point(0.0)
-    for one in (*discrete, *rest, *normal):
-        made = added(made, one)
+    for curve, count in discrete:
+        made = added(made, Powers(curve).sum(count))
+    if len(rest) > 1 and sum(count for _, count in rest) >= MANY:
+        smooth = _transformed(rest, FEW_FREQUENCIES)
+        rest = rest if smooth is None else [(smooth, 1)]
+    for curve, count in rest:
+        made = added(made, Powers(curve).sum(count))
+    normal = _closed(closed)
+    made = made if normal is None else added(made, normal)
+    for curve, _ in noise:
+        made = added(made, curve)
     return made
 
 
-def _normal(curve: Curve) -> tuple[float, float] | None:
-    """Return mean and deviation of a curve that is normal."""
+def _family(curve: Curve) -> str | None:
+    """Return the name of the family of a curve that is of one, and not cut."""
     if len(curve.parts) != 1 or len(curve.atoms):
         return None
     part = curve.parts[0][1]
-    if isinstance(part, Analytic) and isinstance(part.frozen, StandardNormal) and not part.is_cut:
-        return part.shift, abs(part.scale)
+    if not isinstance(part, Analytic) or part.is_cut:
+        return None
+    if isinstance(part.frozen, StandardNormal):
+        return "normal"
+    return getattr(getattr(part.frozen, "dist", None), "name", None)
+
+
+def _closed(curves: Sequence[tuple[Curve, int]]) -> Curve | None:
+    """Return the law of a sum of normal quantities, or of Cauchy's, with their numbers of copies."""
+    names = {_family(curve) for curve, _ in curves}
+    if names == {"normal"}:
+        parts = [(_analytic(curve), count) for curve, count in curves]
+        var = math.fsum(count * part.scale**2 for part, count in parts)
+        return Curve.normal(math.fsum(count * part.shift for part, count in parts), math.sqrt(var))
+    if names == {"cauchy"}:
+        middle = math.fsum(count * curve.quantile(0.5) for curve, count in curves)
+        half = math.fsum(count * (curve.quantile(0.75) - curve.quantile(0.5)) for curve, count in curves)
+        return Curve(((1.0, Analytic(scipy.stats.cauchy(), half, middle)),))
     return None
 
 
-def _split(curve: Curve) -> tuple[Curve, Curve]:
-    """Return the law given that the value is no atom, and given that it is one."""
-    share = curve.continuous_share
-    parts = tuple((weight / share, part) for weight, part in curve.parts)
-    smooth = replace(curve, parts=parts, atoms=np.empty(0), masses=np.empty(0))
-    return smooth, Curve((), curve.atoms, curve.masses / curve.masses.sum())
+def _analytic(curve: Curve) -> Analytic:
+    part = curve.parts[0][1]
+    assert isinstance(part, Analytic)
+    return part
 
 
-def _pieces(curve: Curve) -> list[tuple[float, Curve]]:
+def _with_noise(curve: Curve, noise: Curve) -> Curve | None:
+    """Add Laplace noise; nothing if it is none, or too narrow for a filter."""
+    if _family(noise) != "laplace" or len(curve.atoms) + len(curve.parts) == 0:
+        return None
+    if not curve.parts and len(curve.atoms) <= MOST_PARTS:
+        return None
+    part: Any = _analytic(noise)
+    scale = abs(part.scale) * float(part.frozen.std()) / math.sqrt(2)
+    panels = _panels(curve) if curve.parts else None
+    made = blurred(panels, curve.continuous_share, curve.atoms, curve.masses, scale)
+    return None if made is None else _told(made.shifted(float(part.mean())))
+
+
+def _transformed(curves: Sequence[tuple[Curve, int]], most: int) -> Curve | None:
+    """Return the law of a sum from characteristic functions; nothing if it is not smooth, or all may be atoms."""
+    if any(curve.parts and curve.error > 0 and curve.fine is None for curve, _ in curves):
+        most = min(most, FEW_FREQUENCIES)
+    if all(len(curve.atoms) for curve, _ in curves):
+        discrete = sum(count * math.log(max(1 - curve.continuous_share, 1e-300)) for curve, count in curves)
+        if discrete > math.log(NOTHING):
+            return None
+    terms = [
+        Term(_panels(curve) if curve.parts else None, curve.continuous_share, curve.atoms, curve.masses, count)
+        for curve, count in curves
+    ]
+    made = inverted_sum(terms, most)
+    return None if made is None else _told(made)
+
+
+def _log_binomial(k: int, j: int, share: float) -> float:
+    ways = math.lgamma(k + 1) - math.lgamma(j + 1) - math.lgamma(k - j + 1)
+    return ways + j * math.log(share) + (k - j) * math.log1p(-share)
+
+
+def _smooth(curve: Curve) -> Curve:
+    """Return the law given that the value is no atom."""
     if not len(curve.atoms):
-        return [(1.0, curve)]
-    if not curve.parts:
-        return [(1.0, curve)]
-    smooth, discrete = _split(curve)
-    return [(curve.continuous_share, smooth), (1 - curve.continuous_share, discrete)]
+        return curve
+    parts = tuple((weight / curve.continuous_share, part) for weight, part in curve.parts)
+    made = replace(curve, parts=parts, atoms=np.empty(0), masses=np.empty(0))
+    _known[made] = _panels(curve)
+    return made
 
 
-def _pieces_added(one: Curve, other: Curve) -> Curve:
-    if one.parts and other.parts:
-        return added(one, other)
-    if not one.parts and not other.parts:
-        return _atoms_added(one, other)
-    smooth, discrete = (one, other) if one.parts else (other, one)
-    shifts = [_moved(smooth, float(atom)) for atom in discrete.atoms]
-    return _mixture(discrete.masses, shifts)
-
-
-def _term(curve: Curve, count: int) -> Term:
-    smooth = _split(curve)[0] if len(curve.atoms) else curve
-    return Term(_panels(smooth), curve.continuous_share, curve.atoms, curve.masses, count)
+def _discrete(curve: Curve) -> Curve:
+    """Return the law given that the value is an atom."""
+    return Curve((), curve.atoms, curve.masses / curve.masses.sum())
 
 
 def _moved(curve: Curve, by: float) -> Curve:
@@ -171,18 +236,35 @@ def _moved(curve: Curve, by: float) -> Curve:
     return made
 
 
-def _mixture(weights: Sequence[float] | Array, curves: Sequence[Curve]) -> Curve:
-    if len(curves) == 1:
-        return curves[0]
-    try:
-        made = Curve.mixture(weights, curves)
-    except UnsuitableEngine as error:
-        raise Unsummable("a sum of point masses and narrow densities has too many peaks to be followed") from error
-    fine = [curve.fine if curve.error else (0.0, 0.0) for curve in curves]
-    if len(made.parts) == sum(len(curve.parts) for curve in curves) and all(fine):
-        ends = [pair for pair in fine if pair is not None]
-        return replace(made, fine=(max(pair[0] for pair in ends), max(pair[1] for pair in ends)))
+def _mixed(pieces: Sequence[Piece], atoms: Array, masses: Array) -> Curve:
+    """Return a mixture of shifted curves and atoms: few as they are, more on panels of their own."""
+    if sum(len(piece.by) * len(piece.curve.parts) for piece in pieces) <= MOST_PARTS:
+        return _listed(pieces, atoms, masses)
+    shifts = [Shifts(_panels(piece.curve), piece.by, piece.shares) for piece in pieces]
+    if sum(len(one.by) * len(one.panels.edges) for one in shifts) > MOST_EDGES:
+        raise Unsummable("a sum of point masses and densities has too many peaks to be followed")
+    share = math.fsum(float(piece.shares.sum()) for piece in pieces)
+    panels = blended(shifts).scaled(1 / share)
+    curve = _told(panels)
+    table = curve.parts[0][1]
+    there = masses > 0
+    made = replace(curve, parts=((share, table),), atoms=atoms[there], masses=masses[there])
+    _known[made] = panels
     return made
+
+
+def _listed(pieces: Sequence[Piece], atoms: Array, masses: Array) -> Curve:
+    shares = [float(share) for piece in pieces for share in piece.shares]
+    curves = [_moved(piece.curve, float(by)) for piece in pieces for by in piece.by]
+    if len(atoms):
+        shares.append(float(masses.sum()))
+        curves.append(Curve((), atoms, masses / masses.sum()))
+    made = Curve.mixture(shares, curves)
+    fine = [(0.0, 0.0) if curve.error == 0 else curve.fine for curve in curves]
+    known = [pair for pair in fine if pair is not None]
+    if len(known) < len(fine):
+        return made
+    return replace(made, fine=(max(pair[0] for pair in known), max(pair[1] for pair in known)))
 
 
 def _atoms_added(left: Curve, right: Curve) -> Curve:
@@ -200,8 +282,8 @@ def _atoms_added(left: Curve, right: Curve) -> Curve:
 
 
 def _densities_added(left: Curve, right: Curve) -> Curve:
-    made = convolved(_panels(left), _panels(right))
-    return _told(made)
+    closed = _closed([(left, 1), (right, 1)])
+    return closed if closed is not None else _told(convolved(_panels(left), _panels(right)))
 
 
 def _panels(curve: Curve) -> Panels:
@@ -214,6 +296,6 @@ def _told(panels: Panels) -> Curve:
     """Return the curve of panels, unless it is not right."""
     curve = panels.curve()
     if not curve.error < LARGEST_ERROR:
-        raise Unsummable(f"the distribution of a sum is not known to more than {curve.error:.0e}")
+        raise Unsummable(f"the distribution of a sum is known to {curve.error:.0e} only")
     _known[curve] = panels
     return curve
