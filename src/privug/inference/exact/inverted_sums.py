@@ -18,10 +18,10 @@ from privug.inference.exact.transforms import Term, product
 from privug.model.node import Array
 
 VANISHING = 1e-17  # a characteristic function below this does not show in the density
-BEYOND = 44.0  # windows leave out a probability of exp(-44), about 1e-19
+BEYOND = 50.0  # windows leave out a probability of exp(-50), about 2e-22
 RARE = 29.0  # tails are tilted to where they have a probability of exp(-29), about 3e-13
 FREQUENCIES = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-PROBES = 97
+PROBES = 41
 ROUNDING = 1e-15  # of one term of the series, relative to it
 TRUSTED = 1e-9  # relative errors up to here make a density worth having
 LOOSE = 0.05  # how far off the exponents of windows and tilts may be
@@ -86,7 +86,11 @@ class Tilted:
 
     def transform(self, t: Array) -> Array:
         """Return the characteristic function of the tilted sum."""
-        return product([term.tilted(self.exponent) for term in self.terms], t)
+        return product(self._tilted, t)
+
+    @cached_property
+    def _tilted(self) -> list[Term]:
+        return [term.tilted(self.exponent) for term in self.terms]
 
 
 def inverted_sum(terms: Sequence[Term], most: int) -> Panels | None:
@@ -122,12 +126,11 @@ def inverted_sum(terms: Sequence[Term], most: int) -> Panels | None:
 
 def _needed(one: Tilted, period: float, most: int) -> int | None:
     """Return how many frequencies a sum needs; nothing if too many."""
-    terms = [term.tilted(one.exponent) for term in one.terms]
-    for number in (number for number in FREQUENCIES if number <= most):
-        probes = 2 * np.pi / period * np.linspace(0.7 * number, number, PROBES)
-        if float(np.abs(product(terms, probes)).max()) < VANISHING:
-            return number
-    return None
+    numbers = np.array([number for number in FREQUENCIES if number <= most])
+    probes = np.multiply.outer(numbers, np.linspace(0.7, 1.0, PROBES)) * (2 * np.pi / period)
+    sizes = np.abs(one.transform(probes.reshape(-1))).reshape(probes.shape).max(axis=1)
+    enough = np.flatnonzero(sizes < VANISHING)
+    return int(numbers[enough[0]]) if len(enough) else None
 
 
 def _series(one: Tilted, edges: Array, period: float, number: int) -> tuple[Array, float]:

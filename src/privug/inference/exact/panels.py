@@ -96,9 +96,18 @@ class Panels:
         return np.where(inside, legendre_values(self.columns, panel, t), 0.0)
 
     def shifted(self, by: float) -> "Panels":
-        """Return the density of the quantity plus a number."""
+        """Return the density of the quantity plus a number; panels too narrow to be told apart then join others."""
         kinks = tuple((place + by, order) for place, order in self.kinks)
-        return replace(self, edges=self.edges + by, kinks=kinks)
+        edges, values = self.edges + by, self.values
+        widths = np.diff(edges)
+        wide = widths > 4 * np.spacing(np.maximum(np.abs(edges[1:]), np.abs(edges[:-1])))
+        if not wide.all():
+            index = np.flatnonzero(wide)
+            nearest = index[np.argmin(np.abs(np.flatnonzero(~wide)[:, np.newaxis] - index), axis=1)]
+            gained = np.bincount(nearest, self.masses[~wide], len(widths)) / np.where(wide, widths, 1.0)
+            edges = np.concatenate([edges[:1], edges[index[1:]], edges[-1:]])
+            values = (values + gained[:, np.newaxis])[index]
+        return replace(self, edges=edges, values=values, kinks=kinks)
 
     def curve(self) -> Curve:
         """Return the distribution, of which the mass says how far off it is."""
@@ -121,10 +130,12 @@ def panels_of(curve: Curve) -> Panels:
     for weight, part in curve.parts:
         values += weight / share * _on_panels(part, edges, nodes, widths)
     ends = bool(np.isinf(curve.breaks[0])), bool(np.isinf(curve.breaks[-1]))
-    made = merged(_trimmed(Panels(edges, values, (), ends, curve.error)), curve.breaks)
+    trimmed = _trimmed(Panels(edges, values, (), ends, curve.error))
+    made = merged(trimmed, curve.breaks)
     finite = [float(place) for place in curve.breaks if edges[0] <= place <= edges[-1]]
     kinks = tuple((place, _order(curve, place, made.body)) for place in finite)
-    fine = (0.0, 1e-18) if curve.error == 0 else curve.fine
+    blunt = NEGLIGIBLE**2 if len(trimmed.edges) < len(edges) else 0.0
+    fine = (0.0, blunt) if curve.error == 0 else curve.fine
     return replace(made, kinks=tuple(kink for kink in kinks if kink[1] < SMOOTH), fine=fine)
 
 

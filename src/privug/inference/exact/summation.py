@@ -37,6 +37,9 @@ NOTHING = 1e-20  # shares of a mixture that are left out
 _known: "WeakKeyDictionary[Curve, Panels]" = WeakKeyDictionary()
 """The panels of the densities of curves; of those computed here the orders of the kinks are known."""
 
+_origins: "WeakKeyDictionary[Curve, tuple[Panels, float]]" = WeakKeyDictionary()
+"""The same with a singular end at zero, and how far it was moved there."""
+
 
 class Unsummable(Exception):
     """The distribution of a sum could not be had; the message says why."""
@@ -283,7 +286,22 @@ def _atoms_added(left: Curve, right: Curve) -> Curve:
 
 def _densities_added(left: Curve, right: Curve) -> Curve:
     closed = _closed([(left, 1), (right, 1)])
-    return closed if closed is not None else _told(convolved(_panels(left), _panels(right)))
+    if closed is not None:
+        return closed
+    one, other = _anchored(left), _anchored(right)
+    return _told(convolved(one[0], other[0]).shifted(one[1] + other[1]))
+
+
+def _anchored(curve: Curve) -> tuple[Panels, float]:
+    """Return panels with a singular end at zero, where floats are dense, and where that end was."""
+    if curve not in _origins:
+        panels = _panels(curve)
+        singular = [place for place, order in panels.kinks if order < 0 and place != 0]
+        if not singular or any(place == 0 and order < 0 for place, order in panels.kinks):
+            _origins[curve] = panels, 0.0
+        else:
+            _origins[curve] = panels_of(curve.affine(1.0, -singular[0])), singular[0]
+    return _origins[curve]
 
 
 def _panels(curve: Curve) -> Panels:
