@@ -14,9 +14,10 @@ from privug.inference.density import NODES, panel_nodes
 from privug.inference.exact.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, refined
 from privug.model.node import Array
 
-CHUNK = 1 << 10  # stretches whose values at the nodes stay in the processor's cache
+CHUNK = 1 << 9  # stretches whose values at the nodes stay in the processor's cache
 MOST_EDGES = 1 << 20  # that are compared at a time
 CROWDED = 0.5  # edges closer than this share of the panels that they come from are left out
+LONGEST = 64  # panels that are taken together
 FAINT = 1e-4  # narrow panels with less of the mass show by themselves, as they are halved towards a singular end
 UNSEEN = 1e-19  # of the density: stretches with less are left out
 NARROW = 0.02  # of the width of the body
@@ -75,6 +76,7 @@ def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
         starts = list(one.places)
         if not starts and (other.kinks or one.body <= other.body):
             starts = [one.median]  # a narrow density leaves the other as it is
+        starts.extend(one.peaks)
         widths = np.diff(other.edges)
         gap = np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
         mass = np.maximum(np.append(other.masses, 0.0), np.append(0.0, other.masses))
@@ -128,14 +130,24 @@ def _met(left: Panels, right: Panels, x: Array) -> tuple[Clusters, Clusters, Str
     last = np.nonzero(padded[:, :-1] & ~padded[:, 1:])[1]
     other = below[row, first] - 1
     inside = (other >= 0) & (other < panels)
-    within_right = Clusters(row[inside], first[inside], last[inside], other[inside])
+    within_right = _chopped(Clusters(row[inside], first[inside], last[inside], other[inside]))
     row, i = np.nonzero(~same)
     low, high = before[row, i], after[row, i]
     whole = np.minimum(high - 1, panels) > low
-    within_left = Clusters(row[whole], low[whole], np.minimum(high[whole] - 1, panels), i[whole])
+    within_left = _chopped(Clusters(row[whole], low[whole], np.minimum(high[whole] - 1, panels), i[whole]))
     point, mine, theirs = np.tile(row, 2), np.tile(i, 2), np.concatenate([high - 1, low - 1])
     there = (theirs >= 0) & (theirs < panels)
     return within_right, within_left, Stretches(point[there], mine[there], theirs[there])
+
+
+def _chopped(met: Clusters) -> Clusters:
+    """Cut long clusters into several."""
+    pieces = -(-(met.last - met.first) // LONGEST)
+    if not len(pieces) or pieces.max() == 1:
+        return met
+    which = np.repeat(np.arange(len(pieces)), pieces)
+    first = met.first[which] + LONGEST * (np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces))
+    return Clusters(met.point[which], first, np.minimum(first + LONGEST, met.last[which]), met.other[which])
 
 
 def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Array, Array]:
@@ -149,7 +161,7 @@ def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Arra
         scale = (high - low) / (b - a)
         origin = (2 * x[point] - low - high - a - b) / (b - a)
         t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * _STANDARD, -1.0, 1.0)
-        mass = weights[first, last]
+        mass = weights[first, last - first - 1]
         found = _polynomial(one.columns[:, other], t)
         total += np.bincount(point, (found * mass).sum(axis=1), len(x))
         noise += np.bincount(point, one.largest[other] * np.abs(mass).sum(axis=1), len(x))
@@ -157,27 +169,27 @@ def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Arra
 
 
 def clusters(panels: Panels) -> Array:
-    """Return, for each pair of edges, the masses at 24 nodes between them that act on polynomials as the density does.
+    """Return, for panels from each edge on, the masses at 24 nodes that act on polynomials as their density does.
 
     Those of a longer stretch follow from those of one shorter by a panel, and of that panel.
     """
     if "clusters" in panels.__dict__:
         return np.asarray(panels.__dict__["clusters"])
-    edges, count = panels.edges, len(panels.edges)
-    table = np.zeros((count, count, NODES))
+    edges, count = panels.edges, len(panels.edges) - 1
+    table = np.zeros((count, min(count, LONGEST), NODES))
     single = panels.values * (np.diff(edges) / 2)[:, np.newaxis] * _WEIGHTS
-    table[np.arange(count - 1), np.arange(1, count)] = single
-    for length in range(2, count):
-        first = np.arange(count - length)
+    table[:, 0] = single
+    for length in range(2, table.shape[1] + 1):
+        first = np.arange(count - length + 1)
         last = first + length
         low, middle, high = edges[first], edges[last - 1], edges[last]
         width = (high - low)[:, np.newaxis]
         shorter = ((middle - low)[:, np.newaxis] * (_STANDARD + 1)) / width - 1
         added = 1 - ((high - middle)[:, np.newaxis] * (1 - _STANDARD)) / width
-        masses = np.concatenate([table[first, last - 1], single[last - 1]], axis=1)
+        masses = np.concatenate([table[first, length - 2], single[last - 1]], axis=1)
         vander = np.polynomial.legendre.legvander(np.concatenate([shorter, added], axis=1), NODES - 1)
         moments = np.matmul(masses[:, np.newaxis, :], vander)[:, 0] * (np.arange(NODES) + 0.5)
-        table[first, last] = (moments @ _VANDER.T) * _WEIGHTS
+        table[first, length - 1] = (moments @ _VANDER.T) * _WEIGHTS
     panels.__dict__["clusters"] = table
     return table
 

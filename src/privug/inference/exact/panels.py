@@ -17,6 +17,10 @@ from privug.inference.polynomials import legendre_values
 from privug.model.node import Array
 
 SMOOTH = 9.0  # kinks of this order or more need no edge: a polynomial of degree 23 does not see them
+ROUGHEST = -0.875  # order: a density cannot be much rougher
+ISOLATED = 30.0  # times its width: what is so far from everything else is a peak of its own
+SEEN = 1e-7  # of the mass, that a peak has
+MOST_PEAKS = 64
 ROUNDING = 2e-16  # of one term, relative to it
 LAST = 20.0  # a panel's last coefficients may be so many times the rounding
 RELATIVE = 1e-14  # of the largest coefficient: smaller ones are rounding
@@ -27,9 +31,11 @@ STEEPEST = 1e-5  # of the largest value on a panel: smaller ones have fewer digi
 FAINTEST = 1e-18  # of the mass: panels with less may be steep
 HALVINGS = 12  # of steep panels
 DEEPEST = 120
-MOST_PANELS = 1 << 13
+EXHAUSTED = 1 / 16  # of a panel: nodes that are rounded by so much say nothing
+MOST_PANELS = 1 << 11
 NEGLIGIBLE = 1e-9  # of the mass, next to a singular end: where exactly it lies shows by its square
 VANISHED = 1e-30
+LARGEST = 1e300  # a density next to a singular end
 CLOSE = 1e-5  # of the width of the body: how near to a kink its order is told
 
 Kink = tuple[float, float]
@@ -87,6 +93,18 @@ class Panels:
         """Where the density is rough."""
         return np.array([place for place, _ in self.kinks])
 
+    @cached_property
+    def peaks(self) -> list[float]:
+        """Places of narrow parts of the density that are far from its kinks, or from its median if it has none."""
+        found: list[float] = []
+        known = self.places if self.kinks else np.array([self.median])
+        widths, middles = np.diff(self.edges), (self.edges[1:] + self.edges[:-1]) / 2
+        for panel in np.argsort(widths, kind="stable"):
+            alone = np.abs(np.append(known, found) - middles[panel]).min() > ISOLATED * widths[panel]
+            if alone and self.masses[panel] > SEEN * self.mass and len(found) < MOST_PEAKS:
+                found.append(float(middles[panel]))
+        return found
+
     def at(self, x: Array) -> Array:
         """Return the density, which is zero outside of the panels."""
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
@@ -133,7 +151,7 @@ def panels_of(curve: Curve) -> Panels:
     trimmed = _trimmed(Panels(edges, values, (), ends, curve.error))
     made = merged(trimmed, curve.breaks)
     finite = [float(place) for place in curve.breaks if edges[0] <= place <= edges[-1]]
-    kinks = tuple((place, _order(curve, place, made.body)) for place in finite)
+    kinks = tuple((place, _order(curve, place, _width_at(made.edges, place))) for place in finite)
     blunt = NEGLIGIBLE**2 if len(trimmed.edges) < len(edges) else 0.0
     fine = (0.0, blunt) if curve.error == 0 else curve.fine
     return replace(made, kinks=tuple(kink for kink in kinks if kink[1] < SMOOTH), fine=fine)
@@ -218,11 +236,17 @@ def panel_nodes_between(low: Array, high: Array) -> Array:
     return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * standard)
 
 
+def _width_at(edges: Array, place: float) -> float:
+    """Return the width of the narrower panel at an edge."""
+    near = int(np.argmin(np.abs(edges - place)))
+    return float(np.diff(edges[max(near - 1, 0) : near + 2]).min())
+
+
 def _order(curve: Curve, place: float, width: float) -> float:
     """Return how rough a density is at a place, from its values nearby; rather too rough than too smooth."""
     steps = CLOSE * max(width, 1e4 * abs(np.spacing(place))) * np.array([1.0, 2.0])
     with np.errstate(all="ignore"):
-        near = [curve.pdf(place + side * steps) for side in (-1.0, 1.0)]
+        near = [np.minimum(curve.pdf(place + side * steps), LARGEST) for side in (-1.0, 1.0)]
     largest = max(float(near[0][1]), float(near[1][1]))
     if largest * width <= VANISHED:
         return SMOOTH
@@ -237,7 +261,7 @@ def _slope(values: Array) -> float:
     """Return the power of the distance that a density follows, from two values, rounded down."""
     if not (min(values) > 0 and math.isfinite(max(values))):
         return SMOOTH if values[0] <= 0 < values[1] else -0.5
-    return math.floor(8 * math.log2(values[1] / values[0]) + 0.1) / 8
+    return max(ROUGHEST, math.floor(8 * math.log2(values[1] / values[0]) + 0.1) / 8)
 
 
 def _singular(values: Array) -> float:
@@ -260,8 +284,10 @@ def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:
         sizes = np.abs(coefficients(values))
         tails, rounding = sizes[:, -3:].max(axis=1), noise.max(axis=1)
         shares = sizes[:, 0] * width
-        exhausted = width < 64 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
-        rough = tails > np.maximum(LAST * rounding, RELATIVE * sizes.max(axis=1))
+        # Nodes are rounded, so values are only known to this relative error.
+        placed = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / width
+        exhausted = placed > EXHAUSTED
+        rough = tails > np.maximum(LAST * rounding, np.maximum(RELATIVE, placed) * sizes.max(axis=1))
         rough &= tails * width > ABSOLUTE * (total + shares.sum())
         steep = values.min(axis=1) < STEEPEST * values.max(axis=1)
         rough |= steep & (shares > FAINTEST * (total + shares.sum())) & (depth < HALVINGS)

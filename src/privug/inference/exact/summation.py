@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from privug.inference.curve import MOST_PARTS, Curve
-from privug.inference.density import Analytic
+from privug.inference.density import Analytic, Tabulated
 from privug.inference.exact.exponential_filter import blurred
 from privug.inference.exact.inverted_sums import inverted_sum
 from privug.inference.exact.panel_convolution import convolved
@@ -32,13 +32,14 @@ MANY = 5  # so many quantities are tried as characteristic functions
 MOST_PAIRS = 1 << 24  # of atoms that are added at a time
 MOST_EDGES = 1 << 17  # of densities that are shifted by atoms
 SAME = 1e-13  # atoms that differ by less, relative to the largest, are equal but for rounding
+NEAR = 100.0  # times its width: so far from zero a density keeps its digits
 NOTHING = 1e-20  # shares of a mixture that are left out
 
 _known: "WeakKeyDictionary[Curve, Panels]" = WeakKeyDictionary()
 """The panels of the densities of curves; of those computed here the orders of the kinks are known."""
 
 _origins: "WeakKeyDictionary[Curve, tuple[Panels, float]]" = WeakKeyDictionary()
-"""The same with a singular end at zero, and how far it was moved there."""
+"""The same about zero, and how far they were moved there."""
 
 
 class Unsummable(Exception):
@@ -183,7 +184,7 @@ def _analytic(curve: Curve) -> Analytic:
 
 def _with_noise(curve: Curve, noise: Curve) -> Curve | None:
     """Add Laplace noise; nothing if it is none, or too narrow for a filter."""
-    if _family(noise) != "laplace" or len(curve.atoms) + len(curve.parts) == 0:
+    if _family(noise) != "laplace" or _family(curve) == "laplace":
         return None
     if not curve.parts and len(curve.atoms) <= MOST_PARTS:
         return None
@@ -222,6 +223,8 @@ def _smooth(curve: Curve) -> Curve:
     parts = tuple((weight / curve.continuous_share, part) for weight, part in curve.parts)
     made = replace(curve, parts=parts, atoms=np.empty(0), masses=np.empty(0))
     _known[made] = _panels(curve)
+    if curve in _origins:
+        _origins[made] = _origins[curve]
     return made
 
 
@@ -236,6 +239,9 @@ def _moved(curve: Curve, by: float) -> Curve:
     made = curve.affine(1.0, by)
     if curve in _known:
         _known[made] = _known[curve].shifted(by)
+    if curve in _origins:
+        panels, origin = _origins[curve]
+        _origins[made] = panels, origin + by
     return made
 
 
@@ -243,16 +249,18 @@ def _mixed(pieces: Sequence[Piece], atoms: Array, masses: Array) -> Curve:
     """Return a mixture of shifted curves and atoms: few as they are, more on panels of their own."""
     if sum(len(piece.by) * len(piece.curve.parts) for piece in pieces) <= MOST_PARTS:
         return _listed(pieces, atoms, masses)
-    shifts = [Shifts(_panels(piece.curve), piece.by, piece.shares) for piece in pieces]
+    found = [(piece, *_anchored(piece.curve)) for piece in pieces]
+    origin = found[0][2] + float(found[0][0].by[0])
+    shifts = [Shifts(panels, piece.by + (start - origin), piece.shares) for piece, panels, start in found]
     if sum(len(one.by) * len(one.panels.edges) for one in shifts) > MOST_EDGES:
         raise Unsummable("a sum of point masses and densities has too many peaks to be followed")
     share = math.fsum(float(piece.shares.sum()) for piece in pieces)
     panels = blended(shifts).scaled(1 / share)
-    curve = _told(panels)
+    curve = _told(panels.shifted(origin))
     table = curve.parts[0][1]
     there = masses > 0
     made = replace(curve, parts=((share, table),), atoms=atoms[there], masses=masses[there])
-    _known[made] = panels
+    _known[made], _origins[made] = _known[curve], (panels, origin)
     return made
 
 
@@ -289,19 +297,33 @@ def _densities_added(left: Curve, right: Curve) -> Curve:
     if closed is not None:
         return closed
     one, other = _anchored(left), _anchored(right)
-    return _told(convolved(one[0], other[0]).shifted(one[1] + other[1]))
+    panels, origin = convolved(one[0], other[0]), one[1] + other[1]
+    curve = _told(panels.shifted(origin) if origin else panels)
+    _origins[curve] = panels, origin
+    return curve
 
 
 def _anchored(curve: Curve) -> tuple[Panels, float]:
-    """Return panels with a singular end at zero, where floats are dense, and where that end was."""
+    """Return panels about zero, where floats are dense, with a singular end just there; and how far they were moved."""
     if curve not in _origins:
         panels = _panels(curve)
-        singular = [place for place, order in panels.kinks if order < 0 and place != 0]
-        if not singular or any(place == 0 and order < 0 for place, order in panels.kinks):
-            _origins[curve] = panels, 0.0
-        else:
-            _origins[curve] = panels_of(curve.affine(1.0, -singular[0])), singular[0]
+        places = [place for place, order in panels.kinks if order < 0]
+        origin = 0.0
+        if places:
+            origin = 0.0 if 0.0 in places else places[0]
+        elif abs(panels.median) > panels.body:
+            origin = panels.median
+        moved = panels.shifted(-origin) if origin else panels
+        if origin and _is_placed(curve, origin, panels.body):
+            moved = replace(panels_of(curve.affine(1.0, -origin)), kinks=moved.kinks)
+        _origins[curve] = moved, origin
     return _origins[curve]
+
+
+def _is_placed(curve: Curve, origin: float, width: float) -> bool:
+    """Say whether densities are shifted to where they are: moved back, they keep digits that rounding takes there."""
+    shifts = [part.shift for _, part in curve.parts if not isinstance(part, Tabulated)]
+    return len(shifts) == len(curve.parts) and all(abs(origin - shift) <= NEAR * width for shift in shifts)
 
 
 def _panels(curve: Curve) -> Panels:
