@@ -8,7 +8,9 @@ from oracles.releases.counts import COUNTS
 from oracles.releases.means import MEANS
 from oracles.releases.orders import ORDERS
 from oracles.releases.release import Release
+from oracles.releases.shared import SHARED
+from oracles.releases.tables import TABLES
 
-RELEASES = {release.name: release for release in (*COUNTS, *MEANS, *ORDERS)}
+RELEASES = {release.name: release for release in (*COUNTS, *MEANS, *TABLES, *ORDERS, *SHARED)}
 
 __all__ = ["RELEASES", "Release"]

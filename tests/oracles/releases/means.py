@@ -36,6 +36,10 @@ def clamped_mean(ages):
     return np.clip(ages, 18, 90).mean()
 
 
+def winsorised_total(ages):
+    return np.sum(np.where(ages < 18, 18, np.where(ages > 90, 90, ages)))
+
+
 def clamped_laplace(records):
     clamped = [min(max(row.age, 18), 90) for row in records]
     return sum(clamped) / len(clamped) + pv.sample(pv.Laplace(0, 4.8))
@@ -104,6 +108,10 @@ def mean_grade(grades):
     return np.mean(grades)
 
 
+def mean_return(returns):
+    return returns.sum() / returns.size
+
+
 def paid(records):
     total = 0
     for row in records:
@@ -129,37 +137,6 @@ def with_and_without(ages):
 
 def mean_time(times):
     return math.fsum(times) / 7
-
-
-def revenue(records):
-    return sum(row.price * row.quantity for row in records)
-
-
-def rounded_mark(records):
-    return round(sum(row.mark for row in records) / len(records))
-
-
-def band(records):
-    mark = records[0].mark
-    if mark < 40:
-        return "fail"
-    return "merit" if mark >= 70 else "pass"
-
-
-def alice_earns_more(i):
-    return pv.Row(pay=pv.Normal(60, sd=10) if i == 0 else pv.Normal(50, sd=12))
-
-
-def total_claims(claims):
-    return sum(row.amount for row in claims)
-
-
-def mean_and_variance(xs):
-    return np.mean(xs), np.var(xs)
-
-
-def costs(records):
-    return sum(row.cost if row.ill else 0 for row in records)
 
 
 MEANS = (
@@ -196,11 +173,11 @@ MEANS = (
         query=lambda age: age > 60,
     ),
     Release(
-        "clamped mean, far in the tail",
-        clamped_mean,
+        "clamped sum, far in the tail",
+        winsorised_total,
         lambda: {"ages": pv.Array(pv.Normal(40, sd=25), 20)},
         secret=lambda ages: ages[0],
-        observation=pv.near(78, within=0.5),
+        observation=pv.near(1520, within=10),
         query=lambda age: age > 85,
     ),
     Release(
@@ -340,59 +317,10 @@ MEANS = (
     ),
     Release(
         "mean of Student's t",
-        mean_grade,
-        lambda: {"grades": pv.Array(pv.StudentT(3, 50, 10), 5)},
-        secret=lambda grades: grades[0],
+        mean_return,
+        lambda: {"returns": pv.Array(pv.StudentT(3, 50, 10), 5)},
+        secret=lambda returns: returns[0],
         observation=pv.near(60, within=1),
-        query=lambda grade: grade > 75,
-    ),
-    Release(
-        "price times quantity",
-        revenue,
-        lambda: {"records": alike(6, price=lambda: pv.Normal(20, sd=4), quantity=lambda: pv.DiscreteUniform(1, 5))},
-        secret=lambda records: records[0].quantity,
-        observation=pv.near(420, within=10),
-        query=lambda quantity: quantity >= 4,
-    ),
-    Release(
-        "band of a mark behind a rounded mean",
-        rounded_mark,
-        lambda: {"records": alike(25, mark=lambda: pv.TruncatedNormal(58, sd=18, low=0, high=100))},
-        secret=band,
-        observation=pv.equals(61),
-        query=lambda label: label == "merit",
-    ),
-    Release(
-        "whether Alice earns more than Bob",
-        lambda records: sum(row.pay for row in records) / len(records),
-        lambda: {"records": pv.Records(6, alice_earns_more)},
-        secret=lambda records: records[0].pay > records[1].pay,
-        observation=pv.near(56, within=1),
-        query=lambda more: more,
-    ),
-    Release(
-        "number of claims behind their sum",
-        total_claims,
-        lambda: {"claims": alike(pv.Poisson(4), amount=lambda: pv.Exponential(scale=3))},
-        secret=lambda claims: len(claims),
-        observation=pv.between(14, 16),
-        query=lambda number: number >= 5,
-    ),
-    Release(
-        "mean and variance together",
-        mean_and_variance,
-        lambda: {"xs": pv.Array(pv.Normal(50, sd=10), 12)},
-        secret=lambda xs: xs[0],
-        observation=(pv.near(52, within=1), pv.near(120, within=15)),
-        query=lambda x: x > 60,
-    ),
-    Release(
-        "cost of illness, the number of ill known",
-        costs,
-        lambda: {"records": alike(10, ill=lambda: pv.Bernoulli(0.2), cost=lambda: pv.Gamma(2, scale=5))},
-        secret=lambda records: records[0].ill,
-        observation=pv.between(30, 40),
-        query=lambda ill: ill == 1,
-        assume=lambda records: 3 <= sum(row.ill for row in records) <= 4,
+        query=lambda value: value > 75,
     ),
 )
