@@ -263,3 +263,32 @@ def _():
         return BoundedSum.of(n, 0, 80, lambda x: lognorm.pdf(x, 0.8, scale=exp(3.6)), 0, high, degree=96)
 
     return ndtr((3.6 - np.log(80)) / 0.8) * row(9).window(349.5, 350.5), row(10).window(429.5, 430.5)
+
+
+@of("mean of those above a threshold")
+def _():
+    # What is above the threshold has forgotten it: a sum of k exponential excesses.
+    p, both, seen = exp(-30 / 20), 0.0, 0.0
+    for k in range(10, 201):
+        low, high = 22.5 * k, 23.5 * k
+        seen += binom.pmf(k, 200, p) * (gamma.cdf(high, k, scale=20) - gamma.cdf(low, k, scale=20))
+
+        def joint(x, k=k, low=low, high=high):
+            rest = gamma.cdf(high - x, k - 1, scale=20) - gamma.cdf(low - x, k - 1, scale=20)
+            return np.exp(-x / 20) / 20 * rest
+
+        both += p * binom.pmf(k - 1, 199, p) * integral(joint, *np.linspace(30, low, 8), high)
+    return both, seen
+
+
+@of("count and sum in a table of a thousand")
+def _():
+    def joint(x):
+        rest = gamma.cdf(2150 - x, 408, scale=5) - gamma.cdf(2050 - x, 408, scale=5)
+        return gamma.pdf(x, 2, scale=5) * rest
+
+    window = gamma.cdf(2150, 410, scale=5) - gamma.cdf(2050, 410, scale=5)
+    outside = 0.8 * binom.pmf(205, 999, 0.2) * gamma.sf(20, 2, scale=5) * window
+    return outside + 0.2 * binom.pmf(204, 999, 0.2) * integral(joint, *range(20, 401, 20)), binom.pmf(
+        205, 1000, 0.2
+    ) * window

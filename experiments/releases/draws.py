@@ -371,3 +371,19 @@ def _(rng, n):
 def _(rng, n):
     level = rng.normal(50, 5, n)
     return (rng.normal(level[:, None], 10, (n, 25)) >= 60).sum(1) == 7, level > 53
+
+
+@of("mean of those above a threshold")
+def _(rng, n):
+    sales = rng.exponential(20, (n, 200))
+    count = (sales > 30).sum(1)
+    mean = (sales * (sales > 30)).sum(1) / np.maximum(count, 1)
+    return (count >= 10) & (abs(mean - 53) <= 0.5), sales[:, 0] > 60
+
+
+@of("count and sum in a table of a thousand")
+def _(rng, n):
+    smokes, costs = rng.random((n, 1000), np.float32) < 0.2, rng.gamma(2, 5, n)
+    count = smokes.sum(1)
+    rest = rng.gamma(2 * np.maximum(count - smokes[:, 0], 1), 5)  # the costs of the other smokers, in one draw
+    return (count == 205) & (abs(rest + costs * smokes[:, 0] - 2100) <= 50), costs > 20

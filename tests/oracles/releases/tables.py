@@ -42,7 +42,33 @@ def costs(records):
     return sum(row.cost if row.ill else 0 for row in records)
 
 
+def mean_of_large(sales):
+    large = [sale for sale in sales if sale > 30]
+    return sum(large) / len(large) if len(large) >= 10 else 0
+
+
+def smokers_and_costs(records):
+    smokers = [row for row in records if row.smokes]
+    return len(smokers), sum(row.cost for row in smokers)
+
+
 TABLES = (
+    Release(
+        "mean of those above a threshold",
+        mean_of_large,
+        lambda: {"sales": pv.Array(pv.Exponential(scale=20), 200)},
+        secret=lambda sales: sales[0],
+        observation=pv.near(53, within=0.5),
+        query=lambda sale: sale > 60,
+    ),
+    Release(
+        "count and sum in a table of a thousand",
+        smokers_and_costs,
+        lambda: {"records": alike(1000, smokes=lambda: pv.Bernoulli(0.2), cost=lambda: pv.Gamma(2, scale=5))},
+        secret=lambda records: records[0].cost,
+        observation=(pv.equals(205), pv.near(2100, within=50)),
+        query=lambda cost: cost > 20,
+    ),
     Release(
         "price times quantity",
         revenue,
