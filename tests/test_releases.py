@@ -14,7 +14,7 @@ from oracles.releases import RELEASES
 
 ORACLES = json.loads((Path(__file__).parent / "oracles" / "releases" / "releases.json").read_text(encoding="utf-8"))
 ENOUGH = 36
-# Of some 240 comparisons with draws, one in 600 sets would have one further away by chance; and the draws are fixed.
+# Of 114 comparisons with draws one would be further away by chance in one of 1,300 sets; and the draws are fixed.
 STANDARD_ERRORS = 4.5
 CLOSED = 1e-9
 QUICK = 20.0  # seconds, on a machine that is busy: a refusal draws nothing
