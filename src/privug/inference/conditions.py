@@ -82,7 +82,19 @@ def clauses(condition: Node) -> list[Node]:
         return [clause for parent in parents for clause in clauses(parent)]
     if traits.connective is Connective.AND and not condition.shape:
         return [clause for element in _elements(parents[0]) for clause in clauses(element)]
+    if traits.connective is Connective.NOT and not condition.shape:
+        return _denied(condition, parents[0])
     return clauses(parents[0]) if _is_truth(condition, traits) else [condition]
+
+
+def _denied(condition: Node, inner: Node) -> list[Node]:
+    """Return the conditions that must all hold for another one not to hold."""
+    traits = _traits(inner)
+    if inner.dtype != np.bool_ or not isinstance(inner.operation, Elementwise):
+        return [condition]
+    if traits.connective is Connective.OR:
+        return [clause for parent in inner.parents for clause in _denied(remade(condition, [parent]), parent)]
+    return clauses(inner.parents[0]) if traits.connective is Connective.NOT else [condition]
 
 
 def _traits(node: Node) -> Traits:
@@ -117,9 +129,10 @@ def _element(array: Node, position: int) -> Node:
 def _half_window(comparison: Node) -> Window | None:
     """Read a comparison of two numbers, one of which may be known."""
     traits, parents = _traits(comparison), comparison.parents
-    if not traits.direction or any(parent.levels is not None for parent in parents):
+    ordered = traits.role is Role.COMPARISON and (1 in traits.signs) is not (-1 in traits.signs)
+    if not ordered or any(parent.levels is not None for parent in parents):
         return None
-    large, small = parents if traits.direction > 0 else parents[::-1]
+    large, small = parents if 1 in traits.signs else parents[::-1]
     if isinstance(small.operation, ConstantValue):
         return Window(large, float(constant_value(small)), math.inf)
     if isinstance(large.operation, ConstantValue):

@@ -118,7 +118,7 @@ class Curve:
         kinks = np.unique(np.concatenate([part.breaks for _, part in self.parts]))
         inner = kinks[np.isfinite(kinks)]
         ends = (bool(np.isinf(kinks[0])), bool(np.isinf(kinks[-1])))
-        tracks = [followed(part, part.breaks) for _, part in self.parts]
+        tracks = [part.edges if isinstance(part, Tabulated) else followed(part, part.breaks) for _, part in self.parts]
         spans = np.array([track[[0, -1]] for track in tracks])
         edges = np.concatenate([united(tracks), inner, [spans.min(), spans.max()]])
         total, error, table = tabulate(partial(_added, self.parts, spans), edges, inner, ends)

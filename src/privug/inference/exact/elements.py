@@ -176,15 +176,15 @@ class Elements:
 
     def _folded(self, node: Node, fold: Fold, at: At) -> Node:
         if fold.how == "map":
-            row = self._row(node, fold, at[0])
+            row = self.row(node, fold, at[0])
             return row if len(at) == 1 else Node(Index(at[1:]), (row,), (), row.dtype, row.levels, row.kind)
         if node.shape:
             return self._from_whole(node, at)
         self._make_room(fold.size)
-        rows = [self._row(node, fold, position) for position in range(fold.size)]
+        rows = [self.row(node, fold, position) for position in range(fold.size)]
         return self._reduced(fold.traits, rows, node)
 
-    def _row(self, node: Node, fold: Fold, position: int) -> Node:
+    def row(self, node: Node, fold: Fold, position: int) -> Node:
         """Return what a fold computes for one row."""
         columns = node.parents[: len(fold.lanes)]
         images: dict[Node, Node] = {}

@@ -10,6 +10,7 @@ from privug.inference.exact.finite import prepare_counts, prepare_elimination, p
 from privug.inference.exact.gaussian import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
 from privug.inference.exact.request import Obstacle, Part, Prepared, Request
+from privug.inference.exact.rows.part import prepare_rows
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.model.garbage import without_garbage_collection
@@ -24,6 +25,7 @@ PARTS: tuple[Part, ...] = (
     prepare_counts,
     prepare_elimination,
     prepare_additive,
+    prepare_rows,
 )
 
 

@@ -96,6 +96,11 @@ class Image:
     def _inverses(self) -> dict[int, Crossing]:
         return {}
 
+    def piece_ends(self, piece: int) -> tuple[float, float]:
+        """Return numbers at the beginning and at the end of a piece."""
+        low, high = inner_ends(self.edges)
+        return float(low[piece]), float(high[piece])
+
     def _inside(self, piece: int, x: Array) -> Array:
         low, high = inner_ends(self.edges)
         return np.clip(x, low[piece], high[piece])
@@ -114,7 +119,7 @@ class Image:
     def _derivative(self) -> Derivative:
         return Derivative(self.node, self.argument)
 
-    def _line(self, piece: int) -> tuple[float, float] | None:
+    def line(self, piece: int) -> tuple[float, float] | None:
         """Return slope and constant of a piece on which the function is a straight line, or nothing."""
         low, high = (end[piece] for end in inner_ends(self.edges))
         x = low + (high - low) * LOOKS
@@ -198,7 +203,7 @@ class Image:
 
     def _mapped(self, piece: int, density: Analytic | Tabulated) -> Density:
         """Return what becomes of a density that lies within one piece."""
-        line = self._line(piece)
+        line = self.line(piece)
         if line is not None:
             return density.affine(*line)
         rising = bool(self._ends[1][piece] > self._ends[0][piece])

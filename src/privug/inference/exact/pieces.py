@@ -153,6 +153,9 @@ class _Cutting:
 
     def _take_monotone(self, node: Node, traits: Traits, moving: Sequence[Node]) -> None:
         """Cut where an operation turns or jumps that is monotone in the argument that changes otherwise."""
+        if traits.factor == 1 and len(moving) == 2 and moving[0] is moving[1]:  # a square
+            self._cut_where(lambda x: self._at(moving[0], x) >= 0)
+            return
         position = node.parents.index(moving[0])
         turns = traits.turns[position] if traits.turns else None
         if turns is None:

@@ -1,0 +1,389 @@
+"""Rows cut into cells: pieces on which all that is asked about a row is one number, a line, or monotone.
+
+A row's discrete quantities are listed; its continuous one is cut at every threshold, rounding step and bend. What all
+rows add up then only depends on how many rows fell into which cell, and on the numbers inside.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug.inference.curve import Curve
+from privug.inference.density import panel_nodes
+from privug.inference.exact.core import Images
+from privug.inference.exact.image import Image, Listed
+from privug.inference.exact.pieces import Evaluation
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.regrouping import Addend, RowSum, row_key
+from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
+from privug.inference.exact.states import CERTAIN, Roots, States
+from privug.inference.support import support
+from privug.model.node import Array, Node, ancestors
+from privug.model.operations import Elementwise, constant, elementwise
+from privug.model.plan import Plan
+from privug.prior.family import Family, family_of
+from privug.prior.scalar import ScalarFamily
+
+MOST_STATES = 200_000
+MOST_CUT = 4000  # states of a row whose continuous quantity has to be cut for each
+DEVIATIONS = scipy.special.ndtr(np.array([-7.9, -5.0, -2.5, 0.0, 2.5, 5.0, 7.9]))
+MOST_PANELS = 64
+SAME_SHARE = 1e-10  # by how much two quadratures of one probability may differ
+LOOKS = np.array([1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6])
+
+_TIMES = Elementwise("multiply", np.multiply, python=True)
+_ADD = Elementwise("add", np.add, python=True)
+
+
+class SeveralContinuous(NotRows):
+    """A row that is asked about has several continuous quantities: one of them must be known first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """So many independent rows that are alike: what each adds to which sum."""
+
+    terms: tuple[tuple[int, Node], ...]
+    roots: tuple[Node, ...]
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A quantity as a function of the row's number x within a cell: `slope * x + start`, or a monotone piece."""
+
+    slope: float = 0.0
+    start: float = 0.0
+    image: Image | None = None
+    piece: int = 0
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is one number."""
+        return self.image is None and self.slope == 0
+
+    def at(self, x: Array) -> Array:
+        """Return the values at some numbers."""
+        if self.image is not None:
+            return np.asarray(self.image.values(x), float)
+        return self.slope * x + self.start
+
+    def law(self, curve: Curve) -> Curve:
+        """Return the distribution of the quantity, given that of the number."""
+        if self.image is not None:
+            return self.image.curve(curve)
+        return curve.affine(self.slope, self.start)
+
+    def solved(self, y: Array) -> tuple[Array, Array]:
+        """Return the numbers at which it takes some values, and how steep it is there."""
+        if self.image is not None:
+            x = self.image.inverse(self.piece, np.asarray(y, float).reshape(-1)).reshape(np.shape(y))
+            return x, np.abs(self.image.slope(x.reshape(-1))).reshape(np.shape(y))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (np.asarray(y) - self.start) / self.slope, np.full(np.shape(y), abs(self.slope))
+
+
+FLAT = Term()
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A piece of a row: its probability, the distribution of the row's number in it, and what it adds to each sum."""
+
+    weight: float
+    terms: tuple[Term, ...]
+    curve: Curve | None = None
+    asked: tuple[Term, ...] = ()
+    """Further quantities; categories as codes."""
+
+    @cached_property
+    def moving(self) -> tuple[int, ...]:
+        """The sums to which it adds more than one number."""
+        return tuple(j for j, term in enumerate(self.terms) if not term.is_flat)
+
+    @cached_property
+    def flats(self) -> Array:
+        """What it adds to each sum besides what depends on the row's number."""
+        return np.array([term.start if term.is_flat else 0.0 for term in self.terms])
+
+
+def rows_of(
+    sums: Sequence[RowSum], counts: Mapping[Node, int], asked: Collection[Node]
+) -> tuple[list[Row], list[Node]]:
+    """Return independent rows, and the roots that they share; rows that are asked about stay by themselves."""
+    addends = [(j, addend, _own_roots(addend)) for j, one in enumerate(sums) for addend in one.addends]
+    shared = _shared(addends, counts)
+    groups = _connected(addends, shared)
+    rows: dict[object, Row] = {}
+    for group in groups:
+        roots = {root: None for _, _, behind in group for root in behind if root not in shared}
+        count = max((counts.get(root, 1) for root in roots), default=1)
+        terms = tuple(_weighted(j, addend) for j, addend, _ in group)
+        key = row_key([(j, node, 1.0) for j, node in terms])
+        row = Row(terms, tuple(roots), count)
+        if key is None or count > 1 or any(root in asked for root in roots):
+            rows[row] = row
+        else:
+            known = rows.get(key)
+            rows[key] = row if known is None else replace(known, count=known.count + 1)
+    return list(rows.values()), list(shared)
+
+
+def _own_roots(addend: Addend) -> list[Node]:
+    return [node for node in ancestors([addend.node]) if node.is_random]
+
+
+def _weighted(j: int, addend: Addend) -> tuple[int, Node]:
+    if addend.weight == 1.0:
+        return j, addend.node
+    factor = int(addend.weight) if addend.weight.is_integer() else addend.weight
+    return j, elementwise(_TIMES, [addend.node, constant(factor)])
+
+
+def _shared(addends: Sequence[tuple[int, Addend, list[Node]]], counts: Mapping[Node, int]) -> dict[Node, None]:
+    """Return the roots behind several rows, those that others depend on first."""
+    shared: dict[Node, None] = {}
+    for _, addend, behind in addends:
+        if addend.count > 1:
+            shared.update((root, None) for root in behind if root not in counts)
+    users: dict[tuple[int, Node], list[set[Node]]] = {}
+    for j, _, behind in addends:
+        for root in behind:
+            users.setdefault((j, root), []).append(set(behind) - {root})
+    for (_, root), others in users.items():
+        if root not in shared and len(others) > 1:
+            own = [some - {node for other in others if other is not some for node in other} for some in others]
+            if sum(bool(some) for some in own) > 1:
+                shared[root] = None
+    return {root: None for root in ancestors(shared) if root in shared or (root.is_random and shared)} if shared else {}
+
+
+def _connected(
+    addends: Sequence[tuple[int, Addend, list[Node]]], shared: Mapping[Node, None]
+) -> list[list[tuple[int, Addend, list[Node]]]]:
+    """Put addends that have a root in common into one group each."""
+    groups: dict[int, list[tuple[int, Addend, list[Node]]]] = {}
+    of_root: dict[Node, int] = {}
+    for number, one in enumerate(addends):
+        mine = [one]
+        for other in {of_root[root] for root in one[2] if root in of_root}:
+            mine = groups.pop(other) + mine
+        groups[number] = mine
+        for _, _, behind in mine:
+            of_root.update((root, number) for root in behind if root not in shared)
+    return list(groups.values())
+
+
+class Partition:
+    """Cuts rows into cells, as far as sums and further quantities ask about them."""
+
+    def __init__(self, sums: int, row: Row, asked: Sequence[Node], known: Mapping[Node, object]) -> None:
+        self._sums = sums
+        given = [node for node in row.roots if node not in known]
+        terms = [*(node for _, node in row.terms), *asked]
+        targets = specialised([*terms, *given], known) if known else [*terms, *given]
+        self._nodes = targets[: len(terms)]
+        self._places = [j for j, _ in row.terms]
+        self._roots = [node for node in ancestors(targets) if node.is_random]
+        self._continuous = [root for root in self._roots if not family_of(root).listable]
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the cells of a row."""
+        if not self._continuous:
+            yield from self._listed()
+            return
+        behind = set(self._continuous)
+        early = [root for root in self._roots if root not in behind and behind.isdisjoint(ancestors([root]))]
+        states = _states(early)
+        if len(states) > MOST_CUT:
+            raise NotRows(f"a row has {len(states):,} combinations of values, and a continuous quantity beside them")
+        for position in range(len(states)):
+            values = {node: array[position] for node, array in states.arrays.items()}
+            yield from self._of_state(float(states.weights[position]), specialised(self._nodes, values))
+
+    def _of_state(self, weight: float, nodes: Sequence[Node]) -> Iterator[Cell]:
+        """Yield the cells of a row whose discrete quantities are known, but for those that follow from others."""
+        roots = [node for node in ancestors(nodes) if node.is_random]
+        first = [root for root in roots if all(map(is_known, root.parents)) and not family_of(root).listable]
+        late = [root for root in roots if root not in first]
+        if not roots:
+            yield self._cell(weight, [Term(0.0, float(value_of(node))) for node in nodes], None)
+        elif len(first) == 1 and len(late) <= 1:
+            root = first[0]
+            curve = curve_of(family_of(root), root.parents)
+            if late:
+                yield from self._with_late(weight, curve, root, late[0], nodes)
+            else:
+                yield from self._cut(weight, curve, root, nodes)
+        elif first:
+            yield from self._integrated(weight, first, nodes)
+        else:
+            raise NotRows("the quantities of a row depend on each other in a way that is not followed", roots[0])
+
+    def _integrated(self, weight: float, roots: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Cell]:
+        """Yield the cells of a row with several continuous quantities, one of which is integrated out."""
+        is_asked = len(nodes) > len(self._places)
+        asked = set(ancestors(nodes[len(self._places) :]))
+        roots = sorted(roots, key=lambda root: root not in asked)
+        other, curves = roots[-1], [curve_of(family_of(root), root.parents) for root in roots]
+        kinks = np.concatenate([curve.breaks for curve in curves])
+        found: list[dict[tuple[float, ...], float]] = []
+        for halvings in (1, 0):
+            totals: dict[tuple[float, ...], float] = {}
+            for value, share in zip(*quadrature(curves[-1], kinks, halvings), strict=True):
+                for cell in self._of_state(weight * float(share), specialised(nodes, {other: value})):
+                    if not all(term.is_flat for term in cell.asked):
+                        raise SeveralContinuous("a row that is asked about has several continuous quantities", other)
+                    if not is_asked and cell.moving and np.isfinite(cell.curve.breaks if cell.curve else 0.0).any():
+                        raise NotRows("a row has several continuous quantities that are put together", other)
+                    key = (*np.round(cell.flats, 9).tolist(), *map(float, cell.moving))
+                    totals[key] = totals.get(key, 0.0) + cell.weight
+                    if halvings == 0:
+                        yield cell
+            found.append(totals)
+        if any(abs(found[0].get(key, 0.0) - total) > SAME_SHARE * weight for key, total in found[1].items()):
+            raise NotRows("a row has several continuous quantities that are put together", other)
+
+    def _listed(self) -> Iterator[Cell]:
+        states = _states(self._roots)
+        arrays = Plan(self._nodes, self._roots).run(
+            len(states), np.random.Generator(np.random.SFC64(0)), dict(states.arrays)
+        )
+        table = np.stack([np.broadcast_to(array, len(states)).astype(float) for array in arrays], axis=1)
+        distinct, codes = np.unique(table, axis=0, return_inverse=True)
+        weights = np.bincount(codes.reshape(-1), states.weights, len(distinct))
+        for line, weight in zip(distinct, weights, strict=True):
+            if weight > 0:
+                yield self._cell(float(weight), [Term(0.0, float(value)) for value in line], None)
+
+    def _cell(self, weight: float, terms: Sequence[Term], curve: Curve | None) -> Cell:
+        sums = [FLAT] * self._sums
+        for j, term in zip(self._places, terms, strict=False):
+            sums[j] = _together(sums[j], term)
+        return Cell(weight, tuple(sums), curve, tuple(terms[len(self._places) :]))
+
+    def _with_late(self, weight: float, curve: Curve, root: Node, drawn: Node, nodes: Sequence[Node]) -> Iterator[Cell]:
+        """Cut the continuous quantity of a row on which the chances of a discrete one depend."""
+        family = family_of(drawn)
+        if not family.listable:
+            raise NotRows("a continuous quantity of a row depends on another one", drawn)
+        parameters = [Evaluation(parent, root) for parent in drawn.parents]
+        for value in _possible(family, parameters, curve):
+            share, posterior = curve.reweighted(partial(_chance, family, drawn.dtype, parameters, value))
+            if posterior is not None and share > 0:
+                yield from self._cut(weight * share, posterior, root, specialised(nodes, {drawn: value}))
+
+    def _cut(self, weight: float, curve: Curve, root: Node, nodes: Sequence[Node]) -> Iterator[Cell]:
+        if all(map(is_known, nodes)):
+            yield self._cell(weight, [Term(0.0, float(value_of(node))) for node in nodes], curve)
+            return
+        images = Images(curve)
+        found = [None if is_known(node) else images.of(node, root) for node in nodes]
+        if not curve.parts:
+            for atom, mass in zip(curve.atoms, curve.masses, strict=True):
+                values = [_at(image, node, atom) for image, node in zip(found, nodes, strict=True)]
+                yield self._cell(weight * float(mass), [Term(0.0, v) for v in values], Curve.point(float(atom)))
+            return
+        edges = np.unique(np.concatenate([image.edges[1:-1] for image in found if isinstance(image, Image)]))
+        low = np.concatenate([[-np.inf], edges])
+        high = np.concatenate([np.nextafter(edges, -np.inf), [np.inf]])
+        for start, stop in zip(low, high, strict=True):
+            share, part = curve.restricted(float(start), float(stop))
+            if part is not None and share > 0:
+                inside = _inside(start, stop, part)
+                terms = [_term(image, node, inside) for image, node in zip(found, nodes, strict=True)]
+                yield self._cell(weight * share, terms, part)
+
+
+def _together(left: Term, right: Term) -> Term:
+    """Return the sum of two quantities of one row."""
+    if left.is_flat and right.image is not None and left.start == 0:
+        return right
+    if left.image is None and right.image is None:
+        return Term(left.slope + right.slope, left.start + right.start)
+    raise NotRows("a row adds several functions of one quantity to a sum")
+
+
+def _inside(start: float, stop: float, part: Curve) -> float:
+    """Return a number inside of a stretch."""
+    return float(part.quantile(0.5)) if not (math.isfinite(start) and math.isfinite(stop)) else start / 2 + stop / 2
+
+
+def _at(image: Image | Listed | None, node: Node, x: float) -> float:
+    return float(value_of(node)) if image is None else float(image.values(np.array([x]))[0])
+
+
+def _term(image: Image | Listed | None, node: Node, inside: float) -> Term:
+    if image is None:
+        return Term(0.0, float(value_of(node)))
+    assert isinstance(image, Image)
+    piece = int(np.clip(np.searchsorted(image.edges, inside, side="right") - 1, 0, len(image.edges) - 2))
+    if image.steps[piece]:
+        return Term(0.0, float(image.middles[piece]))
+    line = image.line(piece)
+    return Term(*line) if line is not None else Term(1.0, 0.0, image, piece)
+
+
+def _states(roots: Sequence[Node]) -> States:
+    if not roots:
+        return CERTAIN
+    listing = Roots([], order=roots)
+    if listing.count(MOST_STATES) > MOST_STATES:
+        raise NotRows("a row has too many combinations of values to list")
+    return next(iter(listing.blocks(CERTAIN, MOST_STATES * 2)))
+
+
+def curve_of(family: Family, parameters: Sequence[Node]) -> Curve:
+    """Return the distribution of a root whose parameters are known."""
+    if not all(map(is_known, parameters)):
+        raise NotRows("the distribution of a row's quantity depends on another continuous one")
+    values = [value_of(node) for node in parameters]
+    if family.families:
+        parts = family.parts(parameters)
+        weights = values[0]
+        return Curve.mixture(weights, [curve_of(part, list(own)) for part, own in parts])
+    if family.listable:
+        listed = support(family, [np.asarray(value)[np.newaxis] for value in values], 1)
+        return Curve.discrete(listed.values, listed.probabilities)
+    if not isinstance(family, ScalarFamily):
+        raise NotRows(f"the distribution of {family.name} is not known in the way that is needed")
+    return Curve.of_family(family, *(float(value) for value in values))
+
+
+def quadrature(curve: Curve, kinks: Array | None = None, halvings: int = 0) -> tuple[Array, Array]:
+    """Return numbers with probabilities that stand for a smooth distribution in sums: few if few are enough."""
+    if not curve.parts:
+        return curve.atoms, curve.masses
+    inner = curve.breaks if kinks is None else np.union1d(curve.breaks, kinks)
+    edges = np.unique(curve.quantiles(DEVIATIONS))
+    edges = np.union1d(edges, inner[(inner > edges[0]) & (inner < edges[-1])])
+    for _ in range(halvings):
+        edges = np.union1d(edges, (edges[1:] + edges[:-1]) / 2)
+    if len(curve.atoms) or len(edges) > MOST_PANELS:
+        return curve.cells()
+    nodes, steps = panel_nodes(edges)
+    weights = curve.pdf(nodes.reshape(-1)) * steps.reshape(-1)
+    if not abs(weights.sum() - 1) < 1e-12:
+        return curve.cells()
+    return nodes.reshape(-1)[weights > 0], weights[weights > 0] / weights.sum()
+
+
+def _possible(family: Family, parameters: Sequence[Evaluation], curve: Curve) -> Array:
+    """Return the values of a discrete quantity whose parameters follow from a row's number."""
+    x = curve.quantiles(LOOKS)
+    return np.unique(support(family, [np.asarray(parameter(x)) for parameter in parameters], len(x)).values)
+
+
+def _chance(family: Family, dtype: np.dtype[Any], parameters: Sequence[Evaluation], value: float, x: Array) -> Array:
+    """Return how likely a value is, given the row's number."""
+    if not len(x):
+        return np.empty(0)
+    known = [np.asarray(parameter(x)) for parameter in parameters]
+    with np.errstate(all="ignore"):
+        logs = family.log_density(np.full(len(x), value, dtype), known)
+    return np.asarray(np.exp(np.nan_to_num(logs, nan=-np.inf, neginf=-np.inf)))

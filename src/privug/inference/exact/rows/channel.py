@@ -1,0 +1,363 @@
+"""The joint of a secret and an output: one row's number, or what is asked about it, and what all rows give together."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from privug.errors import UnsuitableEngine
+from privug.inference.curve import Curve
+from privug.inference.density import apart, panel_nodes
+from privug.inference.exact.refinement import best_guess_changes, refined
+from privug.inference.exact.rows.cells import Cell, Term
+from privug.inference.exact.rows.likelihood import Group, Own, Reaching, groups_of
+from privug.inference.exact.rows.outcomes import Label, Outcome, Outcomes
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.solution import Given
+from privug.inference.exact.rows.tally import Tally
+from privug.model.node import Array, Node
+
+MOST_PAIRS = 20_000_000
+MOST_NODES = 6000
+NEGLIGIBLE = 1e-17
+MOST_LOOKED_AT = 24
+FEW_PANELS = 12
+TOO_FINE = "engine='exact' would need too fine a grid for the joint of secret and output; engine='sample' can serve"
+SOMETIMES = "with some probability the output gives the secret away to the last digit"
+
+
+@dataclass(eq=False)
+class Formula:
+    """One way in which the output follows from a weighted sum, and the law of what other rows add to that."""
+
+    outcome: Outcome
+    weights: list[float] = field(default_factory=list)
+    laws: list[Curve] = field(default_factory=list)
+
+    def add(self, weight: float, law: Curve) -> None:
+        """Add a way in which other rows can be."""
+        self.weights.append(weight)
+        self.laws.append(law)
+
+    @property
+    def total(self) -> float:
+        """The probability of all ways."""
+        return math.fsum(self.weights)
+
+    def law(self) -> Curve:
+        """Return the law of all ways together."""
+        return self.laws[0] if len(self.laws) == 1 else Curve.mixture(self.weights, self.laws)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A cell of the secret's row under one setting: its probability, certain outputs, and formulas of others."""
+
+    weight: float
+    cell: Cell
+    certain: dict[Label, float]
+    formulas: list[tuple[Outcome, float, Curve]]
+
+
+def sources(settings: Sequence[tuple[float, Given]], asked: Sequence[Node]) -> Iterator[Source]:
+    """Yield what outputs follow from each cell of the secret's row."""
+    for weight, given in settings:
+        if given.model.is_of_table(asked):
+            yield from _of_table(weight, given, asked)
+            continue
+        row = given.model.exposed(asked)
+        cells, tally = [given.alone(asked)] if row is None else given.cells(row, asked), given.tally(row)
+        outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, cells).reach
+        for cell in cells:
+            found = _Found()
+            for group in groups_of(tally, cell.flats, given.discrete):
+                found.add(outcomes.at(group.key, reach), tally, group)
+            yield found.source(weight, cell)
+
+
+def _of_table(weight: float, given: Given, asked: Sequence[Node]) -> Iterator[Source]:
+    """Yield what outputs follow from each value of a function of the whole table."""
+    tally, cell = given.tally(None), given.alone(())
+    reach = Reaching(tally, [cell]).reach
+    outcomes, secrets = Outcomes(given.outputs, given.model.sum_nodes), Outcomes(asked, given.model.sum_nodes)
+    found: dict[Label, _Found] = {}
+    for group in groups_of(tally, cell.flats, given.discrete):
+        secret = secrets.at(group.key, reach)
+        if not secret.is_certain:
+            raise NotRows("the secret is a continuous function of the whole table")
+        found.setdefault(secret.label, _Found()).add(outcomes.at(group.key, reach), tally, group)
+    for label, one in found.items():
+        if one.total <= 0:
+            continue
+        terms = tuple(Term(0.0, float(value)) for value in label)  # type: ignore[arg-type]
+        yield one.source(weight, replace(cell, asked=terms))
+
+
+class _Found:
+    """Outputs that follow from one cell, as far as they have been gone through."""
+
+    def __init__(self) -> None:
+        self._certain: dict[Label, float] = {}
+        self._formulas: dict[tuple[object, ...], Formula] = {}
+
+    def add(self, outcome: Outcome, tally: Tally, group: Group) -> None:
+        """Add what a group of vectors gives."""
+        if outcome.is_certain:
+            share = float(group.probabilities.sum())
+            self._certain[outcome.label] = self._certain.get(outcome.label, 0.0) + share
+        else:
+            _add(self._formulas, outcome, tally, group)
+
+    @property
+    def total(self) -> float:
+        """The probability of all that was found."""
+        return math.fsum(self._certain.values()) + math.fsum(one.total for one in self._formulas.values())
+
+    def source(self, weight: float, cell: Cell) -> Source:
+        """Return what was found, given the cell."""
+        total = self.total
+        certain = {label: share / total for label, share in self._certain.items()}
+        formulas = [(one.outcome, one.total / total, one.law()) for one in self._formulas.values()]
+        return Source(
+            weight * cell.weight * (1.0 if cell.curve is not None else min(1.0, total)), cell, certain, formulas
+        )
+
+
+def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: Tally, group: Group) -> None:
+    assert outcome.weights is not None
+    shared = all(image is None for _, image in outcome.images)
+    key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
+    formula = formulas.setdefault(key, Formula(outcome))
+    law = tally.law(outcome.weights, group.counts)
+    for line, chance in zip(group.flats, group.probabilities, strict=True):
+        if chance > NEGLIGIBLE:
+            formula.add(float(chance), law.affine(1.0, float(line @ outcome.weights) + outcome.constant))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Secrets as rows, outputs as columns: certain ones with labels, others at nodes of panels; and probabilities."""
+
+    secrets: Array
+    """A line for each row: the row's number, or the values of what is asked."""
+    probabilities: Array
+    labels: list[Label]
+    """What each column stands for; the part that moves is filled in."""
+    information: float
+    error: float
+    missed: float
+    infinite: str | None = None
+
+
+class Tabulation:
+    """Lays secrets and outputs out as a table, at quadrature nodes where they are continuous."""
+
+    def __init__(self, found: Sequence[Source], asked: int, halvings: int) -> None:
+        self._found = found
+        self._asked = asked
+        self.is_continuous = any(not term.is_flat for one in found for term in one.cell.asked)
+        if self.is_continuous and asked != 1:
+            raise NotRows("a secret of several parts, one of which is continuous")
+        self._edges = self._panels(halvings)
+        self._secrets = [self._nodes(one) for one in found]
+        self._points = [
+            _stand_in(*nodes) if not one.cell.moving and self._is_apart(number) else nodes
+            for number, (one, nodes) in enumerate(zip(found, self._secrets, strict=True))
+        ]
+        self._rows()
+
+    def _is_apart(self, number: int) -> bool:
+        """Say whether no other cell has numbers of the row in common with one."""
+        own = self._secrets[number][0]
+        ends = [(x.min(), x.max()) for k, (x, _) in enumerate(self._secrets) if k != number and len(x)]
+        return len(own) > 0 and all(own.max() < low or high < own.min() for low, high in ends)
+
+    def _panels(self, halvings: int) -> Array:
+        """Return edges between which the distribution of the row's number, and all that follows, are smooth."""
+        curves = [one.cell.curve for one in self._found if one.cell.curve is not None and one.cell.curve.parts]
+        if not curves:
+            return np.empty(0)
+        edges = apart(np.concatenate([curve.edges for curve in curves]))
+        for _ in range(halvings):
+            edges = np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
+        if (len(edges) - 1) * 24 > MOST_NODES:
+            raise UnsuitableEngine(TOO_FINE)
+        return edges
+
+    def _nodes(self, one: Source) -> tuple[Array, Array]:
+        """Return numbers of the row with the probabilities that they stand for."""
+        curve = one.cell.curve
+        if curve is None:
+            return np.zeros(1), np.array([one.weight])
+        x, weights = [curve.atoms], [curve.masses * one.weight]
+        if curve.parts:
+            grid, steps = panel_nodes(self._edges)
+            density = curve.pdf(grid.reshape(-1)) * steps.reshape(-1)
+            if density.sum() > 0:
+                density *= one.weight * curve.continuous_share / density.sum()
+            x.append(grid.reshape(-1))
+            weights.append(density)
+        numbers, shares = np.concatenate(x), np.concatenate(weights)
+        return numbers[shares > 0], shares[shares > 0]
+
+    def _rows(self) -> None:
+        """Number the rows of the table: secrets, of which those stand for many in whose cell nothing moves."""
+        values = []
+        for number, (one, (x, _)) in enumerate(zip(self._found, self._points, strict=True)):
+            mark = float(number) if len(x) < len(self._secrets[number][0]) and self.is_continuous else -1.0
+            asked = np.stack([term.at(x) for term in one.cell.asked], axis=1)
+            values.append(np.column_stack([np.full(len(x), mark), asked]))
+        together = np.concatenate(values)
+        found, codes = np.unique(together, axis=0, return_inverse=True)
+        self.secrets = found[:, 1:]
+        bounds = np.cumsum([0, *(len(part) for part in values)])
+        self._codes = [codes.reshape(-1)[start:stop] for start, stop in pairwise(bounds)]
+        self.priors = np.zeros(len(self.secrets))
+        for code, (_, weights) in zip(self._codes, self._points, strict=True):
+            np.add.at(self.priors, code, weights)
+
+    def _spread(self, table: Array) -> tuple[Array, Array]:
+        """Return the table with a row for each secret that others stood for."""
+        secrets, rows = [], []
+        for number, (one, (x, weights)) in enumerate(zip(self._found, self._secrets, strict=True)):
+            if len(x) == len(self._points[number][0]) or not self.is_continuous:
+                continue
+            code = self._codes[number][0]
+            secrets.append(np.stack([term.at(x) for term in one.cell.asked], axis=1))
+            rows.append(np.multiply.outer(weights / weights.sum(), table[code]))
+        alone = np.ones(len(table), bool)
+        for number, (x, _) in enumerate(self._points):
+            if len(x) < len(self._secrets[number][0]) and self.is_continuous:
+                alone[self._codes[number]] = False
+        return np.concatenate([self.secrets[alone], *secrets]), np.concatenate([table[alone], *rows])
+
+    def table(self) -> Table:
+        """Return the table."""
+        columns: dict[Label, Array] = {}
+        densities: dict[Label, list[tuple[int, Outcome, float, Curve]]] = {}
+        infinite = None
+        for number, one in enumerate(self._found):
+            x, weights = self._points[number]
+            for label, chance in one.certain.items():
+                self._put(columns, label, number, weights * chance)
+            for outcome, chance, law in one.formulas:
+                own = Own(one.cell, outcome.weights)  # type: ignore[arg-type]
+                if outcome.steps is not None:
+                    self._put_steps(columns, outcome, number, own.at(x), weights * chance, law)
+                    continue
+                if len(law.atoms):
+                    infinite = self._put_atoms(columns, outcome, number, own, weights * chance, law) or infinite
+                if law.parts:
+                    densities.setdefault(outcome.label, []).append((number, outcome, chance, law))
+        labels, tables = list(columns), [column[:, np.newaxis] for column in columns.values()]
+        error = 0.0
+        for label, several in densities.items():
+            nodes, table, off = self._with_density(several)
+            place = several[0][1].images[0][0]
+            labels += [(*label[:place], float(node), *label[place + 1 :]) for node in nodes]
+            tables.append(table)
+            error += off
+        whole = np.concatenate(tables, axis=1)
+        missed = float(np.abs(whole.sum(axis=1) - self.priors).sum())
+        if infinite is None and not missed < 1e-6:
+            raise UnsuitableEngine(f"engine='exact' missed {missed:.0e} of the joint; engine='sample' can serve")
+        whole /= whole.sum()
+        told = information(whole)
+        return Table(*self._spread(whole), labels, told, error, missed, infinite)
+
+    def _put(self, columns: dict[Label, Array], label: Label, number: int, weights: Array) -> None:
+        column = columns.setdefault(label, np.zeros(len(self.secrets)))
+        np.add.at(column, self._codes[number], weights)
+
+    def _put_steps(
+        self, columns: dict[Label, Array], outcome: Outcome, number: int, own: Array, weights: Array, law: Curve
+    ) -> None:
+        assert outcome.steps is not None
+        low, high, labels = outcome.steps
+        shift = own[:, np.newaxis]
+        masses = law.mass(low[np.newaxis] - shift, high[np.newaxis] - shift) * weights[:, np.newaxis]
+        for column in np.flatnonzero(masses.sum(axis=0) > 0):
+            self._put(columns, labels[column], number, masses[:, column])
+
+    def _put_atoms(
+        self, columns: dict[Label, Array], outcome: Outcome, number: int, own: Own, weights: Array, law: Curve
+    ) -> str | None:
+        """Put outputs that have a probability of their own; say so if they tell the secret."""
+        if not own.is_flat:
+            if self.is_continuous:
+                return SOMETIMES
+            raise NotRows("the output is, with some probability, a function of the secret's row alone")
+        place, image = outcome.images[0]
+        for atom, mass in zip(law.atoms, law.masses, strict=True):
+            value = float(atom) if image is None else float(image.values(np.array([atom]))[0])
+            label = (*outcome.label[:place], float(f"{value:.12g}"), *outcome.label[place + 1 :])
+            self._put(columns, label, number, weights * float(mass))
+        return None
+
+    def _with_density(self, several: Sequence[tuple[int, Outcome, float, Curve]]) -> tuple[Array, Array, float]:
+        """Return the nodes of outputs that have a density, and the table of probabilities there."""
+
+        def densities(y: Array, some: Array | None = None) -> Array:
+            table = np.zeros((len(self.secrets), len(y)))
+            for number, outcome, chance, law in several:
+                x, weights = self._points[number]
+                codes = self._codes[number]
+                if some is not None:
+                    chosen = np.isin(codes, some)
+                    x, weights, codes = x[chosen], weights[chosen], codes[chosen]
+                assert outcome.weights is not None
+                shift = Own(self._found[number].cell, outcome.weights).at(x)
+                own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
+                np.add.at(table, codes, (chance * weights)[:, np.newaxis] * own)
+            return table if some is None else table[some]
+
+        edges = self._start(several)
+        some = self._looked_at()
+        edges, error = refined(lambda y: densities(y, some), self.priors[some], edges, MOST_PAIRS)
+        if not self.is_continuous:
+            edges = np.union1d(edges, best_guess_changes(densities, panel_nodes(edges)[0]))
+        grid, steps = panel_nodes(edges)
+        nodes = grid.reshape(-1)
+        if len(nodes) * len(self.secrets) > MOST_PAIRS:
+            raise UnsuitableEngine(TOO_FINE)
+        return nodes, densities(nodes) * steps.reshape(-1), error
+
+    def _looked_at(self) -> Array:
+        """Return the rows by which panels of outputs are judged: all, or some from all over."""
+        if not self.is_continuous or len(self.secrets) <= MOST_LOOKED_AT:
+            return np.arange(len(self.secrets))
+        shares = np.cumsum(self.priors) / self.priors.sum()
+        return np.unique(np.searchsorted(shares, (np.arange(MOST_LOOKED_AT) + 0.5) / MOST_LOOKED_AT))
+
+    def _start(self, several: Sequence[tuple[int, Outcome, float, Curve]]) -> Array:
+        found = []
+        for number, outcome, _, law in several:
+            x, weights = self._points[number]
+            assert outcome.weights is not None
+            shift = Own(self._found[number].cell, outcome.weights).at(x)
+            order = np.argsort(shift)
+            middle = np.searchsorted(np.cumsum(weights[order]) / weights.sum(), [0.0, 0.1, 0.5, 0.9, 1.0])
+            chosen = np.unique(shift[order][np.clip(middle, 0, len(shift) - 1)])
+            own = law.edges if len(law.edges) <= FEW_PANELS else law.edges[:: len(law.edges) // FEW_PANELS + 1]
+            edges = np.add.outer(chosen, np.append(own, law.edges[-1])).reshape(-1)
+            image = outcome.images[0][1]
+            found.append(edges if image is None else image.values(np.clip(edges, image.edges[0], image.edges[-1])))
+            if image is not None:
+                found.append(image.values(np.concatenate([image.edges[:-1], np.nextafter(image.edges[1:], -np.inf)])))
+        return apart(np.concatenate(found))
+
+
+def _stand_in(x: Array, weights: Array) -> tuple[Array, Array]:
+    """Return one number for all of a cell in which nothing moves."""
+    return x[:1], np.array([weights.sum()])
+
+
+def information(probabilities: Array) -> float:
+    """Return the mutual information of rows and columns in bits."""
+    sides = probabilities.sum(axis=1), probabilities.sum(axis=0)
+    row, column = np.nonzero(probabilities)
+    shares = probabilities[row, column]
+    logs = np.log2(shares) - np.log2(sides[0][row]) - np.log2(sides[1][column])
+    return max(0.0, float(shares @ logs))

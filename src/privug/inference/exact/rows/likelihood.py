@@ -1,0 +1,381 @@
+"""The likelihood of what was seen, given the number of one row: tallied rows are the rest, which that number shifts."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+
+import numpy as np
+
+from privug.inference.curve import Curve
+from privug.inference.exact.rows.cells import Cell, Term
+from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.tally import Tally
+from privug.inference.exact.summation import added
+from privug.inference.mapped import NoSuchMoment
+from privug.model.node import Array
+
+MOST_KINKS = 4000
+UNLIKELY = 1e-14  # the probability of a vector whose kinks do not matter
+BLOCK = 1 << 20
+ATOM = 1e-11  # how near an atom an exact value must be, relative to the numbers that were added
+WIDEST = 38.0  # deviations from the mean within which functions of sums are followed
+
+Key = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Vectors of a tally with one key and one number of rows in each class: what they add, and how likely they are."""
+
+    key: Key
+    counts: tuple[int, ...]
+    flats: Array
+    probabilities: Array
+
+
+def groups_of(
+    tally: Tally, flats: Array, discrete: Sequence[int], factors: Array | None = None, keys: bool = True
+) -> Iterator[Group]:
+    """Put vectors of a tally into groups, with further flat numbers added to their sums.
+
+    Where known sums say by themselves how likely what was seen is, those are the `factors` of vectors. Unless they are
+    to be told apart by their `keys`, all vectors are one group.
+    """
+    total, probabilities = tally.flats + flats, tally.probabilities
+    if factors is not None:
+        there = factors > 0
+        total, probabilities = total[there], (probabilities * factors)[there]
+    else:
+        there = np.ones(len(total), bool)
+    if not keys:
+        yield Group((), (), total, probabilities)
+        return
+    tallied = tally.counts[there]
+    labels = np.concatenate([np.round(total[:, list(discrete)], 9), tallied], axis=1)
+    if not labels.shape[1]:
+        labels = np.zeros((len(total), 1))
+    distinct, codes = np.unique(labels, axis=0, return_inverse=True)
+    order = np.argsort(codes.reshape(-1), kind="stable")
+    bounds = np.searchsorted(codes.reshape(-1)[order], np.arange(len(distinct) + 1))
+    for start, stop in pairwise(bounds):
+        some = order[start:stop]
+        key = tuple((j, float(total[some[0], j])) for j in discrete)
+        counts = tuple(int(k) for k in tallied[some[0]])
+        yield Group(key, counts, total[some], probabilities[some])
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Constraints on one random quantity: a law, and for each constraint what it is shifted and scaled by."""
+
+    law: Curve
+    constraints: tuple[Constraint, ...]
+    ratios: tuple[float, ...]
+
+    def likelihood(self, shifts: Sequence[Array]) -> Array:
+        """Return the probability or density of the constraints; `shifts` are what is added to each quantity."""
+        placed = [(c, r, s) for c, r, s in zip(self.constraints, self.ratios, shifts, strict=True) if c.places]
+        if placed:
+            return self._density(placed[0], shifts)
+        total = np.zeros(shifts[0].shape)
+        options = [tuple(zip(c.ranges, c.chances or (1.0,) * len(c.ranges), strict=True)) for c in self.constraints]
+        for chosen in product(*options):
+            low, high = np.full(total.shape, -np.inf), np.full(total.shape, np.inf)
+            chance = 1.0
+            for ((start, stop), weight), ratio, shift in zip(chosen, self.ratios, shifts, strict=True):
+                one, other = (start - shift) / ratio, (stop - shift) / ratio
+                low = np.maximum(low, one if ratio > 0 else other)
+                high = np.minimum(high, other if ratio > 0 else one)
+                chance *= weight
+            there = low <= high
+            total += chance * np.where(there, self.law.mass(low, np.maximum(low, high)), 0.0)
+        return total
+
+    def _density(self, placed: tuple[Constraint, float, Array], shifts: Sequence[Array]) -> Array:
+        """Return the density of a value, where all other constraints hold for it."""
+        own, ratio, shift = placed
+        total = np.zeros(shift.shape)
+        for place, weight in own.places:
+            x = (place - shift) / ratio
+            density = weight * self.law.pdf(x) / abs(ratio)
+            for other, scale, moved in zip(self.constraints, self.ratios, shifts, strict=True):
+                if other is not own:
+                    if other.places:
+                        raise NotRows("two values were seen of one random quantity")
+                    held = [(low <= scale * x + moved) & (scale * x + moved <= high) for low, high in other.ranges]
+                    density = density * np.logical_or.reduce([np.zeros(x.shape, bool), *held])
+            total += density
+        return total
+
+    @property
+    def points(self) -> Array:
+        """Where the law is not smooth."""
+        breaks = self.law.breaks[np.isfinite(self.law.breaks)] if self.law.parts else np.empty(0)
+        return np.concatenate([breaks, self.law.atoms])
+
+
+def factors_of(tally: Tally, seen: Seen, counts: Sequence[int]) -> list[Factor]:
+    """Put constraints on the same random quantity together; quantities of different factors are independent."""
+    scales = [
+        np.array([np.dot(c.weights, one.direction) * bool(k) for one, k in zip(tally.classes, counts, strict=True)])
+        for c in seen.constraints
+    ]
+    found: list[Factor] = []
+    left = list(range(len(scales)))
+    while left:
+        first = left.pop(0)
+        own = scales[first]
+        mine, ratios = [first], [1.0]
+        for other in list(left):
+            ratio = _ratio(scales[other], own)
+            if ratio is not None:
+                mine.append(other)
+                ratios.append(ratio)
+                left.remove(other)
+            elif np.any((own != 0) & (scales[other] != 0)):
+                raise NotRows("what was seen are two sums over the same rows that are not proportional")
+        constraints = tuple(seen.constraints[k] for k in mine)
+        law = tally.law(constraints[0].weights, counts)
+        noise = [c.sd for c in constraints if c.sd]
+        if noise and len(constraints) > 1:
+            raise NotRows("a noisy value was seen together with something else")
+        if noise:
+            law = added(law, Curve.normal(0.0, noise[0]))
+        found.append(Factor(law, constraints, tuple(ratios)))
+    return found
+
+
+def _ratio(scale: Array, own: Array) -> float | None:
+    """Return by what one direction is a multiple of another; two that are nothing are no multiples."""
+    if not own.any() or not scale.any():
+        return None
+    place = int(np.argmax(np.abs(own)))
+    ratio = float(scale[place] / own[place])
+    return ratio if ratio and np.allclose(scale, ratio * own, rtol=1e-11, atol=0.0) else None
+
+
+class RowLikelihood:
+    """The likelihood of what was seen, given the number of the row that one cell belongs to."""
+
+    def __init__(
+        self,
+        tally: Tally,
+        cell: Cell,
+        pullback: Pullback,
+        discrete: Sequence[int],
+        reach: Reach,
+        *,
+        by_key: bool = False,
+    ) -> None:
+        self._tally = tally
+        self._cell = cell
+        self._weighted = pullback.is_weighted
+        self._parts: list[tuple[Group, Seen, list[Factor]]] = []
+        factors = pullback.factors(tally.flats + cell.flats, discrete)
+        keys = by_key or pullback.needs_keys(discrete)
+        for group in groups_of(tally, cell.flats, discrete, factors, keys):
+            seen = pullback.at(group.key, reach) if keys else CERTAIN
+            if seen.factor > 0:
+                self._parts.append((group, seen, factors_of(tally, seen, group.counts)))
+
+    def error(self, share: float) -> float:
+        """Return a bound on the error of a probability or density of so much."""
+        return max((one.law.error_of(share) for _, _, factors in self._parts for one in factors), default=0.0)
+
+    @property
+    def is_density(self) -> bool:
+        """Whether values were seen that have densities, not probabilities."""
+        return self._weighted or any(c.places or c.chances for _, seen, _ in self._parts for c in seen.constraints)
+
+    @cached_property
+    def constant(self) -> float | None:
+        """The likelihood, if it does not depend on the row's number."""
+        depends = any(
+            not self._own(constraint).is_flat for _, seen, _ in self._parts for constraint in seen.constraints
+        )
+        return None if depends else float(self(np.zeros(1))[0])
+
+    def _own(self, constraint: Constraint) -> "Own":
+        return Own(self._cell, constraint.weights)
+
+    def __call__(self, s: Array) -> Array:
+        total = np.zeros(len(s))
+        for group, seen, factors in self._parts:
+            step = max(1, BLOCK // max(1, len(s)))
+            for start in range(0, len(group.flats), step):
+                some = slice(start, start + step)
+                total += seen.factor * group.probabilities[some] @ self._given(group.flats[some], factors, s)
+        return total
+
+    def by_group(self) -> Iterator[tuple[Group, float]]:
+        """Yield groups of vectors with their probability together with what was seen, where no row is left aside."""
+        for group, seen, factors in self._parts:
+            weights = self._given(group.flats, factors, np.zeros(1))[:, 0]
+            yield group, seen.factor * float(group.probabilities @ weights)
+
+    def _given(self, flats: Array, factors: Sequence[Factor], s: Array) -> Array:
+        likelihood = np.ones((len(flats), len(s)))
+        for factor in factors:
+            shifts = [
+                (c.constant + flats @ c.weights)[:, np.newaxis] + self._own(c).at(s)[np.newaxis, :]
+                for c in factor.constraints
+            ]
+            likelihood *= factor.likelihood(shifts)
+        return likelihood
+
+    def kinks(self) -> Array:
+        """Return the numbers of the row at which the likelihood is not smooth, but for some that hardly matter."""
+        found: list[Array] = [np.empty(0)]
+        for group, _, factors in self._parts:
+            likely = group.flats[group.probabilities > UNLIKELY]
+            for factor in factors:
+                for c, ratio in zip(factor.constraints, factor.ratios, strict=True):
+                    own = self._own(c)
+                    if own.is_flat or not len(likely):
+                        continue
+                    ends = [end for part in c.ranges for end in part] + [place for place, _ in c.places]
+                    targets = np.array([end for end in ends if math.isfinite(end)])
+                    moved = np.subtract.outer(targets, c.constant + likely @ c.weights).reshape(-1)
+                    found.append(own.solved(np.subtract.outer(moved, ratio * factor.points).reshape(-1))[0])
+        points = np.unique(np.concatenate(found))
+        points = points[np.isfinite(points)]
+        return np.asarray(points[:: len(points) // MOST_KINKS + 1])
+
+    def crossings(self) -> Iterator[tuple[float, float]]:
+        """Yield numbers of the row that lead to a seen value all by themselves, with the densities that they give."""
+        for group, seen, factors in self._parts:
+            for factor in factors:
+                constraint = factor.constraints[0]
+                own = self._own(constraint)
+                if not constraint.places or own.is_flat or constraint.sd or not len(factor.law.atoms):
+                    continue
+                if len(factors) > 1 or len(factor.constraints) > 1:
+                    raise NotRows("a value that the secret alone determines was seen together with something else")
+                starts = constraint.constant + group.flats @ constraint.weights
+                for (place, weight), (atom, mass) in product(
+                    constraint.places, zip(factor.law.atoms, factor.law.masses, strict=True)
+                ):
+                    x, steep = own.solved(place - starts - atom)
+                    for number, slope, chance in zip(x, steep, group.probabilities, strict=True):
+                        yield float(number), float(seen.factor * chance * weight * mass / slope)
+
+    def has_atom(self) -> bool:
+        """Say whether a value that was seen has a probability of its own."""
+        return any(self._is_atom(group, factor) for group, _, factors in self._parts for factor in factors)
+
+    def _is_atom(self, group: Group, factor: Factor) -> bool:
+        c = factor.constraints[0]
+        if not c.places or c.sd:
+            return False
+        own = self._own(c)
+        if c.ranges and any(np.any(self._mass(group, factor, part) > 0) for part in c.ranges):
+            return True
+        if not own.is_flat or not len(factor.law.atoms):
+            return False
+        starts = c.constant + group.flats @ c.weights + own.at(np.zeros(1))
+        away = np.abs(np.add.outer(starts, factor.law.atoms)[..., np.newaxis] - [place for place, _ in c.places])
+        return bool(np.any(away <= ATOM * (1 + np.abs(starts).max())))
+
+    def _mass(self, group: Group, factor: Factor, part: tuple[float, float]) -> Array:
+        c = factor.constraints[0]
+        curve = self._cell.curve
+        x = np.zeros(1) if curve is None else curve.quantiles(np.array([0.01, 0.25, 0.5, 0.75, 0.99]))
+        shift = (c.constant + group.flats @ c.weights)[:, np.newaxis] + self._own(c).at(x)[np.newaxis, :]
+        return np.asarray(factor.law.mass(part[0] - shift, part[1] - shift))
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What the row's own number adds to a weighted sum."""
+
+    cell: Cell
+    weights: Array
+
+    @cached_property
+    def _terms(self) -> list[tuple[float, Term]]:
+        return [(float(self.weights[j]), self.cell.terms[j]) for j in self.cell.moving if self.weights[j]]
+
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether the row's number does not matter."""
+        return not self._terms or (all(t.image is None for _, t in self._terms) and self._slope == 0)
+
+    @property
+    def _slope(self) -> float:
+        return sum(weight * term.slope for weight, term in self._terms)
+
+    def at(self, s: Array) -> Array:
+        """Return what is added at some numbers, besides what is flat."""
+        return sum((weight * term.at(s) for weight, term in self._terms), np.zeros(len(s)))
+
+    def solved(self, y: Array) -> tuple[Array, Array]:
+        """Return the numbers that add some values, and how steeply."""
+        if len(self._terms) == 1:
+            weight, term = self._terms[0]
+            x, slope = term.solved(y / weight)
+            return x, slope * abs(weight)
+        start = sum(weight * term.start for weight, term in self._terms)
+        if any(term.image is not None for _, term in self._terms):
+            raise NotRows("the secret enters what was seen in several ways")
+        return Term(self._slope, start).solved(y)
+
+
+class Reaching:
+    """Between what numbers weighted sums lie, but for a negligible probability."""
+
+    def __init__(self, tally: Tally, cells: Sequence[Cell]) -> None:
+        self._tally = tally
+        self._cells = cells
+        self._known: dict[tuple[float, ...], tuple[float, float]] = {}
+
+    def reach(self, weights: Array) -> tuple[float, float]:
+        """Return the ends of a weighted sum of everything that rows add, the row at hand included."""
+        key = tuple(weights.tolist())
+        if key not in self._known:
+            self._known[key] = self._found(weights)
+        return self._known[key]
+
+    def _found(self, weights: Array) -> tuple[float, float]:
+        flats = self._tally.flats @ weights
+        low, high = float(flats.min()), float(flats.max())
+        most = self._tally.counts.max(axis=0) if len(self._tally.classes) else []
+        spread = 0.0
+        for one, count in zip(self._tally.classes, most, strict=True):
+            scale = float(np.dot(weights, one.direction))
+            if not scale or not count:
+                continue
+            curve = one.powers.sum(1).affine(scale, 0.0)
+            ends = _ends(curve)
+            try:
+                mean, deviation = curve.mean(), curve.std()
+            except NoSuchMoment:
+                mean, deviation = 0.0, math.inf
+            wide = WIDEST * deviation * math.sqrt(count) + max(abs(ends[0] - mean), abs(ends[1] - mean))
+            fewest = int(self._tally.counts[:, list(self._tally.classes).index(one)].min())
+            means = sorted((fewest * mean, count * mean))
+            low += max(min(fewest * ends[0], count * ends[0]), means[0] - wide)
+            high += min(max(fewest * ends[1], count * ends[1]), means[1] + wide)
+            spread = max(spread, high - low)
+        own = np.concatenate([_own_ends(cell, weights) for cell in self._cells]) if self._cells else np.zeros(1)
+        low, high = low + float(own.min()), high + float(own.max())
+        slack = 1e-9 * (high - low) or 1.0
+        return low - slack, high + slack
+
+
+def _own_ends(cell: Cell, weights: Array) -> Array:
+    """Return the ends of what a row in a cell adds to a weighted sum."""
+    own, flat = Own(cell, weights), float(cell.flats @ weights)
+    if own.is_flat or cell.curve is None:
+        return np.array([flat])
+    return flat + own.at(np.array(_ends(cell.curve)))
+
+
+def _ends(curve: Curve) -> tuple[float, float]:
+    low, high = curve.support
+    if not (math.isfinite(low) and math.isfinite(high)):
+        below, above = curve.quantiles(np.array([1e-15, 1 - 1e-15]))
+        low, high = max(low, float(below)), min(high, float(above))
+    return float(low), float(high)

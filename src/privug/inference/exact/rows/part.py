@@ -1,0 +1,332 @@
+"""The part of the exact engine for sums over rows: whether it can serve, and what it answers."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from privug.errors import ImpossibleObservation, UnsuitableEngine
+from privug.estimate import Estimate
+from privug.inference.answer import Exact
+from privug.inference.belief import NEGLIGIBLE, Belief
+from privug.inference.case_plan import Quantity
+from privug.inference.conditions import Unreadable
+from privug.inference.curve import Curve
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.enumeration import table_sizes
+from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.rows.cells import FLAT, Cell
+from privug.inference.exact.rows.channel import Source, Table, Tabulation, sources
+from privug.inference.exact.rows.likelihood import Reaching, groups_of
+from privug.inference.exact.rows.outcomes import Outcomes
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.solution import Given, Model, Piece, evidence, settled
+from privug.inference.exact.states import States
+from privug.inference.exact.summation import Unsummable
+from privug.inference.joint import Joint
+from privug.inference.mapped import NoSuchMoment
+from privug.inference.sampling import Run
+from privug.model.batch import Batch, Column
+from privug.model.node import Array, Kind, Node, ancestors
+from privug.program.batched import BatchedCall
+
+UNLIKELY = 1e-17
+NEGLIGIBLE_SIZE = 1e-11  # a probability of sizes of the tables that may be left out
+COST_OF_CASE = 2e8  # elementary operations
+COST_OF_NUMBER = 10.0
+FINE = 1e-11
+MOST_HALVINGS = 3
+
+Answer = TypeVar("Answer")
+
+REFUSALS = (NotRows, Unfollowed, Unreadable, Unsummable, NoSuchMoment)
+
+
+@dataclass(frozen=True, eq=False)
+class Sized:
+    """The model for some sizes of the tables, and how likely they are."""
+
+    probability: float
+    model: Model
+    secret: Quantity
+    query: Quantity | None
+    output: Quantity
+
+    def settings(self) -> list[tuple[float, Given]]:
+        """Return the model for each combination of values that rows share."""
+        return [(self.probability * weight, given) for weight, given in self.model.settings()]
+
+    def integrated(self) -> list[tuple[float, Given]]:
+        """Return the same with values of a continuous quantity that rows share."""
+        return [(weight * share, inner) for weight, given in self.settings() for share, inner in given.integrated()]
+
+    @property
+    def asked(self) -> list[list[Node]]:
+        """The nodes of the secret, and of the query."""
+        return self.model.asked
+
+
+def prepare_rows(request: Request) -> Prepared | Obstacle:
+    """Find out whether the output is a function of sums over independent rows."""
+    if request.question.exclude_errors:
+        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+    groups = table_sizes(request)
+    if isinstance(groups, Obstacle):
+        return groups
+    try:
+        sized = _all_sizes(request, groups)
+    except REFUSALS as problem:
+        return Obstacle(str(problem), node=getattr(problem, "node", None))
+    numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
+    cost = COST_OF_CASE * len(sized)
+    return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
+
+
+def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]]) -> list[Sized]:
+    """Return the model for each size of the tables; sizes that hardly ever are may be left out."""
+    found = []
+    for sizes, start in groups:
+        probability = float(start.weights.sum())
+        try:
+            if probability > UNLIKELY:
+                found.append(_sized(request, sizes, probability, list(start.arrays)))
+        except REFUSALS:
+            if probability > NEGLIGIBLE_SIZE:
+                raise
+    return found
+
+
+def _sized(request: Request, sizes: tuple[int, ...], probability: float, behind: Sequence[Node]) -> Sized:
+    case = request.case(sizes)
+    likelihood = case.likelihood(request.observation)
+    if likelihood.impossible is not None and not sizes:
+        raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")
+    secret, output = Quantity.of(case.secret), Quantity.of(case.output)
+    query = None if request.extra is None else Quantity.of(request.query(case))
+    outputs = output.nodes if request.observation is None else ()
+    asked = [secret.nodes] if query is None else [secret.nodes, query.nodes]
+    order = ancestors([*likelihood.conditions, *outputs, *(node for some in asked for node in some)])
+    if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
+        raise NotRows("the program is called sample by sample")
+    if any(root in order for root in behind):
+        raise NotRows("the size of a table is a quantity that the program uses")
+    return Sized(probability, Model(likelihood, outputs, asked, len(case.facts)), secret, query, output)
+
+
+def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
+    """Do a step; what cannot be followed is a question for another engine."""
+    try:
+        return step(*arguments)
+    except REFUSALS as obstacle:
+        raise UnsuitableEngine(f"engine='exact' cannot answer this: {obstacle}; engine='sample' can") from None
+
+
+def _run(request: Request, sized: Sequence[Sized]) -> Run:
+    started = time.perf_counter()
+    settings = [(one, one.settings()) for one in sized]
+    beliefs: list[Belief | None] = []
+    total, error = 1.0, 0.0
+    for position in range(len(sized[0].asked)):
+        pieces = settled(
+            [
+                replace(piece, weight=weight * piece.weight)
+                for one, several in settings
+                for weight, given in several
+                for piece in given.posterior(one.asked[position])
+            ]
+        )
+        total = evidence(pieces)
+        quantity = sized[0].secret if position == 0 else sized[0].query
+        assert quantity is not None
+        belief = _belief(quantity, pieces)
+        error = belief.error * total
+        beliefs.append(belief)
+    is_density = any(piece.density for piece in pieces)
+    whole = [setting for one in sized for setting in one.integrated()] if request.observation is None else []
+    beliefs.insert(1, _output(whole, sized[0].output) if request.observation is None else None)
+    if request.question.facts:
+        total = total / _probability_of_facts(request)
+    estimate = _evidence(1.0 if request.observation is None else total, error, is_density)
+    count = len(sized)
+    diagnostics = Diagnostics(count, count, math.inf, estimate, 0, 0, time.perf_counter() - started)
+    source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
+    joint = partial(_followed, _joint, request)
+    return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), joint))
+
+
+def _probability_of_facts(request: Request) -> float:
+    groups = table_sizes(request)
+    assert not isinstance(groups, Obstacle)
+    total = 0.0
+    for sizes, start in groups:
+        case = request.case(sizes)
+        model = Model(case.likelihood(None), (), (), len(case.facts))
+        for weight, given in model.settings():
+            pieces = list(given.posterior(()))
+            total += float(start.weights.sum()) * weight * sum(piece.weight for piece in pieces)
+    return total
+
+
+def _evidence(value: float, error: float, density: bool) -> Estimate:
+    unit = "density" if density else ""
+    if error <= NEGLIGIBLE * value:
+        return Estimate.exactly(value if density else min(1.0, value), unit, "exact")
+    return Estimate(value, max(0.0, value - error), value + error, unit, f"exact to {error:.0e}", exact=True)
+
+
+def _belief(quantity: Quantity, pieces: Sequence[Piece]) -> Belief:
+    """Return the belief about a quantity of a row from pieces of it."""
+    weights = np.array([piece.weight for piece in pieces])
+    shares = weights / weights.sum()
+    error = max((piece.curve.error for piece in pieces if piece.curve is not None), default=0.0)
+    if all(term.is_flat for piece in pieces for term in piece.cell.asked):
+        table = np.array([[term.start for term in piece.cell.asked] for piece in pieces])
+        return _discrete(quantity, table, shares, error)
+    if len(quantity.nodes) != 1:
+        raise NotRows("the secret has several parts, and one of them is continuous")
+    curves = []
+    for piece in pieces:
+        term = piece.cell.asked[0]
+        assert piece.curve is not None
+        curves.append(Curve.point(term.start) if term.is_flat else term.law(piece.curve))
+    return Belief.of_curve(Curve.mixture(shares, curves))
+
+
+def _discrete(quantity: Quantity, table: Array, weights: Array, error: float = 0.0) -> Belief:
+    distinct, codes = np.unique(table.reshape(len(weights), -1), axis=0, return_inverse=True)
+    masses = np.bincount(codes.reshape(-1), weights, len(distinct))
+    columns = tuple(
+        Column.of(node, values.astype(node.dtype)) for node, values in zip(quantity.nodes, distinct.T, strict=True)
+    )
+    batch = Batch(quantity.structure, columns, len(distinct))
+    return Belief(batch, masses / masses.sum(), True, spread=Kind.DISCRETE, error=error)
+
+
+def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief | None:
+    """Return the belief about the output before any observation; None if only the joint can give it."""
+    labels: dict[tuple[object, ...], float] = {}
+    curves: list[tuple[float, Curve]] = []
+    for weight, given in settings:
+        tally = given.tally(None)
+        cell = Cell(1.0, (FLAT,) * len(given.model.sums))
+        outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, [cell]).reach
+        for group in groups_of(tally, cell.flats, given.discrete):
+            outcome = outcomes.at(group.key, reach)
+            if outcome.is_certain:
+                share = weight * float(group.probabilities.sum())
+                labels[outcome.label] = labels.get(outcome.label, 0.0) + share
+                continue
+            assert outcome.weights is not None
+            if outcome.steps is None and len(outcome.label) > 1:
+                return None
+            law = tally.law(outcome.weights, group.counts)
+            starts = group.flats @ outcome.weights + outcome.constant
+            if outcome.steps is not None:
+                low, high, names = outcome.steps
+                masses = law.mass(low - starts[:, np.newaxis], high - starts[:, np.newaxis])
+                for name, mass in zip(names, group.probabilities @ masses, strict=True):
+                    labels[name] = labels.get(name, 0.0) + weight * float(mass)
+                continue
+            image = outcome.images[0][1]
+            for start, chance in zip(starts, group.probabilities, strict=True):
+                if chance > UNLIKELY:
+                    moved = law.affine(1.0, float(start))
+                    curves.append((weight * float(chance), moved if image is None else image.curve(moved)))
+    return _told(output, labels, curves)
+
+
+def _told(
+    output: Quantity, labels: dict[tuple[object, ...], float], curves: Sequence[tuple[float, Curve]]
+) -> Belief | None:
+    there = {label: weight for label, weight in labels.items() if weight > 0}
+    if not curves:
+        return _labelled(output, list(there), np.array(list(there.values())))
+    if len(output.nodes) > 1 or not all(isinstance(label[0], int | float) for label in there):
+        return None
+    points = [(weight, Curve.point(float(label[0]))) for label, weight in there.items()]  # type: ignore[arg-type]
+    everything = [*curves, *points]
+    return Belief.of_curve(Curve.mixture([w for w, _ in everything], [curve for _, curve in everything]))
+
+
+def _labelled(quantity: Quantity, labels: Sequence[tuple[object, ...]], weights: Array) -> Belief:
+    batch = labelled_batch(quantity, labels)
+    codes, values = batch.factorized()
+    masses = np.bincount(codes, weights, len(values))
+    first = np.zeros(len(values), np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return Belief(batch.take(first), masses / masses.sum(), True, spread=Kind.DISCRETE)
+
+
+def labelled_batch(quantity: Quantity, labels: Sequence[tuple[object, ...]]) -> Batch:
+    """Return outputs by their labels."""
+    columns = []
+    for place, node in enumerate(quantity.nodes):
+        values = [label[place] for label in labels]
+        if node.dtype == object:
+            array = np.empty(len(values), object)
+            array[:] = values
+            columns.append(Column(array))
+        else:
+            columns.append(Column.of(node, np.array(values).astype(node.dtype)))
+    return Batch(quantity.structure, tuple(columns), len(labels))
+
+
+def _joint(request: Request) -> Joint:
+    """Return secret and output together, before any observation."""
+    before = replace(request, observation=None, extra=None)
+    groups = table_sizes(before)
+    assert not isinstance(groups, Obstacle)
+    if request.question.facts:
+        raise NotRows("the joint of secret and output is not known under what is assumed")
+    sized = _all_sizes(before, groups)
+    found: list[Source] = []
+    for one in sized:
+        found += sources(one.integrated(), one.asked[0])
+    secret, output = sized[0].secret, sized[0].output
+    table = Tabulation(found, len(secret.nodes), 0).table()
+    off = table.error
+    if any(one.cell.curve is not None and one.cell.moving for one in found) and table.infinite is None:
+        for halvings in range(1, MOST_HALVINGS + 1):
+            finer = Tabulation(found, len(secret.nodes), halvings).table()
+            off = max(finer.error, abs(table.information - finer.information))
+            table = finer
+            if off < FINE:
+                break
+    return _assembled(secret, output, found, table, off)
+
+
+def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], table: Table, off: float) -> Joint:
+    row, column = np.nonzero(table.probabilities)
+    weights = table.probabilities[row, column]
+    continuous = any(not term.is_flat for one in found for term in one.cell.asked)
+    curve = None
+    if continuous:
+        curves = [one.cell.asked[0].law(one.cell.curve) for one in found if one.cell.curve is not None]
+        curve = Curve.mixture([one.weight for one in found], curves)
+        rows = Batch.of_values(table.secrets[:, 0])
+    else:
+        columns = tuple(
+            Column.of(node, v.astype(node.dtype)) for node, v in zip(secret.nodes, table.secrets.T, strict=True)
+        )
+        rows = Batch(secret.structure, columns, len(table.secrets))
+    outputs = labelled_batch(output, table.labels)
+    dense = any(outcome.steps is None for one in found for outcome, _, _ in one.formulas)
+    certain = any(one.certain for one in found)
+    kind = Kind.MIXED if dense and certain else Kind.CONTINUOUS if dense else Kind.DISCRETE
+    pairs = (
+        Belief(
+            rows.take(row), weights, True, spread=Kind.CONTINUOUS if continuous else Kind.DISCRETE, curve=curve,
+            error=table.missed,
+        ),
+        Belief(outputs.take(column), weights, True, spread=kind, error=table.missed),
+    )  # fmt: skip
+    if table.infinite is not None:
+        return Joint(*pairs, Estimate.exactly(math.inf, "bit", table.infinite))
+    told = table.information
+    method = "exact" if off < 1e-10 else f"exact to {off:.0e}"
+    return Joint(*pairs, Estimate(told, max(0.0, told - off), told + off, "bit", method, exact=True))

@@ -1,0 +1,325 @@
+"""Observations pulled back: what was seen of outputs, as ranges or values of weighted sums over rows.
+
+Once the sums that are whole numbers, or take few values, are known (the key), every condition is a function of one
+weighted sum of the others: that one is cut where the condition changes.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from privug.errors import PrivugError
+from privug.inference.conditions import Range, Unreadable, clauses, windows_of
+from privug.inference.exact.constraints import Value, read
+from privug.inference.exact.image import Image
+from privug.inference.exact.narrows import narrows
+from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.regrouping import Placeholder
+from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
+from privug.model.node import Array, Node, ancestors
+from privug.model.numpy_functions import Cast
+from privug.model.operations import Elementwise, SampleFailure
+from privug.model.plan import Plan
+from privug.observation.likelihood import CloseTo, Likelihood
+from privug.program.traced.failures import Checked
+
+MOST_NARROWS = 200
+EXACT_VALUE = 1e-13
+
+Reach = Callable[[Array], Range]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A constant plus weighted sums over rows."""
+
+    constant: float = 0.0
+    weights: Mapping[Node, float] = field(default_factory=dict)
+
+    def scaled(self, factor: float) -> "Affine":
+        """Return it multiplied by a factor."""
+        return Affine(self.constant * factor, {node: weight * factor for node, weight in self.weights.items()})
+
+    def plus(self, other: "Affine") -> "Affine":
+        """Return the sum of two."""
+        weights = dict(self.weights)
+        for node, weight in other.weights.items():
+            weights[node] = weights.get(node, 0.0) + weight
+        return Affine(self.constant + other.constant, {node: w for node, w in weights.items() if w})
+
+
+def affine(node: Node) -> Affine | None:
+    """Return a node as a weighted sum of placeholders, if it is one."""
+    known: dict[Node, Affine | None] = {}
+    for one in ancestors([node]):
+        known[one] = _affine(one, [known[parent] for parent in one.parents])
+    return known[node]
+
+
+def _affine(node: Node, parents: Sequence[Affine | None]) -> Affine | None:
+    operation = node.operation
+    if node.shape or node.levels is not None:
+        return None
+    if isinstance(operation, Placeholder):
+        return Affine(0.0, {node: 1.0})
+    if is_known(node):
+        return Affine(float(value_of(node)))
+    if isinstance(operation, Checked) or (isinstance(operation, Cast) and node.dtype.kind == "f"):
+        return parents[0]
+    if not isinstance(operation, Elementwise) or any(parent is None for parent in parents):
+        return None
+    traits = operation.traits
+    if traits.weights is not None:
+        total = Affine()
+        for parent, weight in zip(parents, traits.weights, strict=True):
+            assert parent is not None
+            total = total.plus(parent.scaled(weight))
+        return total
+    if traits.factor:
+        left, right = parents
+        assert left is not None
+        assert right is not None
+        if traits.factor == 1 and right.weights:
+            left, right = right, left
+        if right.weights or (traits.factor == -1 and right.constant == 0):
+            return None
+        return left.scaled(right.constant if traits.factor == 1 else 1 / right.constant)
+    return None
+
+
+def core_of(node: Node) -> tuple[Node, Affine]:
+    """Return the weighted sum of placeholders that a quantity is a function of, nearest to it."""
+    for narrow in islice(narrows([node]), MOST_NARROWS):
+        found = affine(narrow)
+        if found is not None:
+            return narrow, found
+    raise NotRows("the output depends on several sums over the same rows that are not put together linearly", node)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """What is known of a weighted sum: it lies in one of some ranges, or has one of some values.
+
+    Ranges are likely to some `chances`; values come with what their densities count for, and with the deviation of
+    normal noise through which a value was seen.
+    """
+
+    constant: float
+    weights: Array
+    ranges: tuple[Range, ...] = ()
+    chances: tuple[float, ...] = ()
+    places: tuple[tuple[float, float], ...] = ()
+    sd: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What an observation says, given the key: constraints on weighted sums, and a factor; zero rules it out."""
+
+    factor: float = 1.0
+    constraints: tuple[Constraint, ...] = ()
+
+
+RULED_OUT = Seen(0.0)
+CERTAIN = Seen()
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """A part of an observation."""
+
+    conditions: list[Node]
+    points: list[tuple[Node, float]]
+    log_weights: list[Node]
+
+
+def _typed(node: Node, values: Array) -> Array:
+    return values if node.dtype.kind == "f" else np.rint(values).astype(node.dtype)
+
+
+class Pullback:
+    """Takes an observation back to sums over rows: what depends on known sums alone at once, the rest by keys."""
+
+    def __init__(self, likelihood: Likelihood, sums: Sequence[Node], known: Mapping[Node, object]) -> None:
+        self._impossible = likelihood.impossible is not None
+        self._sums = list(sums)
+        nodes = specialised(
+            [*likelihood.conditions, *(node for node, _ in likelihood.points), *likelihood.log_weights], known
+        )
+        first = len(likelihood.conditions)
+        self._conditions = [clause for condition in nodes[:first] for clause in clauses(condition)]
+        values = [value for _, value in likelihood.points]
+        self._points = list(zip(nodes[first : first + len(values)], values, strict=True))
+        self._log_weights = nodes[first + len(values) :]
+        self._known: dict[tuple[tuple[int, float], ...], tuple[Seen, list[tuple[float, ...]]]] = {}
+        self._reaches: dict[tuple[float, ...], Range] = {}
+        self._used: list[tuple[float, ...]] = []
+        self._sided: dict[tuple[int, ...], tuple[_Told, _Told]] = {}
+
+    def _split(self, discrete: Sequence[int]) -> "tuple[_Told, _Told]":
+        """Return what is told about known sums alone, and the rest."""
+        key = tuple(discrete)
+        if key not in self._sided:
+            known = {self._sums[j] for j in discrete}
+
+            def settled(node: Node) -> bool:
+                return all(one in known for one in ancestors([node]) if isinstance(one.operation, Placeholder))
+
+            self._sided[key] = tuple(  # type: ignore[assignment]
+                _Told(
+                    [node for node in self._conditions if settled(node) is side],
+                    [(node, value) for node, value in self._points if settled(node) is side],
+                    [node for node in self._log_weights if settled(node) is side],
+                )
+                for side in (True, False)
+            )
+        return self._sided[key]
+
+    def factors(self, totals: Array, discrete: Sequence[int]) -> Array:
+        """Return what known sums, a line of them for each vector, say by themselves: how likely what was seen is."""
+        if self._impossible:
+            return np.zeros(len(totals))
+        told, _ = self._split(discrete)
+        nodes = [*told.conditions, *(node for node, _ in told.points), *told.log_weights]
+        if not nodes or not len(totals):
+            return np.ones(len(totals))
+        given = {self._sums[j]: _typed(self._sums[j], totals[:, j]) for j in discrete}
+        try:
+            with np.errstate(all="ignore"):
+                found = Plan(nodes, list(given)).run(len(totals), np.random.Generator(np.random.SFC64(0)), given)
+        except (SampleFailure, PrivugError):
+            raise NotRows("the program fails for some of the values that sums can take") from None
+        result = np.ones(len(totals))
+        for values in found[: len(told.conditions)]:
+            result = result * np.broadcast_to(values, len(totals))
+        for values, (_, value) in zip(found[len(told.conditions) :], told.points, strict=False):
+            result = result * (np.abs(values - value) <= EXACT_VALUE * max(1.0, abs(value)))
+        for values in found[len(told.conditions) + len(told.points) :]:
+            result = result * np.exp(values)
+        return result
+
+    def needs_keys(self, discrete: Sequence[int]) -> bool:
+        """Say whether more was seen than known sums can tell."""
+        _, told = self._split(discrete)
+        return bool(told.conditions or told.points or told.log_weights)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether what was seen has a density."""
+        return bool(self._log_weights)
+
+    def at(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Seen:
+        """Return what else was seen, given the values of some sums by their positions."""
+        known = self._known.get(key)
+        if known is None or not all(self._covers(weights, reach) for weights in known[1]):
+            self._used = []
+            known = self._known[key] = self._pulled(key, reach), self._used
+        return known[0]
+
+    def _covers(self, weights: tuple[float, ...], reach: Reach) -> bool:
+        """Say whether functions of a weighted sum were followed as far as it reaches."""
+        low, high = reach(np.array(weights))
+        return self._reaches[weights][0] <= low and high <= self._reaches[weights][1]
+
+    def _pulled(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Seen:
+        _, told = self._split([j for j, _ in key])
+        nodes = specialised(
+            [*told.conditions, *(node for node, _ in told.points), *told.log_weights],
+            {self._sums[j]: value for j, value in key},
+        )
+        first = len(told.conditions)
+        second = first + len(told.points)
+        factor, found = 1.0, list[Constraint]()
+        for condition in nodes[:first]:
+            for clause in clauses(condition):
+                if is_known(clause):
+                    if not value_of(clause):
+                        return RULED_OUT
+                    continue
+                found.append(self._condition(clause, reach))
+        for node, (_, value) in zip(nodes[first:second], told.points, strict=True):
+            if not is_known(node):
+                found.append(self._point(node, value, reach))
+            elif abs(float(value_of(node)) - value) > EXACT_VALUE * max(1.0, abs(value)):
+                return RULED_OUT
+        for node in nodes[second:]:
+            if is_known(node):
+                factor *= math.exp(float(value_of(node)))
+            else:
+                found += [self._noisy(one, reach) for one in _noisy_values(node)]
+        return Seen(factor, tuple(found)) if factor > 0 else RULED_OUT
+
+    def _constraint(self, found: Affine, **told: object) -> Constraint:
+        return Constraint(found.constant, self.weights(found), **told)  # type: ignore[arg-type]
+
+    def weights(self, found: Affine) -> Array:
+        """Return the weights of all sums."""
+        return np.array([found.weights.get(node, 0.0) for node in self._sums])
+
+    def image(self, node: Node, core: Node, found: Affine, reach: Reach) -> Image:
+        """Return a function of a weighted sum on its monotone pieces."""
+        key = tuple(self.weights(found).tolist())
+        low, high = reach(np.array(key))
+        if key in self._reaches:
+            low, high = min(low, self._reaches[key][0]), max(high, self._reaches[key][1])
+        self._reaches[key] = low, high
+        self._used.append(key)
+        return Image.of(node, core, low + found.constant, high + found.constant)
+
+    def _condition(self, clause: Node, reach: Reach) -> Constraint:
+        close = clause.operation if isinstance(clause.operation, CloseTo) else None
+        node = clause.parents[0] if close is not None else clause
+        core, found = core_of(node)
+        try:
+            image = self.image(node, core, found, reach)
+        except Unfollowed as problem:
+            return self._window(clause, problem)
+        if close is None:
+            return self._constraint(found, ranges=image.where(image.middles.astype(bool)))
+        slack = EXACT_VALUE * max(1.0, abs(close.value)) if close.tolerance is None else close.tolerance
+        if not image.is_discrete and node is core:
+            return self._constraint(found, ranges=((close.value - slack, close.value + slack),))
+        chosen = image.steps & (np.abs(image.middles - close.value) <= slack)
+        return self._constraint(found, ranges=image.where(chosen))
+
+    def _window(self, clause: Node, problem: Unfollowed) -> Constraint:
+        """Read a condition as a range of one number that is a weighted sum."""
+        windows = windows_of(clause) or []
+        numbers = [affine(window.number) for window in windows]
+        if len(windows) != 1 or numbers[0] is None:
+            raise NotRows(str(problem), problem.node)
+        return self._constraint(numbers[0], ranges=((windows[0].low, windows[0].high),))
+
+    def _point(self, node: Node, value: float, reach: Reach) -> Constraint:
+        found = affine(node)
+        if found is not None:
+            return self._constraint(found, places=((value, 1.0),))
+        core, found = core_of(node)
+        image = self.image(node, core, found, reach)
+        alone = image.where(image.atom(value))
+        return self._constraint(found, ranges=alone, places=tuple(image.branches(value)))
+
+    def _noisy(self, told: Value, reach: Reach) -> Constraint:
+        found = affine(told.node)
+        if found is not None:
+            return self._constraint(found, places=((told.value, 1.0),), sd=told.sd)
+        core, found = core_of(told.node)
+        image = self.image(told.node, core, found, reach)
+        if not image.is_discrete:
+            raise NotRows("the observation has noise on a function that is no step function", told.node)
+        low, high = image.bounds
+        away = (told.value - image.middles.astype(float)) / told.sd
+        chances = np.exp(-0.5 * away**2) / (told.sd * math.sqrt(2 * math.pi))
+        ranges = tuple(zip(low.tolist(), high.tolist(), strict=True))
+        return self._constraint(found, ranges=ranges, chances=tuple(chances.tolist()))
+
+
+def _noisy_values(node: Node) -> list[Value]:
+    try:
+        return [told for told in read(Likelihood((), (node,), ())) if isinstance(told, Value)]
+    except Unreadable as problem:
+        raise NotRows(str(problem), node) from None

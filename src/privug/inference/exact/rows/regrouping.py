@@ -1,0 +1,284 @@
+"""Programs as functions of sums over independent rows: the first pass from a traced graph.
+
+A sum over rows, however it was written (a fold over a plate, a function of an array, a chain of additions), becomes a
+`RowSum`: addends with how often each comes up. Rows that are alike are looked at once. Whatever else the program
+draws is a sum of one addend, so that what is left is a function of sums alone.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privug.inference.conditions import clauses
+from privug.inference.exact.elements import Elements
+from privug.inference.exact.linear_chains import linear_parts
+from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, positions, rank_of
+from privug.model.graph import operation_key, remade, rewritten
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
+from privug.model.numpy_functions import Cast, as_addition
+from privug.model.operations import Elementwise, Index, Lookup, constant, elementwise
+from privug.model.plates import Fold
+from privug.model.traits.traits import Connective, Role
+from privug.prior.choice import constant_value
+from privug.prior.conditional import Choose, Match
+from privug.prior.family import Draw
+
+MOST_NODES = 60_000
+
+_ADD = Elementwise("add", np.add, python=True)
+_TIMES = Elementwise("multiply", np.multiply, python=True)
+_DIVIDED = Elementwise("true_divide", np.true_divide, python=True)
+
+
+class Placeholder(Operation):
+    """Stands for a sum over rows, or for an order statistic of them, in what is computed of it."""
+
+    random = True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        raise AssertionError("a sum over rows has no value of its own")
+
+
+@dataclass(frozen=True, eq=False)
+class Addend:
+    """A term of a sum, with a weight, for each of so many rows that are alike."""
+
+    node: Node
+    weight: float = 1.0
+    count: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class RowSum:
+    """A sum over rows; with a `rank`, the addend of that rank, counted from the smallest, instead."""
+
+    node: Node
+    addends: tuple[Addend, ...]
+    rank: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Regrouped:
+    """Quantities as functions of sums over rows."""
+
+    targets: list[Node]
+    sums: list[RowSum]
+    asked: list[list[Node]]
+    """Quantities as functions of a row, or of sums."""
+    counts: dict[Node, int]
+    """How many rows each root of a row stands for, if more than one."""
+
+
+def placeholder(like: Node | None = None, *, whole: bool = False) -> Node:
+    """Make a node that stands for a sum, or for a quantity like another one."""
+    if like is not None:
+        return Node(Placeholder(), (), (), like.dtype, like.levels, like.kind)
+    kind = Kind.DISCRETE if whole else Kind.MIXED
+    return Node(Placeholder(), (), (), np.dtype(np.int64 if whole else np.float64), None, kind)
+
+
+class Regrouping:
+    """Goes through a graph once and collects its sums over rows."""
+
+    def __init__(self, targets: Sequence[Node], asked: Sequence[Sequence[Node]], facts: int = 0) -> None:
+        of_table = [any(is_reduction(node) for node in ancestors(some)) for some in asked]
+        own = [node for some, whole in zip(asked, of_table, strict=True) for node in some if whole]
+        told = [clause for fact in targets[:facts] for clause in clauses(fact)]
+        simple = [clause for clause in told if _is_simple(clause)]
+        told = [clause for clause in told if clause not in simple]
+        order = ancestors([*told, *simple, *targets[facts:], *(node for some in asked for node in some)])
+        if len(order) > MOST_NODES:
+            raise NotRows("it computes too many quantities")
+        self._elements = Elements([])
+        self._counts: dict[Node, int] = {}
+        self._sums: dict[Node, RowSum] = {}
+        self._images: dict[Node, Node] = {}
+        self._clusters = clustered(order)
+        for node in order:
+            if not node.shape:
+                self._images[node] = self._image(node)
+        outer = [self._images[target] for target in (*told, *targets[facts:], *own)]
+        outer = rewritten(outer, _as_sum, {})
+        outer = self._chained(outer)
+        if simple:
+            held = self._sum([Addend(self._images[clause]) for clause in simple])
+            outer.insert(0, elementwise(Elementwise("equal", np.equal), [held, constant(len(simple))]))
+        outer = self._loose(outer)
+        whole = iter(outer[len(outer) - len(own) :])
+        quantities = [
+            [next(whole) if table else self._images[node] for node in some]
+            for some, table in zip(asked, of_table, strict=True)
+        ]
+        outer = outer[: len(outer) - len(own)]
+        used = set(ancestors([*outer, *(node for some in quantities for node in some)]))
+        sums = [one for one in self._sums.values() if one.node in used]
+        self.found = Regrouped(outer, sums, quantities, self._counts)
+
+    def _image(self, node: Node) -> Node:
+        if isinstance(node.operation, ConstantValue):
+            return node
+        if node in self._clusters:
+            return self._reduced(node)
+        if isinstance(node.operation, Draw | Index):
+            return self._elements.of(node)
+        if any(parent.shape for parent in node.parents):
+            if isinstance(node.operation, Elementwise | Lookup | Choose | Match | Cast):
+                return self._elements.of(node)
+            what = getattr(node.operation, "name", type(node.operation).__name__)
+            raise NotRows(f"it uses '{what}' of several quantities at once", node)
+        return remade(node, [self._images[parent] for parent in node.parents])
+
+    def _reduced(self, node: Node) -> Node:
+        """Return a reduction over rows as a function of a sum, which is taken down."""
+        cluster, traits = self._clusters[node], node.operation.traits
+        terms = [(self._term(node, position), count) for position, count in positions(cluster)]
+        size = cluster.size
+        if traits.connective is not None:
+            terms = [(_truth(term), count) for term, count in terms]
+            total = self._sum([Addend(term, 1.0, count) for term, count in terms])
+            name, other = ("greater", 0) if traits.connective is Connective.OR else ("equal", size)
+            return elementwise(Elementwise(name, getattr(np, name)), [total, constant(other)])
+        addends = [Addend(term, 1.0, count) for term, count in terms]
+        if traits.adds_up:
+            total = self._sum(addends)
+            return elementwise(_DIVIDED, [total, constant(size)]) if traits.averages else total
+        return self._sum(addends, rank=rank_of(node, size))
+
+    def _term(self, node: Node, position: int) -> Node:
+        operation = node.operation
+        if isinstance(operation, Fold):
+            term = self._elements.row(node, operation, position)
+        else:
+            term = self._elements.of(node.parents[0], (position,))
+        return term
+
+    def _sum(self, addends: Sequence[Addend], rank: int | None = None) -> Node:
+        for addend in addends:
+            if addend.count > 1:
+                for root in ancestors([addend.node]):
+                    origin = self._elements.origins.get(root)
+                    if root.is_random and origin is not None and origin.shape:
+                        self._counts[root] = addend.count
+        whole = all(addend.node.dtype.kind in "bi" and addend.weight.is_integer() for addend in addends)
+        node = placeholder(whole=whole and rank is None)
+        self._sums[node] = RowSum(node, tuple(addends), rank)
+        return node
+
+    def _chained(self, targets: list[Node]) -> list[Node]:
+        """Replace chains of additions by sums."""
+        images: dict[Node, Node] = {}
+        used = Counter(parent for node in ancestors(targets) for parent in node.parents)
+        frontier, seen = list(targets), set[Node]()
+        while frontier:
+            node = frontier.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            made = self._chain(node, used, set(targets)) if len(_parts(node) or ()) > 1 else None
+            if made is None:
+                frontier.extend(node.parents)
+            else:
+                images[node] = made
+        return rewritten(targets, lambda node, parents: None, images)
+
+    def _chain(self, top: Node, used: Counter[Node], targets: set[Node]) -> Node | None:
+        start, weights = _flattened(top, used, targets)
+        own = {node: self._of_rows(node) for node in weights}
+        addends = [
+            Addend(one.node, weights[node] * one.weight, one.count)
+            for node, several in own.items()
+            if several is not None
+            for one in several
+        ]
+        if sum(several is not None for several in own.values()) < 2:
+            return None
+        whole = all(one.node.dtype.kind in "bi" and one.weight.is_integer() for one in addends)
+        total = self._sum(addends)
+        if start or whole is not (top.dtype.kind in "bi"):
+            total = elementwise(_ADD, [total, constant(int(start) if whole else start)])
+        for node, several in own.items():
+            if several is None:
+                factor = int(weights[node]) if weights[node].is_integer() else weights[node]
+                total = elementwise(_ADD, [total, elementwise(_TIMES, [node, constant(factor)])])
+        return total if total.dtype == top.dtype else Node(Cast(top.dtype), (total,), (), top.dtype)
+
+    def _of_rows(self, node: Node) -> tuple[Addend, ...] | None:
+        """Return what a term of a chain adds: one row's quantity, or a sum over rows as it stands."""
+        if node in self._sums:
+            return self._sums[node].addends if self._sums[node].rank is None else None
+        behind = ancestors([node])
+        if any(other in self._sums for other in behind) or not any(other.is_random for other in behind):
+            return None
+        return (Addend(node),)
+
+    def _loose(self, targets: list[Node]) -> list[Node]:
+        """Make sums of one addend of what is drawn outside of all sums."""
+        images: dict[Node, Node] = {}
+        for node in ancestors(targets):
+            if isinstance(node.operation, Draw):
+                made = placeholder(node)
+                self._sums[made] = RowSum(made, (Addend(node),))
+                images[node] = made
+        return rewritten(targets, lambda node, parents: None, images)
+
+
+def _is_simple(clause: Node) -> bool:
+    """Say whether a fact is about one or two quantities, and no sum over rows."""
+    behind = ancestors([clause])
+    return sum(node.is_random for node in behind) <= 2 and not any(map(is_reduction, behind))
+
+
+def _truth(node: Node) -> Node:
+    return node if node.dtype == np.bool_ else elementwise(Elementwise("not_equal", np.not_equal), [node, constant(0)])
+
+
+def _as_sum(node: Node, parents: tuple[Node, ...]) -> Node | None:
+    """Write `a + d if c else a` as `a + (d if c else 0)`."""
+    operation = node.operation
+    chooses = isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE
+    return as_addition(*parents) if chooses and node.levels is None and node.dtype.kind in "if" else None
+
+
+def _parts(node: Node) -> list[tuple[Node, float]] | None:
+    """Return what a number is the weighted sum of; None if it is no sum."""
+    if isinstance(node.operation, Cast) and node.dtype.kind == "f" and node.parents[0].levels is None:
+        return [(node.parents[0], 1.0)]
+    known = linear_parts(node)
+    if known is None and isinstance(node.operation, Elementwise) and not node.shape and node.levels is None:
+        divisor = node.parents[-1]
+        if node.operation.traits.factor == -1 and isinstance(divisor.operation, ConstantValue):
+            value = float(constant_value(divisor))
+            return [(node.parents[0], 1 / value)] if value else None
+    return known
+
+
+def _flattened(top: Node, used: Counter[Node], targets: set[Node]) -> tuple[float, dict[Node, float]]:
+    start, weights = 0.0, dict[Node, float]()
+    frontier = [(top, 1.0)]
+    while frontier:
+        node, weight = frontier.pop()
+        inner = node is top or (used[node] == 1 and node not in targets)
+        parts = _parts(node) if inner else None
+        if parts is not None:
+            frontier.extend((part, weight * factor) for part, factor in reversed(parts))
+        elif isinstance(node.operation, ConstantValue):
+            start += weight * float(constant_value(node))
+        else:
+            weights[node] = weights.get(node, 0.0) + weight
+    return start, {node: weight for node, weight in weights.items() if weight}
+
+
+def row_key(terms: Sequence[tuple[int, Node, float]]) -> Hashable | None:
+    """Return what is equal for rows that add the same to the same sums; None if that cannot be told."""
+    keys: dict[Node, Hashable] = {}
+    count = 0
+    for node in ancestors([term for _, term, _ in terms]):
+        own = operation_key(node.operation)
+        if own is None:
+            return None
+        if node.is_random:
+            count += 1
+        keys[node] = (own, node.levels, count if node.is_random else 0, tuple(keys[p] for p in node.parents))
+    return tuple((position, keys[term], weight) for position, term, weight in terms)

@@ -1,0 +1,198 @@
+"""Tallies: what all rows together add to sums, by how many of them fell into which cell.
+
+Cells that add the same numbers, and move the same sums in the same proportions, form a class. A tally lists vectors of
+whole numbers, flat contributions in units of each sum and how many rows fell into each moving class, with their
+probabilities. Given such a vector, the moving parts of the sums are sums of independent curves.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from privug.inference.curve import Curve
+from privug.inference.exact.counting import SumLaw, sum_law, total_law
+from privug.inference.exact.rows.cells import Cell
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.summation import Powers, added
+from privug.model.node import Array
+
+MOST_DENOMINATOR = 10**6
+MOST_UNITS = 10**7
+LATTICE = 1e-11  # how far from a multiple of a unit a number may be, relative to its size, for rounding
+MOST_VECTORS = 400_000
+NEGLIGIBLE = 1e-300
+SAME = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class MovingClass:
+    """Cells that move sums along one direction: the distribution of the first moving sum, and the others' ratios."""
+
+    direction: tuple[float, ...]
+    powers: Powers
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What rows add to sums: a line of `flats` for each vector, how many rows are in each class, and probabilities."""
+
+    flats: Array
+    counts: Array
+    probabilities: Array
+    classes: tuple[MovingClass, ...]
+    lost: float = 0.0
+    _laws: dict[tuple[tuple[float, ...], tuple[int, ...]], Curve] = field(default_factory=dict, repr=False)
+
+    def law(self, weights: Sequence[float] | Array, counts: Sequence[int]) -> Curve:
+        """Return the distribution of weighted moving parts of the sums, given how many rows are in each class."""
+        scales = tuple(float(np.dot(weights, one.direction)) for one in self.classes)
+        used = tuple(int(k) if scale else 0 for k, scale in zip(counts, scales, strict=True))
+        key = scales, used
+        if key not in self._laws:
+            self._laws[key] = self._summed(scales, used)
+        return self._laws[key]
+
+    def _summed(self, scales: Sequence[float], counts: Sequence[int]) -> Curve:
+        total: Curve | None = None
+        for one, scale, count in zip(self.classes, scales, counts, strict=True):
+            if count:
+                part = one.powers.sum(count).affine(scale, 0.0)
+                total = part if total is None else added(total, part)
+        return Curve.point(0.0) if total is None else total
+
+
+def unit_of(values: Array) -> float | None:
+    """Return a unit of which all numbers are multiples, but for rounding; None if there is none to be seen."""
+    denominator = 1
+    for value in np.unique(values):
+        if value == math.floor(value):
+            continue
+        fraction = Fraction(float(value)).limit_denominator(MOST_DENOMINATOR)
+        if abs(float(fraction) - value) > LATTICE * abs(value):
+            return None
+        denominator = math.lcm(denominator, fraction.denominator)
+        if denominator > MOST_UNITS:
+            return None
+    return 1 / denominator
+
+
+def direction_of(cell: Cell) -> tuple[float, ...]:
+    """Return by how much each sum moves if the first that moves does by one."""
+    moving = cell.moving
+    if len(moving) == 1:
+        return tuple(float(j == moving[0]) for j in range(len(cell.terms)))
+    if any(cell.terms[j].image is not None for j in moving):
+        raise NotRows("several sums depend on one quantity of a row in ways that are not proportional")
+    first = cell.terms[moving[0]].slope
+    return tuple(term.slope / first if j in moving else 0.0 for j, term in enumerate(cell.terms))
+
+
+def first_law(cell: Cell) -> tuple[Curve, Array]:
+    """Return the distribution of the first sum that a cell moves, and what it adds to all sums besides."""
+    assert cell.curve is not None
+    first = cell.moving[0]
+    flats = cell.flats.copy()
+    for j in cell.moving[1:]:
+        ratio = cell.terms[j].slope / cell.terms[first].slope
+        flats[j] += cell.terms[j].start - ratio * cell.terms[first].start
+    return cell.terms[first].law(cell.curve), flats
+
+
+@dataclass(eq=False)
+class _Class:
+    direction: tuple[float, ...]
+    flats: Array
+    weights: list[float] = field(default_factory=list)
+    laws: list[Curve] = field(default_factory=list)
+
+
+def _classified(cells: Iterable[Cell], sums: int) -> tuple[Array, Array, list[_Class]]:
+    """Return the flat cells as a table with probabilities, and the classes of moving ones."""
+    flat: dict[tuple[float, ...], float] = {}
+    classes: dict[tuple[tuple[float, ...], tuple[float, ...]], _Class] = {}
+    for cell in cells:
+        if not cell.moving:
+            key = tuple(cell.flats.tolist())
+            flat[key] = flat.get(key, 0.0) + cell.weight
+            continue
+        direction = tuple(round(ratio, 12) for ratio in direction_of(cell))
+        law, flats = first_law(cell)
+        one = classes.setdefault((direction, tuple(flats.tolist())), _Class(direction, flats))
+        one.weights.append(cell.weight)
+        one.laws.append(law)
+    _absorb(flat, list(classes.values()))
+    values = np.array(list(flat)).reshape(len(flat), sums)
+    return values, np.array(list(flat.values())), list(classes.values())
+
+
+def _absorb(flat: dict[tuple[float, ...], float], classes: Sequence[_Class]) -> None:
+    """Make flat cells that differ from a moving class in its own sum alone atoms of that class."""
+    for one in classes:
+        moved = [j for j, ratio in enumerate(one.direction) if ratio]
+        if len(moved) > 1:
+            continue
+        rest = np.delete(one.flats, moved[0])
+        for key in [key for key in flat if np.array_equal(np.delete(np.array(key), moved[0]), rest)]:
+            one.weights.append(flat.pop(key))
+            one.laws.append(Curve.point(key[moved[0]]))
+
+
+def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, given: Sequence[Array] = ()) -> Tally:
+    """Tally rows, each given by its cells and how many are alike; `given` are flat numbers that are added later."""
+    parts = [(_classified(cells, sums), count) for cells, count in rows]
+    everything = [values for (values, _, _), _ in parts]
+    everything += [one.flats[np.newaxis] for (_, _, classes), _ in parts for one in classes]
+    units = _units(np.concatenate([np.zeros((1, sums)), *everything]))
+    moving = [(number, one) for number, ((_, _, classes), _) in enumerate(parts) for one in classes]
+    laws = []
+    for number, ((values, weights, classes), count) in enumerate(parts):
+        flats = np.concatenate([values, *(one.flats[np.newaxis] for one in classes)])
+        marks = np.zeros((len(flats), len(moving)), np.int64)
+        for place, (owner, one) in enumerate(moving):
+            if owner == number:
+                marks[len(values) + [c is one for c in classes].index(True), place] = 1
+        vectors = np.concatenate([np.rint(flats / units).astype(np.int64), marks], axis=1)
+        shares = np.concatenate([weights, [sum(one.weights) for one in classes]])
+        law = sum_law(vectors, shares / shares.sum(), count, MOST_VECTORS)
+        if law is None or len(law.values) > MOST_VECTORS:
+            raise NotRows("too many combinations of cells that rows can fall into")
+        laws.append(law)
+    whole = _total(laws, sums + len(moving))
+    made = tuple(MovingClass(one.direction, Powers(_merged(one))) for _, one in moving)
+    return Tally(whole.values[:, :sums] * units, whole.values[:, sums:], whole.probabilities, made, whole.lost)
+
+
+def _merged(one: _Class) -> Curve:
+    return one.laws[0] if len(one.laws) == 1 else Curve.mixture(one.weights, one.laws)
+
+
+def _total(laws: Sequence[SumLaw], width: int) -> SumLaw:
+    if not laws:
+        return SumLaw(np.zeros((1, width), np.int64), np.ones(1))
+    whole = laws[0]
+    for law in sorted(laws[1:], key=lambda one: len(one.values)):
+        if len(whole.values) * len(law.values) <= 4 * MOST_VECTORS:
+            sums = (whole.values[:, np.newaxis] + law.values[np.newaxis]).reshape(-1, width)
+            chances = np.multiply.outer(whole.probabilities, law.probabilities).reshape(-1)
+            distinct, codes = np.unique(sums, axis=0, return_inverse=True)
+            whole = SumLaw(distinct, np.bincount(codes.reshape(-1), chances), whole.lost + law.lost)
+        else:
+            both = total_law([whole, law])
+            if both is None:
+                raise NotRows("too many combinations of cells that rows can fall into")
+            whole = both
+    return whole
+
+
+def _units(values: Array) -> Array:
+    """Return the unit of what is added to each sum."""
+    units = []
+    for column in values.T:
+        unit = unit_of(column)
+        if unit is None:
+            raise NotRows("it adds up numbers that are no multiples of a common unit")
+        units.append(unit)
+    return np.array(units)
