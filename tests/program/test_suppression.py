@@ -1,6 +1,8 @@
 """Releases that are a number or, where that is suppressed, None or a text: traced, and as plain calls give them."""
 
 import math
+from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from privug.errors import ProgramError
 from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.graph import everything_behind
+from privug.model.keys import key_of
 from privug.model.maybe import Maybe
 from privug.model.plates import Fold
 from privug.model.structure import random_leaves
@@ -229,3 +232,24 @@ def test_what_has_no_such_form_is_called_sample_by_sample(program):
 def test_where_gives_it_too():
     made = pv.where(pv.Bernoulli(0.5), pv.Normal(0, sd=1), None)
     assert isinstance(made.node.operation, Maybe)
+
+
+@pytest.mark.parametrize("program", [in_an_expression, set_on_both_branches, in_a_tuple, counted])
+def test_finite_questions_have_exact_answers(program):
+    """All combinations of the inputs, counted one by one, give the distribution of the output."""
+
+    def person(i):
+        return pv.Row(pay=pv.DiscreteUniform(1, 2), woman=pv.Bernoulli(0.5), age=20)
+
+    rows = 4
+    attack = pv.Attack(program, {"records": pv.Records(rows, person)}, secret=lambda records: records[0].pay)
+    result = attack.run(engine="exact")
+    assert attack.lifting.tier == "traced"
+    people = [pv.Row(pay=pay, woman=woman, age=20) for pay in (1, 2) for woman in (0, 1)]
+    expected = Counter(key_of(program(list(table))) for table in product(people, repeat=rows))
+    codes, values = result.joint.output.batch.factorized()
+    shares = np.bincount(codes, result.joint.output.weights)
+    found = {key_of(value): share for value, share in zip(values, shares / shares.sum(), strict=True)}
+    assert found.keys() == expected.keys()
+    for key, count in expected.items():
+        assert math.isclose(found[key], count / len(people) ** rows, rel_tol=1e-9)

@@ -5,9 +5,11 @@ distance from the smallest, and numbers with few distinct values by a hash table
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from privug.model.keys import key_of
 from privug.model.node import Array
 
 PART = 1 << 15
@@ -17,7 +19,15 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: 
 
 
 def ranked(array: Array) -> tuple[Array, Array]:
-    """Return the place of each number among the distinct ones, and those in ascending order; not-a-number is one."""
+    """Return the place of each number among the distinct ones, and those in ascending order; not-a-number is one.
+
+    Python's objects, such as numbers some of which are None, have no order: they come as they are first met.
+    """
+    if array.dtype == object:
+        seen: dict[Any, int] = {}
+        codes = np.fromiter((seen.setdefault(key_of(value), len(seen)) for value in array), np.intp, len(array))
+        _, first = np.unique(codes, return_index=True)
+        return codes, array[first]
     if array.dtype.kind in "biu" and array.dtype != np.uint64 and len(array):
         low, high = int(array.min()), int(array.max())
         if high - low < 4 * len(array) + 1024:
