@@ -1,5 +1,6 @@
 """How much of the machine Privug may use, and whether values that differ only by rounding are one value."""
 
+import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -21,13 +22,17 @@ Rounding = Literal["merged", "bits"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is in force: bytes for intermediate arrays, workers, showing progress, compiling programs, rounding."""
+    """What is in force: bytes for intermediate arrays, workers, progress, compiling programs, rounding, patience.
+
+    `exact_seconds` is how long `engine="auto"` waits for an exact answer.
+    """
 
     memory_budget: int = 256 * MEBIBYTE
     workers: int = os.cpu_count() or 1
     progress: bool = True
     native: Native = "auto"
     rounding: Rounding = "merged"
+    exact_seconds: float = 3.0
 
 
 _default = Settings()
@@ -49,6 +54,7 @@ def configure(
     progress: bool | None = None,
     native: Native | None = None,
     rounding: Rounding | None = None,
+    exact_seconds: float | None = None,
 ) -> Settings:
     """Set limits for this process; what is not named stays as it is.
 
@@ -59,13 +65,22 @@ def configure(
     `rounding` says what becomes of values that differ only by the rounding of floating-point arithmetic, such as 0.3
     and 0.1 + 0.2: "merged" takes them for one value, as real numbers would; "bits" keeps apart whatever differs in a
     bit, for those who study just that.
+    `exact_seconds` is how long an exact answer may take, by an estimate beforehand, for `engine="auto"` to prefer it to
+    samples that would be had sooner.
 
     >>> import privug as pv
     >>> pv.configure(memory_budget=256 * 2**20).memory_budget
     268435456
     """
     global _default
-    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native, rounding=rounding)
+    given = _checked(
+        memory_budget=memory_budget,
+        workers=workers,
+        progress=progress,
+        native=native,
+        rounding=rounding,
+        exact_seconds=exact_seconds,
+    )
     with _writing:
         _default = replace(_default, **given)
     # Inside a `with` block of limits the latest word counts, until the block ends.
@@ -83,9 +98,17 @@ def limited(
     progress: bool | None = None,
     native: Native | None = None,
     rounding: Rounding | None = None,
+    exact_seconds: float | None = None,
 ) -> Iterator[Settings]:
     """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs."""
-    given = _checked(memory_budget=memory_budget, workers=workers, progress=progress, native=native, rounding=rounding)
+    given = _checked(
+        memory_budget=memory_budget,
+        workers=workers,
+        progress=progress,
+        native=native,
+        rounding=rounding,
+        exact_seconds=exact_seconds,
+    )
     with holding(_limits, MappingProxyType({**_limits.get(), **given})):
         yield current()
 
@@ -102,4 +125,8 @@ def _checked(**given: Any) -> dict[str, Any]:
         raise ArgumentError(f"native must be 'auto', True or False, not {shown(given['native'])}")
     if not is_one_of(given["rounding"], (None, "merged", "bits")):
         raise ArgumentError(f"rounding must be 'merged' or 'bits', not {shown(given['rounding'])}")
+    seconds = given["exact_seconds"]
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_number and 0 <= seconds < math.inf):
+        raise ArgumentError(f"exact_seconds must be a number of seconds, zero or more, not {shown(seconds)}")
     return {name: value for name, value in given.items() if value is not None}

@@ -54,21 +54,24 @@ def test_auto_is_exact_where_it_can_be():
 
 
 def test_auto_samples_where_draws_from_the_prior_are_worth_enough():
-    result = pv.Attack(curved, PAIR, "x").run(pv.near(6, within=1), samples=1000)
+    with pv.limited(exact_seconds=0):
+        result = pv.Attack(curved, PAIR, "x").run(pv.near(6, within=1), samples=1000)
     assert result.engine == "sample"
     assert "draws from the prior are worth 1,000 samples" in result.diagnostics.chosen_because
     assert "engine chosen   'sample' because" in str(result)
 
 
 def test_auto_without_an_observation_samples():
-    result = pv.Attack(curved, PAIR, "x").run(samples=1000)
+    with pv.limited(exact_seconds=0):
+        result = pv.Attack(curved, PAIR, "x").run(samples=1000)
     assert result.engine == "sample"
     assert "nothing was observed" in result.diagnostics.chosen_because
 
 
 def test_auto_searches_for_what_is_rare():
     attack = pv.Attack(curved, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, "x")
-    result = attack.run(pv.between(150, np.inf), samples=1000, seed=2)
+    with pv.limited(exact_seconds=0):
+        result = attack.run(pv.between(150, np.inf), samples=1000, seed=2)
     assert result.engine == "rare"
     assert "draws from the prior are worth only" in result.diagnostics.chosen_because
     # Nearly all of it is x > log 150.

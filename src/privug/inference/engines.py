@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from privug import settings
 from privug.arguments import shown
 from privug.errors import (
     ArgumentError,
@@ -30,7 +31,7 @@ from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
 from privug.inference.chains.sizes import prepare
 from privug.inference.exact import engine as exact
-from privug.inference.exact.request import Obstacle, Request
+from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.question import Question, QuestionOfFacts, QuestionOfSecret
 from privug.inference.sampling import Run
 from privug.inference.trying import Tried
@@ -43,6 +44,7 @@ from privug.observation.observations import Equals, Observation
 
 PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
+OPERATIONS = 1e9  # elementary ones in a second
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
 SEARCH_FOR_FACTS: Any = {"samples": 2000, "budget": 1_000_000}
@@ -209,7 +211,7 @@ def automatic(
     extra: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Run:
-    """Answer exactly where that costs no more than the samples asked for would, else by sampling.
+    """Answer exactly where that takes some seconds at most, or no more than the samples asked for; else by sampling.
 
     Where a pilot run shows that draws from the prior are not worth enough, an engine that searches for the observation
     takes over: by gradients for many continuous inputs, else by levels that come nearer and nearer.
@@ -217,11 +219,17 @@ def automatic(
     tried = Tried()
     with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine):
         prepared = exact.prepare(Request(question, observation, extra))
-        if not isinstance(prepared, Obstacle):
-            affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
-            if affordable <= samples or affordable <= samples * _draws_per_sample(question, observation):
-                return _because(prepared.run(), "the answer can be computed without sampling", "exact")
+        if not isinstance(prepared, Obstacle) and _is_worth(prepared, question, observation, samples):
+            return _because(prepared.run(), "the answer can be computed without sampling", "exact")
     return _sampled(question, observation, tried, samples=samples, extra=extra, **options)
+
+
+def _is_worth(prepared: Prepared, question: Question, observation: Observation | None, samples: int) -> bool:
+    """Say whether an exact answer is soon there, or sooner than the samples asked for."""
+    if prepared.cost <= settings.current().exact_seconds * OPERATIONS:
+        return True
+    affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
+    return affordable <= samples or affordable <= samples * _draws_per_sample(question, observation)
 
 
 def _sampled(question: Question, observation: Observation | None, tried: Tried, **options: Any) -> Run:

@@ -55,7 +55,8 @@ class Mapped:
 
     def pdf(self, y: Array) -> Array:
         """Return the density."""
-        return np.asarray(np.exp(self.logpdf(y)))
+        with np.errstate(over="ignore"):  # a density may be infinite at an end
+            return np.asarray(np.exp(self.logpdf(y)))
 
     def logpdf(self, y: Array) -> Array:
         """Return the natural logarithm of the density."""

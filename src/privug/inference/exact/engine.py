@@ -9,7 +9,7 @@ from privug.inference.exact.additive import prepare_additive
 from privug.inference.exact.finite import prepare_counts, prepare_elimination, prepare_finite
 from privug.inference.exact.gaussian import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
-from privug.inference.exact.request import Obstacle, Part, Prepared, Request
+from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Request
 from privug.inference.exact.rows.part import prepare_rows
 from privug.inference.question import Question
 from privug.inference.sampling import Run
@@ -67,6 +67,9 @@ def infer(
     """Answer exactly, or say what stands in the way; samples, seed and budget change nothing."""
     request = Request(question, observation, extra)
     prepared, obstacles = _asked(request)
-    if prepared is None:
-        raise UnsuitableEngine(f"engine='exact' cannot answer this: {told(request, obstacles)}; engine='sample' can")
-    return prepared.run()
+    if prepared is not None:
+        try:
+            return prepared.run()
+        except Refused as refused:
+            obstacles.append(refused.obstacle)
+    raise UnsuitableEngine(f"engine='exact' cannot answer this: {told(request, obstacles)}; engine='sample' can")

@@ -19,6 +19,7 @@ from privug.inference.exact.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, R
 from privug.inference.question import Case, Sizes
 from privug.inference.workload import quantities_in_all
 from privug.model.execution import run_tasks
+from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
@@ -41,8 +42,9 @@ COST_OF_CASE = 1e7  # of lifting the program for one more size of its tables
 
 
 def nodes_of(*values: Any) -> list[Node]:
-    """Return the nodes of the random variables in some nested values."""
-    return [leaf.node for leaf in random_leaves(values)]
+    """Return the nodes of the random variables in some nested values; of one that may be missing, its two parts."""
+    nodes = [leaf.node for leaf in random_leaves(values)]
+    return [part for node in nodes for part in (node.parents if is_maybe(node) else (node,))]
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
 def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacle:
     case = request.case(sizes)
     query = request.query(case)
-    answered = query is None or _is_answered(query, case)
+    answered = query is None or is_answered(query, case)
     if (
         request.way == "elimination"
         and Roots(nodes_of(case.secret, case.output, case.facts, query)).endless is not None
@@ -180,7 +182,7 @@ def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -
     return Setting(known, query, start, states, False)
 
 
-def _is_answered(query: Any, case: Case) -> bool:
+def is_answered(query: Any, case: Case) -> bool:
     """Say whether everything random in a query is random in the inputs or the output too."""
     shared = set(ancestors(nodes_of(dict(case.inputs), case.output)))
     own = [node for node in ancestors(nodes_of(query)) if node not in shared]

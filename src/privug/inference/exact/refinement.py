@@ -59,7 +59,7 @@ def _on_panels(densities: Callable[[Array], Array], low: Array, high: Array) -> 
 def _information(values: Array, prior: Array) -> Array:
     """Return what each output adds to the information, in bits."""
     whole = values.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shares = (row * (np.log2(row) - np.log2(whole) - np.log2(p)) for row, p in zip(values, prior, strict=True))
         return sum((np.nan_to_num(share) for share in shares), np.zeros(whole.shape))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from privug.errors import UnsuitableEngine
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.sampling import Run
 from privug.model.node import Node
@@ -66,3 +67,11 @@ class Obstacle:
 
 
 Part = Callable[[Request], Prepared | Obstacle]
+
+
+class Refused(UnsuitableEngine):
+    """A part that had prepared an answer met an obstacle after all."""
+
+    def __init__(self, obstacle: Obstacle) -> None:
+        super().__init__(f"engine='exact' cannot answer this: {obstacle.reason}; engine='sample' can")
+        self.obstacle = obstacle

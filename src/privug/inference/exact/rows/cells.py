@@ -5,6 +5,7 @@ rows add up then only depends on how many rows fell into which cell, and on the 
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,10 +31,12 @@ from privug.prior.family import Family, family_of
 from privug.prior.scalar import ScalarFamily
 
 MOST_STATES = 200_000
+MOST_ROOTS = 100_000  # of all addends together
 MOST_CUT = 4000  # states of a row whose continuous quantity has to be cut for each
 DEVIATIONS = scipy.special.ndtr(np.array([-7.9, -5.0, -2.5, 0.0, 2.5, 5.0, 7.9]))
 MOST_PANELS = 64
-SAME_SHARE = 1e-10  # by how much two quadratures of one probability may differ
+SAME_SHARE = 1e-10  # by how much two quadratures of one probability may differ, relative to it
+ROUNDING = 1e-15
 LOOKS = np.array([1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6])
 
 _TIMES = Elementwise("multiply", np.multiply, python=True)
@@ -116,7 +119,13 @@ def rows_of(
     sums: Sequence[RowSum], counts: Mapping[Node, int], asked: Collection[Node]
 ) -> tuple[list[Row], list[Node]]:
     """Return independent rows, and the roots that they share; rows that are asked about stay by themselves."""
-    addends = [(j, addend, _own_roots(addend)) for j, one in enumerate(sums) for addend in one.addends]
+    addends, numbers = [], 0
+    for j, one in enumerate(sums):
+        for addend in one.addends:
+            addends.append((j, addend, _own_roots(addend)))
+            numbers += len(addends[-1][2])
+            if numbers > MOST_ROOTS:
+                raise NotRows("it puts too many quantities together in too many ways")
     shared = _shared(addends, counts)
     groups = _connected(addends, shared)
     rows: dict[object, Row] = {}
@@ -151,15 +160,12 @@ def _shared(addends: Sequence[tuple[int, Addend, list[Node]]], counts: Mapping[N
     for _, addend, behind in addends:
         if addend.count > 1:
             shared.update((root, None) for root in behind if root not in counts)
-    users: dict[tuple[int, Node], list[set[Node]]] = {}
+    uses = Counter((j, root) for j, _, behind in addends for root in behind)
+    apart: Counter[tuple[int, Node]] = Counter()
     for j, _, behind in addends:
-        for root in behind:
-            users.setdefault((j, root), []).append(set(behind) - {root})
-    for (_, root), others in users.items():
-        if root not in shared and len(others) > 1:
-            own = [some - {node for other in others if other is not some for node in other} for some in others]
-            if sum(bool(some) for some in own) > 1:
-                shared[root] = None
+        if any(uses[j, root] == 1 for root in behind):
+            apart.update((j, root) for root in behind if uses[j, root] > 1)
+    shared.update((root, None) for (_, root), users in apart.items() if users > 1)
     return {root: None for root in ancestors(shared) if root in shared or (root.is_random and shared)} if shared else {}
 
 
@@ -246,7 +252,7 @@ class Partition:
                     if halvings == 0:
                         yield cell
             found.append(totals)
-        if any(abs(found[0].get(key, 0.0) - total) > SAME_SHARE * weight for key, total in found[1].items()):
+        if any(abs(found[0].get(key, 0.0) - x) > SAME_SHARE * x + ROUNDING * weight for key, x in found[1].items()):
             raise NotRows("a row has several continuous quantities that are put together", other)
 
     def _listed(self) -> Iterator[Cell]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from privug.errors import ImpossibleObservation, UnsuitableEngine
+from privug.errors import ImpossibleObservation
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import NEGLIGIBLE, Belief
@@ -17,9 +17,9 @@ from privug.inference.case_plan import Quantity
 from privug.inference.conditions import Unreadable
 from privug.inference.curve import Curve
 from privug.inference.diagnostics import Diagnostics
-from privug.inference.exact.enumeration import table_sizes
+from privug.inference.exact.enumeration import is_answered, table_sizes
 from privug.inference.exact.pieces import Unfollowed
-from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.rows.cells import FLAT, Cell
 from privug.inference.exact.rows.channel import Source, Table, Tabulation, sources
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
@@ -33,6 +33,7 @@ from privug.inference.mapped import NoSuchMoment
 from privug.inference.sampling import Run
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind, Node, ancestors
+from privug.prior.family import Draw, family_of
 from privug.program.batched import BatchedCall
 
 UNLIKELY = 1e-17
@@ -81,7 +82,7 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
     try:
         sized = _all_sizes(request, groups)
     except REFUSALS as problem:
-        return Obstacle(str(problem), node=getattr(problem, "node", None))
+        return Obstacle(str(problem), vague=True, node=getattr(problem, "node", None))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
     cost = COST_OF_CASE * len(sized)
     return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
@@ -113,6 +114,10 @@ def _sized(request: Request, sizes: tuple[int, ...], probability: float, behind:
     order = ancestors([*likelihood.conditions, *outputs, *(node for some in asked for node in some)])
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
         raise NotRows("the program is called sample by sample")
+    if query is not None and not is_answered(request.query(case), case):
+        raise NotRows("the query draws random numbers of its own")
+    if all(family_of(node).listable for node in order if isinstance(node.operation, Draw)):
+        raise NotRows("its quantities can be listed, and are better gone through one by one")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
     return Sized(probability, Model(likelihood, outputs, asked, len(case.facts)), secret, query, output)
@@ -122,8 +127,8 @@ def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
     """Do a step; what cannot be followed is a question for another engine."""
     try:
         return step(*arguments)
-    except REFUSALS as obstacle:
-        raise UnsuitableEngine(f"engine='exact' cannot answer this: {obstacle}; engine='sample' can") from None
+    except REFUSALS as problem:
+        raise Refused(Obstacle(str(problem), node=getattr(problem, "node", None))) from None
 
 
 def _run(request: Request, sized: Sequence[Sized]) -> Run:
