@@ -22,6 +22,13 @@ QUICK = 20.0  # seconds, on a machine that is busy: a refusal draws nothing
 REFUSED = (
     "weighted mean, continuous weights",  # a ratio of two continuous sums
     "mean and variance together",  # two dependent sums of the same cell
+    "median of eleven rents",  # order statistics
+    "third largest of fifteen",
+    "range of eight",
+    "largest of a summary, the rest unseen",
+    "third quartile of nine",
+    "exact values of a pair in order",
+    "exact values of a size and a sum",  # two exact values, one of which the secret alone determines
 )
 """Releases that are known not to be answered exactly."""
 

@@ -367,6 +367,9 @@ def quadrature(curve: Curve, kinks: Array | None = None, halvings: int = 0) -> t
         return curve.atoms, curve.masses
     inner = curve.breaks if kinks is None else np.union1d(curve.breaks, kinks)
     edges = np.unique(curve.quantiles(DEVIATIONS))
+    steps = np.array([1.0, 3.0])  # far tails count where what is asked for is rare
+    further = np.concatenate([edges[0] - steps * (edges[1] - edges[0]), edges[-1] + steps * (edges[-1] - edges[-2])])
+    edges = np.unique(np.clip(np.concatenate([edges, further]), curve.edges[0], curve.edges[-1]))
     edges = np.union1d(edges, inner[(inner > edges[0]) & (inner < edges[-1])])
     for _ in range(halvings):
         edges = np.union1d(edges, (edges[1:] + edges[:-1]) / 2)

@@ -235,6 +235,10 @@ class Tabulation:
 
     def table(self) -> Table:
         """Return the table."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._table()
+
+    def _table(self) -> Table:
         columns: dict[Label, Array] = {}
         densities: dict[Label, list[tuple[int, Outcome, float, Curve]]] = {}
         infinite = None
@@ -260,6 +264,8 @@ class Tabulation:
             tables.append(table)
             error += off
         whole = np.concatenate(tables, axis=1)
+        if not np.isfinite(whole).all():
+            raise UnsuitableEngine(TOO_FINE)
         missed = float(np.abs(whole.sum(axis=1) - self.priors).sum())
         if infinite is None and not missed < 1e-6:
             raise UnsuitableEngine(f"engine='exact' missed {missed:.0e} of the joint; engine='sample' can serve")
