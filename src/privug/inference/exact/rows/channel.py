@@ -24,6 +24,7 @@ MOST_NODES = 6000
 NEGLIGIBLE = 1e-17
 MOST_LOOKED_AT = 24
 FEW_PANELS = 12
+MOST_STARTS = 24  # panels of outputs to begin with, kinks aside
 TOO_FINE = "engine='exact' would need too fine a grid for the joint of secret and output; engine='sample' can serve"
 SOMETIMES = "with some probability the output gives the secret away to the last digit"
 
@@ -314,9 +315,14 @@ class Tabulation:
                     chosen = np.isin(codes, some)
                     x, weights, codes = x[chosen], weights[chosen], codes[chosen]
                 assert outcome.weights is not None
-                shift = Own(self._found[number].cell, outcome.weights).at(x)
+                moved = Own(self._found[number].cell, outcome.weights)
+                shift = moved.at(x[:1] if moved.is_flat else x)
                 own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
-                np.add.at(table, codes, (chance * weights)[:, np.newaxis] * own)
+                part = (chance * weights)[:, np.newaxis] * own
+                if len(np.unique(codes)) == len(codes):
+                    table[codes] += part
+                else:
+                    np.add.at(table, codes, part)
             return table if some is None else table[some]
 
         edges = self._start(several)
@@ -338,7 +344,9 @@ class Tabulation:
         return np.unique(np.searchsorted(shares, (np.arange(MOST_LOOKED_AT) + 0.5) / MOST_LOOKED_AT))
 
     def _start(self, several: Sequence[tuple[int, Outcome, float, Curve]]) -> Array:
-        found = []
+        """Return edges to refine panels of outputs from: some from all over, and where densities are not smooth."""
+        around: list[Array] = []
+        kinks: list[Array] = [np.empty(0)]
         for number, outcome, _, law in several:
             x, weights = self._points[number]
             assert outcome.weights is not None
@@ -347,12 +355,16 @@ class Tabulation:
             middle = np.searchsorted(np.cumsum(weights[order]) / weights.sum(), [0.0, 0.1, 0.5, 0.9, 1.0])
             chosen = np.unique(shift[order][np.clip(middle, 0, len(shift) - 1)])
             own = law.edges if len(law.edges) <= FEW_PANELS else law.edges[:: len(law.edges) // FEW_PANELS + 1]
-            edges = np.add.outer(chosen, np.append(own, law.edges[-1])).reshape(-1)
+            breaks = law.breaks[np.isfinite(law.breaks)]
             image = outcome.images[0][1]
-            found.append(edges if image is None else image.values(np.clip(edges, image.edges[0], image.edges[-1])))
+            for found, places in ((around, np.append(own, law.edges[-1])), (kinks, breaks[:FEW_PANELS])):
+                edges = np.add.outer(chosen, places).reshape(-1)
+                found.append(edges if image is None else image.values(np.clip(edges, *image.edges[[0, -1]])))
             if image is not None:
-                found.append(image.values(np.concatenate([image.edges[:-1], np.nextafter(image.edges[1:], -np.inf)])))
-        return apart(np.concatenate(found))
+                kinks.append(image.values(np.concatenate([image.edges[:-1], np.nextafter(image.edges[1:], -np.inf)])))
+        ordered = apart(np.concatenate(around))
+        thinned = ordered[:: max(1, len(ordered) // MOST_STARTS)]
+        return apart(np.concatenate([thinned, ordered[-1:], *kinks]))
 
 
 def _stand_in(x: Array, weights: Array) -> tuple[Array, Array]:
