@@ -75,11 +75,14 @@ class Factor:
     constraints: tuple[Constraint, ...]
     ratios: tuple[float, ...]
 
-    def likelihood(self, shifts: Sequence[Array]) -> Array:
-        """Return the probability or density of the constraints; `shifts` are what is added to each quantity."""
+    def likelihood(self, shifts: Sequence[Array], atomic: bool) -> Array:
+        """Return the probability or density of the constraints; `shifts` are what is added to each quantity.
+
+        With `atomic`, values count with the probability that they have, and not with their density.
+        """
         placed = [(c, r, s) for c, r, s in zip(self.constraints, self.ratios, shifts, strict=True) if c.places]
         if placed:
-            return self._density(placed[0], shifts)
+            return self._of_values(placed[0], shifts, atomic and not placed[0][0].sd)
         total = np.zeros(shifts[0].shape)
         options = [tuple(zip(c.ranges, c.chances or (1.0,) * len(c.ranges), strict=True)) for c in self.constraints]
         for chosen in product(*options):
@@ -94,13 +97,20 @@ class Factor:
             total += chance * np.where(there, self.law.mass(low, np.maximum(low, high)), 0.0)
         return total
 
-    def _density(self, placed: tuple[Constraint, float, Array], shifts: Sequence[Array]) -> Array:
-        """Return the density of a value, where all other constraints hold for it."""
+    def _of_values(self, placed: tuple[Constraint, float, Array], shifts: Sequence[Array], atomic: bool) -> Array:
+        """Return the density or the probability of a value, where all other constraints hold for it."""
         own, ratio, shift = placed
         total = np.zeros(shift.shape)
+        if atomic and own.ranges:  # a step of the function that was seen
+            if len(self.constraints) > 1:
+                raise NotRows("a value with a probability of its own was seen together with something else")
+            ends = [np.sort([(low - shift) / ratio, (high - shift) / ratio], axis=0) for low, high in own.ranges]
+            total += sum(self.law.mass(low, high) for low, high in ends)
+        points = Curve((), self.law.atoms, self.law.masses)
         for place, weight in own.places:
             x = (place - shift) / ratio
-            density = weight * self.law.pdf(x) / abs(ratio)
+            near = ATOM * (1 + np.abs(x) + np.abs(shift / ratio))
+            density = points.mass(x - near, x + near) if atomic else weight * self.law.pdf(x) / abs(ratio)
             for other, scale, moved in zip(self.constraints, self.ratios, shifts, strict=True):
                 if other is not own:
                     if other.places:
@@ -172,7 +182,7 @@ class RowLikelihood:
     ) -> None:
         self._tally = tally
         self._cell = cell
-        self._weighted = pullback.is_weighted
+        self._weighted, self._pointed = pullback.is_weighted, pullback.is_pointed
         self._parts: list[tuple[Group, Seen, list[Factor]]] = []
         factors = pullback.factors(tally.flats + cell.flats, discrete)
         keys = by_key or pullback.needs_keys(discrete)
@@ -223,7 +233,7 @@ class RowLikelihood:
                 (c.constant + flats @ c.weights)[:, np.newaxis] + self._own(c).at(s)[np.newaxis, :]
                 for c in factor.constraints
             ]
-            likelihood *= factor.likelihood(shifts)
+            likelihood *= factor.likelihood(shifts, self.has_atom)
         return likelihood
 
     def kinks(self) -> Array:
@@ -262,8 +272,11 @@ class RowLikelihood:
                     for number, slope, chance in zip(x, steep, group.probabilities, strict=True):
                         yield float(number), float(seen.factor * chance * weight * mass / slope)
 
+    @cached_property
     def has_atom(self) -> bool:
-        """Say whether a value that was seen has a probability of its own."""
+        """Whether a value that was seen has a probability of its own."""
+        if self._pointed and any(seen.settles for _, seen, _ in self._parts):
+            return True
         return any(self._is_atom(group, factor) for group, _, factors in self._parts for factor in factors)
 
     def _is_atom(self, group: Group, factor: Factor) -> bool:

@@ -122,6 +122,8 @@ class Seen:
 
     factor: float = 1.0
     constraints: tuple[Constraint, ...] = ()
+    settles: bool = True
+    """Whether the key alone settles all exact values that were seen: then these have a probability."""
 
 
 RULED_OUT = Seen(0.0)
@@ -208,6 +210,11 @@ class Pullback:
         return bool(told.conditions or told.points or told.log_weights)
 
     @property
+    def is_pointed(self) -> bool:
+        """Whether exact values were seen."""
+        return bool(self._points)
+
+    @property
     def is_weighted(self) -> bool:
         """Whether what was seen has a density."""
         return bool(self._log_weights)
@@ -251,7 +258,8 @@ class Pullback:
                 factor *= math.exp(float(value_of(node)))
             else:
                 found += [self._noisy(one, reach) for one in _noisy_values(node)]
-        return Seen(factor, tuple(found)) if factor > 0 else RULED_OUT
+        settles = all(map(is_known, nodes[first:second]))
+        return Seen(factor, tuple(found), settles) if factor > 0 else RULED_OUT
 
     def _constraint(self, found: Affine, **told: object) -> Constraint:
         return Constraint(found.constant, self.weights(found), **told)  # type: ignore[arg-type]

@@ -232,7 +232,7 @@ class Given:
         reach = Reaching(tally, [cell]).reach
         likelihood = RowLikelihood(tally, cell, self.pullback, self.discrete, reach, by_key=True)
         outcomes = Outcomes(specialised(asked, self.known), self.model.sum_nodes)
-        density = likelihood.is_density and not likelihood.has_atom()
+        density = likelihood.is_density and not likelihood.has_atom
         for group, weight in likelihood.by_group():
             if weight > 0:
                 outcome = outcomes.at(group.key, reach)
@@ -300,7 +300,7 @@ class _Weighted:
 
 def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:
     """Yield a cell given what was seen."""
-    density = likelihood.is_density and not likelihood.has_atom()
+    density = likelihood.is_density and not likelihood.has_atom
     constant = likelihood.constant
     if constant is not None or cell.curve is None:
         share = float(likelihood(np.zeros(1))[0]) if constant is None else constant
@@ -311,7 +311,7 @@ def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:
     if posterior is not None and share > 0:
         off = posterior.error + likelihood.error(share) / share
         yield Piece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), density)
-    crossings = [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
+    crossings = [] if likelihood.has_atom else [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
     if crossings:
         places, weights = np.array(crossings).T
         weights = weights * cell.curve.pdf(places)
