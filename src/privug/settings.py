@@ -1,6 +1,5 @@
 """How much of the machine Privug may use, and whether values that differ only by rounding are one value."""
 
-import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from privug.errors import ArgumentError
 from privug.scoping import holding
 
 MEBIBYTE = 1 << 20
+LONGEST = 1e9  # seconds
 
 Native = bool | Literal["auto"]
 Rounding = Literal["merged", "bits"]
@@ -127,6 +127,6 @@ def _checked(**given: Any) -> dict[str, Any]:
         raise ArgumentError(f"rounding must be 'merged' or 'bits', not {shown(given['rounding'])}")
     seconds = given["exact_seconds"]
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (is_number and 0 <= seconds < math.inf):
-        raise ArgumentError(f"exact_seconds must be a number of seconds, zero or more, not {shown(seconds)}")
+    if seconds is not None and not (is_number and 0 <= seconds <= LONGEST):
+        raise ArgumentError(f"exact_seconds must be a number of seconds from zero to a billion, not {shown(seconds)}")
     return {name: value for name, value in given.items() if value is not None}

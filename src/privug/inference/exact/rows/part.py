@@ -111,9 +111,12 @@ def _sized(request: Request, sizes: tuple[int, ...], probability: float, behind:
     query = None if request.extra is None else Quantity.of(request.query(case))
     outputs = output.nodes if request.observation is None else ()
     asked = [secret.nodes] if query is None else [secret.nodes, query.nodes]
-    order = ancestors([*likelihood.conditions, *outputs, *(node for some in asked for node in some)])
+    told = [*likelihood.conditions, *(node for node, _ in likelihood.points), *likelihood.log_weights]
+    order = ancestors([*told, *outputs, *(node for some in asked for node in some)])
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
         raise NotRows("the program is called sample by sample")
+    if any(node.is_random and type(node.operation) is not Draw for node in order):
+        raise NotRows("it draws in a way that is not followed")
     if query is not None and not is_answered(request.query(case), case):
         raise NotRows("the query draws random numbers of its own")
     if all(family_of(node).listable for node in order if isinstance(node.operation, Draw)):

@@ -89,6 +89,8 @@ class Regrouping:
         simple = [clause for clause in told if _is_simple(clause)]
         told = [clause for clause in told if clause not in simple]
         order = ancestors([*told, *simple, *targets[facts:], *(node for some in asked for node in some)])
+        if any(node.shape for node in (*told, *simple, *targets[facts:], *(node for some in asked for node in some))):
+            raise NotRows("it asks for whole arrays")
         if len(order) > MOST_NODES:
             raise NotRows("it computes too many quantities")
         self._elements = Elements([])
