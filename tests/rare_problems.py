@@ -40,6 +40,14 @@ def above(level: float, tail: Callable[[float], float]) -> float:
     return float(integrate.quad(lambda x: NORMAL.pdf(x) * tail(x), level, level + 12)[0])
 
 
+def squared_near(seen: float, sign: int) -> float:
+    """Return the density of seeing s^2 + N(0, sd 0.2) with noise of sd 0.1, for s ~ N(0.5, sd 2) of one sign."""
+    root, noise = sign * math.sqrt(seen), math.hypot(0.1, 0.2)
+    return float(
+        integrate.quad(lambda s: NORMAL.pdf(s, 0.5, 2) * NORMAL.pdf(seen, s * s, noise), root - 0.5, root + 0.5)[0]
+    )
+
+
 PROBLEMS = {
     "a rare flag": Rare(
         lambda x, c: x + 5 * c,
@@ -131,5 +139,14 @@ PROBLEMS = {
         NORMAL.pdf(6, 0, math.sqrt(1 + 1e-4)),
         lambda x: x > 6,
         NORMAL.sf((6 - 6 / (1 + 1e-4)) / math.sqrt(1 / (1 + 1e4))),
+    ),
+    "two modes beside many numbers": Rare(
+        lambda s, xs: s * s + sum(xs) / 25,
+        {"s": pv.Normal(0.5, sd=2), "xs": [pv.Normal(0, sd=1) for _ in range(25)]},
+        "s",
+        pv.noisy(36, sd=0.1),
+        squared_near(36, 1) + squared_near(36, -1),
+        lambda s: s > 0,
+        squared_near(36, 1) / (squared_near(36, 1) + squared_near(36, -1)),
     ),
 }

@@ -70,6 +70,8 @@ def pareto_k(log_weights: Array | None) -> float | None:
     if log_weights is None:
         return None
     log_weights = log_weights[log_weights > -np.inf]
+    if not len(log_weights):
+        return None
     relevant = _perplexity(log_weights)
     tail = math.ceil(min(0.2 * relevant, 3 * math.sqrt(relevant)))
     tail = max(tail, min(FEWEST_IN_TAIL, len(log_weights) // 5))

@@ -8,10 +8,9 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.diagnostics import LARGEST_PARETO_K
 from privug.inference.rare import engine
 from privug.inference.rare.fitting import Mixture, Ray, Student
-from privug.inference.rare.importance import FEWEST_EFFECTIVE, Draws, Measurement, evidence, log_mean
+from privug.inference.rare.importance import FEWEST_EFFECTIVE, Draws, Measurement, _pooled, evidence, log_mean
 from privug.inference.rare.latents import Layout
 from privug.inference.rare.model import LatentModel
 from privug.inference.rare.particles import Particles
@@ -28,6 +27,7 @@ PARTS = {
     "scattering": Scattering([Steps(discrete=True, levels=LEVELS), Steps(discrete=True), Steps(discrete=False)]),
 }
 MIXTURE = Mixture.near([CLOUD, CLOUD + 2], [(PARTS["scattering"], 0.2), (PARTS["prior"], 0.1)])
+PRIOR = Ray.nowhere(1)
 EVENTS = {
     "everything": (lambda z: np.ones(len(z), bool), 1.0),
     "near the cloud": (lambda z: (z[:, 0] > 0.5) & (z[:, 1] < 0), stats.norm.sf(0.5) / 2),
@@ -102,7 +102,7 @@ HEAVY = -0.9 * np.log(RNG.random(2000))  # P(weight > w) = w^(-1 / 0.9): a few o
 
 @pytest.mark.parametrize(
     ("elsewhere", "share", "trusted"),
-    [(EVEN, 0.2, True), (HEAVY, 0.2, False), (EVEN[:50], 0.2, False), (HEAVY, 0.01, True), (EVEN[:50], 0.01, True)],
+    [(EVEN, 0.2, True), (HEAVY, 0.2, False), (EVEN[:60], 0.2, False), (HEAVY, 0.01, True), (EVEN[:60], 0.01, True)],
     ids=["even", "heavy", "few", "heavy but light", "few but light"],
 )
 def test_many_even_weights_at_one_place_do_not_hide_few_at_another(elsewhere, share, trusted):
@@ -114,8 +114,10 @@ def test_many_even_weights_at_one_place_do_not_hide_few_at_another(elsewhere, sh
     none = np.zeros(len(logs))
     draws = Draws(Particles(none[:, np.newaxis], none, none, [], none, none), logs, places)
     assert draws.worth > FEWEST_EFFECTIVE
-    shape = draws.shape
-    assert (draws.least_worth >= FEWEST_EFFECTIVE and (shape is None or shape <= LARGEST_PARETO_K)) == trusted
+    assert draws.is_trusted(np.array([], int)) == trusted
+    # Populations have been there: it must be clear that it hardly counts. And they have been where no draw was.
+    assert draws.is_trusted(np.array([3])) == (trusted and elsewhere is not HEAVY)
+    assert not draws.is_trusted(np.array([3, 7]))
 
 
 def test_points_are_at_the_place_that_they_are_likeliest_from():
@@ -124,6 +126,29 @@ def test_points_are_at_the_place_that_they_are_likeliest_from():
     found = mixture.place_of(np.array([[-5.0, -5.0], [5.0, 5.0], [0.0, 0.0]]))
     assert found.tolist() == [0, 1, -1]
     assert mixture.reshared(places[0], np.full(400, 1 / 400), np.full(5, 0.01)).places.tolist() == [0, 0, 1, 1, -1]
+
+
+def test_copies_of_a_point_are_no_needle():
+    """A mode that one draw has met: the next draws must not all be that one."""
+    assert Ray.of(np.repeat([[3.0, 4.0]], 50, axis=0)).spread == 1 / 5
+    assert Ray.of(np.repeat([[0.3, 0.4]], 50, axis=0)).spread == 1
+    sharp = RNG.normal(4, 0.001, (50, 1))
+    assert Ray.of(sharp).spread < 0.01
+
+
+def test_pooled_draws_are_weighted_by_all_that_they_may_come_from():
+    """A mode that the first mixture hardly meets, and the second one well: no draw of the first drowns the others."""
+    rng = np.random.default_rng(3)
+    rounds = []
+    for mixture in (Mixture.nowhere(Ray.nowhere(1)), Mixture.near([rng.normal(3.3, 0.3, (200, 1))], [(PRIOR, 0.1)])):
+        points = mixture.draw(4000, 1, rng)
+        logs = np.where(points[:, 0] > 3, 0.0, -np.inf) - mixture.log_ratio(points)
+        none = np.zeros(len(points))
+        rounds.append((mixture, Draws(Particles(points, none, none, [], none, none), logs, none.astype(int))))
+    pooled, second = _pooled(rounds), rounds[1][1]
+    assert stats.norm.sf(3) in evidence(*log_mean(pooled.log_weights), "", "").widened(1.5)
+    assert pooled.worth >= second.worth
+    assert Draws.concatenate([drawn for _, drawn in rounds]).worth < second.worth / 4
 
 
 def test_points_of_one_stratum_agree_in_all_that_is_discrete():
@@ -161,6 +186,7 @@ def test_draws_that_say_less_than_the_populations_are_not_used(monkeypatch):
     assert problem.truth in result.diagnostics.evidence.widened(1.5)
 
 
+@pytest.mark.slow
 def test_a_light_mode_that_only_scattered_draws_meet_counts():
     def both_far(x, y):
         hit = 0

@@ -134,7 +134,9 @@ class Ray:
         if not length > 0:
             return cls.nowhere(points.shape[1])
         along = points @ (mean / length)
-        return cls(mean / length, length, max(float(along.std()), 1e-6))
+        # Copies of a few points show no spread; beyond some place the tail of a normal number has about this one.
+        least = min(1.0, 1 / length) if len(np.unique(along)) < FEWEST_FOR_FIT else 1e-6
+        return cls(mean / length, length, max(float(along.std()), least))
 
     def widened(self, width: int) -> "Ray":
         """Return the same for points with more numbers."""

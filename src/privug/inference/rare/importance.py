@@ -10,7 +10,7 @@ Each place that matters is judged by itself, too: many even weights at one hide 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -34,9 +34,10 @@ LARGEST_BATCH = 60_000
 TASKS = 4  # of a round, side by side
 DRAWS_A_SAMPLE = 50  # more are not worth it
 FEWEST_EFFECTIVE = 200  # samples, of which averages are nearly normal
-LEAST_SHARE = 0.05  # of the weight, at a place that is judged by itself
+FEWEST_AT_LIGHT = 50  # samples, of which it is clear that a place has next to no weight
+LEAST_SHARE = 0.05  # of the weight or of the particles, at a place that is judged by itself
 MOST_STRATA = 64
-SCATTERED, PRIOR, FITTED = 0.08, 0.05, 0.02  # least shares of the parts of the mixture
+SCATTERED, PRIOR, FITTED = 0.08, 0.05, 0.12  # least shares of the parts of the mixture
 GROUPS = 10  # of the draws, whose means tell the error too
 DISAGREEMENT = 4.0  # standard errors by which populations may find the observation likelier
 
@@ -64,26 +65,29 @@ class Draws:
         """How many samples of equal weight they are worth."""
         return _worth(self.log_weights)
 
-    @property
-    def least_worth(self) -> float:
-        """How many samples of equal weight they are worth at the place that is known worst."""
-        return min(map(_worth, self._judged()))
+    def sufficiency(self, found: Array) -> float:
+        """Return how many times what is needed they are worth, all or those at the place that is known worst."""
+        return min(_worth(logs) / needed for logs, needed in self._judged(found))
 
-    @property
-    def shape(self) -> float | None:
-        """The shape of the heaviest tail of the weights, of all or at one place; None for too few."""
-        shapes = [shape for logs in self._judged() if (shape := pareto_k(logs)) is not None]
+    def shape(self, found: Array) -> float | None:
+        """Return the shape of the heaviest tail of the weights, of all or at one place; None for too few."""
+        shapes = [shape for logs, _ in self._judged(found) if (shape := pareto_k(logs)) is not None]
         return max(shapes, default=None)
 
-    def _judged(self) -> list[Array]:
-        """Return the logs of the weights of all, and of those at each place that has its share of the weight."""
+    def is_trusted(self, found: Array) -> bool:
+        """Say whether no few draws decide, neither among all nor at any place that was found or that has its share."""
+        shape = self.shape(found)
+        return self.sufficiency(found) >= 1 and (shape is None or shape <= LARGEST_PARETO_K)
+
+    def _judged(self, found: Array) -> list[tuple[Array, int]]:
+        """Return the logs of the weights that are judged, of all and at single places, and what they must be worth."""
+        everything = [(self.log_weights, FEWEST_EFFECTIVE)]
         if not self.found:
-            return [self.log_weights]
+            return everything
         shares = np.bincount(self.places + 1, self.weights)
-        return [
-            self.log_weights,
-            *(self.log_weights[self.places + 1 == n] for n in np.flatnonzero(shares > LEAST_SHARE)),
-        ]
+        heavy = np.flatnonzero(shares > LEAST_SHARE) - 1
+        needed = {**dict.fromkeys(found.tolist(), FEWEST_AT_LIGHT), **dict.fromkeys(heavy.tolist(), FEWEST_EFFECTIVE)}
+        return everything + [(self.log_weights[self.places == place], least) for place, least in needed.items()]
 
     @property
     def found(self) -> bool:
@@ -118,27 +122,32 @@ class Measurement:
         """Return draws that are worth so many samples, or as many as are worth it; None if they tell nothing."""
         if (PILOT_ROUNDS + 1) * self._round > budget:
             return None
-        mixture = self._fitted(self._points)
+        mixture, pilots = self._fitted(self._points), []
         for _ in range(PILOT_ROUNDS):
-            mixture = self._adapted(self._draw(mixture, self._round))
+            pilots.append((mixture, self._draw(mixture, self._round)))
+            mixture = self._adapted(_pooled(pilots))
         most = min(budget - self.runs, self._round + DRAWS_A_SAMPLE * samples)
         wanted = max(samples, FEWEST_EFFECTIVE)
-        draws, count = [self._draw(mixture, self._round)], self._round
+        draws, count, places = [self._draw(mixture, self._round)], self._round, self._places(mixture)
         while count < most:
             found = Draws.concatenate(draws)
-            least = found.least_worth
-            if least * most < FEWEST_EFFECTIVE * count:
+            sufficiency = found.sufficiency(places)
+            if sufficiency * most < count:
                 return None
-            factor = max(wanted / found.worth, FEWEST_EFFECTIVE / least)
+            factor = max(wanted / found.worth, 1 / sufficiency)
             if factor <= 1:
                 break
             size = int(min(max(count * (factor - 1), self._round), LARGEST_BATCH, most - count))
             draws.append(self._draw(mixture, size))
             count += size
         found = Draws.concatenate(draws)
-        shape = found.shape
-        trusted = found.least_worth >= FEWEST_EFFECTIVE and (shape is None or shape <= LARGEST_PARETO_K)
-        return found if trusted else None
+        return found if found.is_trusted(places) else None
+
+    def _places(self, mixture: Mixture) -> Array:
+        """Return the places of a mixture at which populations found the observation, not just a few particles."""
+        counts = np.bincount(mixture.place_of(self._points) + 1)[1:]
+        places: Array = np.flatnonzero(counts > LEAST_SHARE * len(self._points))
+        return places
 
     def _space(self, rng: np.random.Generator) -> Space:
         space = Space(self._model, rng)
@@ -193,6 +202,18 @@ class Measurement:
         agree = draws.log_weights > -np.inf
         columns = [column[agree] for column in draws.particles.columns]
         return tuple(self._model.quantities(columns, self._rng)), draws.log_weights[agree]
+
+
+def _pooled(rounds: Sequence[tuple[Mixture, Draws]]) -> Draws:
+    """Join draws from several mixtures, weighted as if each came from all of these (Cornuet et al., AMIS, 2012).
+
+    What an early mixture met by chance, with a weight that drowns all others, counts as what a later one often draws.
+    """
+    draws = Draws.concatenate([drawn for _, drawn in rounds])
+    points = draws.particles.latents
+    targets = [drawn.log_weights + mixture.log_ratio(drawn.particles.latents) for mixture, drawn in rounds]
+    spread = np.logaddexp.reduce([mixture.log_ratio(points) for mixture, _ in rounds], axis=0) - math.log(len(rounds))
+    return replace(draws, log_weights=np.concatenate(targets) - spread)
 
 
 def _worth(logs: Array) -> float:
