@@ -30,6 +30,12 @@ REFUSED = (
 )
 """Releases that are known not to be answered exactly."""
 
+NO_JOINT = (
+    "sum of rounded cells",  # too many cells for a table
+    "mean wage, nobody below the minimum",  # a fact
+)
+"""Releases whose joint of secret and output is not known exactly."""
+
 CHECKED = {
     "count over 60": 0.0298229062232545,
     "clamped mean with Laplace noise": 0.0199737280671739,
@@ -85,7 +91,12 @@ def test_agrees_with_closed_values(name):
 
 @named("information")
 def test_agrees_with_information(name):
-    information = pv.leakage.mutual_information(exact(name).joint)
+    result = exact(name)
+    if name in NO_JOINT:
+        with pytest.raises(pv.UnsuitableEngine):
+            _ = result.joint
+        return
+    information = pv.leakage.mutual_information(result.joint)
     assert information.exact
     assert float(information) == pytest.approx(ORACLES[name]["information"], rel=CLOSED)
 
