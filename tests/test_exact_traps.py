@@ -195,10 +195,12 @@ def test_any_scale(scale):
     assert float(result.diagnostics.evidence) == close(1 / 6)
 
 
-def test_mixtures_of_points_and_densities_are_left_to_sampling():
+def test_mixtures_of_points_and_densities():
     noise = pv.Mixture([pv.Constant(0.0), pv.Normal(0, sd=1)], [0.5, 0.5])
-    with pytest.raises(pv.UnsuitableEngine):
-        exactly(lambda u, m: u + m, {"u": pv.Uniform(0, 1), "m": noise}, "u", pv.between(0.2, 1.5))
+    result = exactly(lambda u, m: u + m, {"u": pv.Uniform(0, 1), "m": noise}, "u", pv.between(0.2, 1.5))
+    u, weights = np.polynomial.legendre.leggauss(60)
+    dense = (stats.norm.cdf(1.5 - (u + 1) / 2) - stats.norm.cdf(0.2 - (u + 1) / 2)) @ weights / 2
+    assert float(result.diagnostics.evidence) == close(0.5 * 0.8 + 0.5 * dense)
 
 
 def test_boundaries_at_values_that_are_rounded():
