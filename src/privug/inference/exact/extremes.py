@@ -156,14 +156,23 @@ def _edges(curves: Sequence[tuple[Curve, int]], start: float) -> Array:
 
 def extreme_form(node: Node) -> Extreme:
     """Return a number as the extreme of independent quantities, or raise NotAffine."""
+    found = compared(node)
+    if found is None:
+        raise NotAffine("it is no extreme")
+    sign, leaves = found
+    entries = [entry for leaf in leaves for entry in _entries(leaf)]
+    _refuse_shared(entries)
+    return Extreme(sign, tuple(entries))
+
+
+def compared(node: Node) -> tuple[float, list[Node]] | None:
+    """Return the quantities of which a number is the largest, or the smallest if the sign is negative."""
     keys = _keys(node)
     for sign in (1.0, -1.0):
         leaves = _leaves(node, sign, keys)
         if leaves != [node]:
-            entries = [entry for leaf in leaves for entry in _entries(leaf)]
-            _refuse_shared(entries)
-            return Extreme(sign, tuple(entries))
-    raise NotAffine("it is no extreme")
+            return sign, leaves
+    return None
 
 
 def _keys(node: Node) -> dict[Node, int]:

@@ -312,6 +312,15 @@ def _log(value: Any, base: Any = math.e) -> Any:
     return natural(value) if base == math.e else natural(value) / math.log(base)
 
 
+def _ranked(items: Any, before: int) -> Any:
+    """Return the number in the middle of the order, or the one before it if there are two."""
+    numbers = _numbers(items)
+    if isinstance(numbers, Selection):
+        refuse("median_low() or median_high() of a list of random length")
+    ordered: Any = np.sort(numbers)
+    return ordered[(len(ordered) + before) // 2]
+
+
 LIFTED: dict[Any, Callable[..., Any]] = {
     **{getattr(math, row.math): _checked_math(row) for row in OPERATIONS.values() if row.math},
     builtins.sum: _sum,
@@ -329,6 +338,8 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     statistics.mean: _mean,
     statistics.fmean: _mean,
     statistics.median: _statistic(np.median, 1),
+    statistics.median_low: lambda items: _ranked(items, -1),
+    statistics.median_high: lambda items: _ranked(items, 0),
     statistics.stdev: _statistic(np.std, 2, ddof=1),
     statistics.pstdev: _statistic(np.std, 1),
     statistics.variance: _statistic(np.var, 2, ddof=1),

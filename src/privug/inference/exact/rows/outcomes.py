@@ -90,7 +90,7 @@ class Outcomes:
 
     def _found(self, values: Mapping[Node, float], reach: Reach) -> Outcome:
         nodes = [_present(node) for node in specialised(self._outputs, values)]
-        label = [value_of(node).item() if isinstance(node, Node) and is_known(node) else node for node in nodes]
+        label = [_plain(node) if isinstance(node, Node) and is_known(node) else node for node in nodes]
         moving = [place for place, node in enumerate(label) if isinstance(node, Node)]
         if not moving:
             return Outcome(tuple(label))
@@ -121,6 +121,12 @@ class Outcomes:
             return Image.of(node, core, low + found.constant, high + found.constant)
         except Unfollowed as problem:
             raise NotRows(str(problem), problem.node) from None
+
+
+def _plain(node: Node) -> object:
+    """Return the value of a constant as a plain number; what may be missing is a plain value already."""
+    value = value_of(node)
+    return value if node.dtype == object else value.item()
 
 
 def _present(node: Node) -> object:

@@ -21,11 +21,13 @@ from privug.inference.exact.enumeration import is_answered, table_sizes
 from privug.inference.exact.pieces import Unfollowed
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.rows.cells import FLAT, Cell
-from privug.inference.exact.rows.channel import Source, Table, Tabulation, sources
+from privug.inference.exact.rows.channel import Source, sources
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
 from privug.inference.exact.rows.outcomes import Outcomes
-from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.posterior import integrated, posterior
+from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.solution import Given, Model, Piece, evidence, settled
+from privug.inference.exact.rows.tabulation import Table, Tabulation
 from privug.inference.exact.states import States
 from privug.inference.exact.summation import Unsummable
 from privug.inference.joint import Joint
@@ -64,7 +66,7 @@ class Sized:
 
     def integrated(self) -> list[tuple[float, Given]]:
         """Return the same with values of a continuous quantity that rows share."""
-        return [(weight * share, inner) for weight, given in self.settings() for share, inner in given.integrated()]
+        return [(weight * share, inner) for weight, given in self.settings() for share, inner in integrated(given)]
 
     @property
     def asked(self) -> list[list[Node]]:
@@ -82,7 +84,7 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
     try:
         sized = _all_sizes(request, groups)
     except REFUSALS as problem:
-        return Obstacle(str(problem), vague=True, node=getattr(problem, "node", None))
+        return _obstacle(problem, vague=not isinstance(problem, NotCounted))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
     cost = COST_OF_CASE * len(sized)
     return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
@@ -131,7 +133,11 @@ def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
     try:
         return step(*arguments)
     except REFUSALS as problem:
-        raise Refused(Obstacle(str(problem), node=getattr(problem, "node", None))) from None
+        raise Refused(_obstacle(problem)) from None
+
+
+def _obstacle(problem: Exception, *, vague: bool = False) -> Obstacle:
+    return Obstacle(str(problem), vague, isinstance(problem, NotCounted), getattr(problem, "node", None))
 
 
 def _run(request: Request, sized: Sequence[Sized]) -> Run:
@@ -145,7 +151,7 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
                 replace(piece, weight=weight * piece.weight)
                 for one, several in settings
                 for weight, given in several
-                for piece in given.posterior(one.asked[position])
+                for piece in posterior(given, one.asked[position])
             ]
         )
         total = evidence(pieces)
@@ -175,7 +181,7 @@ def _probability_of_facts(request: Request) -> float:
         case = request.case(sizes)
         model = Model(case.likelihood(None), (), (), len(case.facts))
         for weight, given in model.settings():
-            pieces = list(given.posterior(()))
+            pieces = list(posterior(given, ()))
             total += float(start.weights.sum()) * weight * sum(piece.weight for piece in pieces)
     return total
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from privug.inference.exact.rows.ranks import ranks_of
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup
@@ -22,6 +23,10 @@ class NotRows(Exception):
     def __init__(self, reason: str, node: Node | None = None) -> None:
         super().__init__(reason)
         self.node = node
+
+
+class NotCounted(NotRows):
+    """Order statistics are used in a way that is not followed; the message says all that there is to say."""
 
 
 @dataclass(eq=False)
@@ -55,7 +60,7 @@ def clustered(order: Sequence[Node]) -> dict[Node, Cluster]:
             if id(known) in met:
                 of_root[root] = cluster
     for node in order:
-        if isinstance(node.operation, Index) and not node.shape:
+        if isinstance(node.operation, Index) and not node.shape and node not in clusters:
             _single_out(node, of_root)
     return clusters
 
@@ -119,34 +124,23 @@ def is_reduction(node: Node) -> bool:
     if node.shape:
         return False
     if isinstance(operation, Fold):
-        ranked = bool(traits.extreme)
-        return operation.how != "map" and (traits.totals or traits.connective is not None or ranked)
+        return operation.how != "map" and (traits.totals or traits.connective is not None or bool(traits.extreme))
     if isinstance(operation, Index) and len(operation.key) == 1:
         inner = node.parents[0].operation
         sorts = inner.traits.role is Role.ORDER and inner.traits.scope is Scope.ARRAY and not inner.traits.steps
         return isinstance(inner, ArrayFunction) and sorts and len(node.parents[0].shape) == 1
     if not isinstance(operation, ArrayFunction) or len(node.parents) != 1 or len(node.parents[0].shape) != 1:
         return False
-    return traits.adds_up or traits.connective is not None or rank_of(node, _size(node)) is not None
-
-
-def rank_of(node: Node, size: int) -> int | None:
-    """Return the rank of what an order statistic picks."""
-    operation, traits = node.operation, node.operation.traits
-    if isinstance(operation, Index):
-        return int(operation.key[0]) % size
-    if traits.extreme:
-        return size - 1 if traits.extreme > 0 else 0
-    is_median = traits.role is Role.ORDER and traits.scope is Scope.FOLD
-    return size // 2 if is_median and size % 2 else None
+    return traits.adds_up or traits.connective is not None or bool(ranks_of(node, _size(node)))
 
 
 def _size(node: Node) -> int:
     operation = node.operation
-    return operation.size if isinstance(operation, Fold) else int(_operand(node).shape[0])
+    return operation.size if isinstance(operation, Fold) else int(operand(node).shape[0])
 
 
-def _operand(node: Node) -> Node:
+def operand(node: Node) -> Node:
+    """Return the array that is sorted or put together."""
     inner = node.parents[0]
     return inner.parents[0] if isinstance(node.operation, Index) else inner
 
@@ -154,7 +148,7 @@ def _operand(node: Node) -> Node:
 def _cone(node: Node) -> list[Node]:
     """Return the arrays that a reduction goes through."""
     operation = node.operation
-    start = list(node.parents[: len(operation.lanes)]) if isinstance(operation, Fold) else [_operand(node)]
+    start = list(node.parents[: len(operation.lanes)]) if isinstance(operation, Fold) else [operand(node)]
     seen: dict[Node, None] = {}
     while start:
         one = start.pop()

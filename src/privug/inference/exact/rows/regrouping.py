@@ -14,7 +14,8 @@ import numpy as np
 from privug.inference.conditions import clauses
 from privug.inference.exact.elements import Elements
 from privug.inference.exact.linear_chains import linear_parts
-from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, positions, rank_of
+from privug.inference.exact.rows.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
+from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions
 from privug.model.graph import operation_key, remade, rewritten
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.numpy_functions import Cast, as_addition
@@ -52,11 +53,11 @@ class Addend:
 
 @dataclass(frozen=True, eq=False)
 class RowSum:
-    """A sum over rows; with a `rank`, the addend of that rank, counted from the smallest, instead."""
+    """A sum over rows; with `ranks`, the weighted sum of the addends of these ranks, counted from the smallest."""
 
     node: Node
     addends: tuple[Addend, ...]
-    rank: int | None = None
+    ranks: Ranks = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +103,7 @@ class Regrouping:
             if not node.shape:
                 self._images[node] = self._image(node)
         outer = [self._images[target] for target in (*told, *targets[facts:], *own)]
-        outer = rewritten(outer, _as_sum, {})
-        outer = self._chained(outer)
+        outer = self._chained(self._compared(outer))
         if simple:
             held = self._sum([Addend(self._images[clause]) for clause in simple])
             outer.insert(0, elementwise(Elementwise("equal", np.equal), [held, constant(len(simple))]))
@@ -146,17 +146,17 @@ class Regrouping:
         if traits.adds_up:
             total = self._sum(addends)
             return elementwise(_DIVIDED, [total, constant(size)]) if traits.averages else total
-        return self._sum(addends, rank=rank_of(node, size))
+        return self._sum(addends, ranks_of(node, size))
 
     def _term(self, node: Node, position: int) -> Node:
         operation = node.operation
         if isinstance(operation, Fold):
             term = self._elements.row(node, operation, position)
         else:
-            term = self._elements.of(node.parents[0], (position,))
+            term = self._elements.of(operand(node), (position,))
         return term
 
-    def _sum(self, addends: Sequence[Addend], rank: int | None = None) -> Node:
+    def _sum(self, addends: Sequence[Addend], ranks: Ranks = ()) -> Node:
         for addend in addends:
             if addend.count > 1:
                 for root in ancestors([addend.node]):
@@ -164,9 +164,48 @@ class Regrouping:
                     if root.is_random and origin is not None and origin.shape:
                         self._counts[root] = addend.count
         whole = all(addend.node.dtype.kind in "bi" and addend.weight.is_integer() for addend in addends)
-        node = placeholder(whole=whole and rank is None)
-        self._sums[node] = RowSum(node, tuple(addends), rank)
+        node = placeholder(whole=whole and all(weight.is_integer() for _, weight in ranks))
+        self._sums[node] = RowSum(node, tuple(addends), ranks)
         return node
+
+    def _compared(self, targets: list[Node]) -> list[Node]:
+        """Replace extremes that were found by comparisons, one after the other, by order statistics."""
+        images: dict[Node, Node] = {}
+        frontier, seen = list(targets), set[Node]()
+        while frontier:
+            node = frontier.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            sign, leaves = extreme_rows(node) or (0.0, [])
+            several = [self._extreme(leaf, sign) for leaf in leaves]
+            addends = [addend for some in several for addend in some]
+            if all(several) and addends:
+                images[node] = self._sum(addends, _extreme_rank(addends, sign))
+            else:
+                frontier.extend(node.parents)
+        return rewritten(targets, _as_sum, images)
+
+    def _extreme(self, leaf: Node, sign: float) -> tuple[Addend, ...]:
+        """Return the rows that are compared where one quantity is: itself, or those that it is the extreme of."""
+        known = self._sums.get(leaf)
+        if known is not None:
+            return known.addends if known.ranks == _extreme_rank(known.addends, sign) else ()
+        return () if any(one in self._sums for one in ancestors([leaf])) else (Addend(leaf),)
+
+    def _joined(self, weights: dict[Node, float]) -> dict[Node, float]:
+        """Put order statistics of the same rows together."""
+        families: dict[frozenset[tuple[Node, float, int]], dict[Node, float]] = {}
+        for node, weight in weights.items():
+            if node in self._sums and self._sums[node].ranks:
+                same = frozenset((one.node, one.weight, one.count) for one in self._sums[node].addends)
+                families.setdefault(same, {})[node] = weight
+        for family in families.values():
+            ranks = joined_ranks([(self._sums[node].ranks, weight) for node, weight in family.items()])
+            if len(family) > 1 and len(ranks) > 1:
+                made = self._sum(self._sums[next(iter(family))].addends, ranks)
+                weights = {node: weight for node, weight in weights.items() if node not in family} | {made: 1.0}
+        return weights
 
     def _chained(self, targets: list[Node]) -> list[Node]:
         """Replace chains of additions by sums."""
@@ -186,7 +225,8 @@ class Regrouping:
         return rewritten(targets, lambda node, parents: None, images)
 
     def _chain(self, top: Node, used: Counter[Node], targets: set[Node]) -> Node | None:
-        start, weights = _flattened(top, used, targets)
+        start, apart = _flattened(top, used, targets)
+        weights = self._joined(apart)
         own = {node: self._of_rows(node) for node in weights}
         addends = [
             Addend(one.node, weights[node] * one.weight, one.count)
@@ -194,10 +234,10 @@ class Regrouping:
             if several is not None
             for one in several
         ]
-        if sum(several is not None for several in own.values()) < 2:
+        if weights is apart and sum(several is not None for several in own.values()) < 2:
             return None
         whole = all(one.node.dtype.kind in "bi" and one.weight.is_integer() for one in addends)
-        total = self._sum(addends)
+        total = self._sum(addends) if addends else constant(0)
         if start or whole is not (top.dtype.kind in "bi"):
             total = elementwise(_ADD, [total, constant(int(start) if whole else start)])
         for node, several in own.items():
@@ -209,7 +249,7 @@ class Regrouping:
     def _of_rows(self, node: Node) -> tuple[Addend, ...] | None:
         """Return what a term of a chain adds: one row's quantity, or a sum over rows as it stands."""
         if node in self._sums:
-            return self._sums[node].addends if self._sums[node].rank is None else None
+            return None if self._sums[node].ranks else self._sums[node].addends
         behind = ancestors([node])
         if any(other in self._sums for other in behind) or not any(other.is_random for other in behind):
             return None
@@ -230,6 +270,10 @@ def _is_simple(clause: Node) -> bool:
     """Say whether a fact is about one or two quantities, and no sum over rows."""
     behind = ancestors([clause])
     return sum(node.is_random for node in behind) <= 2 and not any(map(is_reduction, behind))
+
+
+def _extreme_rank(addends: Sequence[Addend], sign: float) -> Ranks:
+    return ((sum(one.count for one in addends) - 1 if sign > 0 else 0, 1.0),)
 
 
 def _truth(node: Node) -> Node:

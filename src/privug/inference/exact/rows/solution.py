@@ -1,6 +1,6 @@
 """One question about sums over rows: beliefs about a row, about the whole table, and how likely the observation is."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -8,27 +8,23 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation
 from privug.inference.curve import Curve
-from privug.inference.density import followed, panel_nodes, resolved
 from privug.inference.exact.rows.cells import (
     FLAT,
     Cell,
     Partition,
     Row,
-    SeveralContinuous,
     Term,
-    curve_of,
-    quadrature,
     rows_of,
 )
-from privug.inference.exact.rows.likelihood import Reaching, RowLikelihood
-from privug.inference.exact.rows.outcomes import Outcomes
+from privug.inference.exact.rows.likelihood import RowLikelihood
+from privug.inference.exact.rows.ordered import Orders, families_of
 from privug.inference.exact.rows.pullback import Pullback
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Placeholder, Regrouping
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
 from privug.inference.exact.rows.tally import Tally, tallied
 from privug.inference.exact.states import Roots
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Node, ancestors
 from privug.observation.likelihood import Likelihood
 from privug.prior.family import family_of
 
@@ -74,12 +70,14 @@ class Model:
         self.asked = found.asked
         self.sums = found.sums
         behind = {node for some in found.asked for node in ancestors(some) if node.is_random}
-        self.rows, self.shared = rows_of(found.sums, found.counts, behind)
-        if any(one.rank is not None for one in found.sums):
-            raise NotRows("it picks a row by its rank")
+        rows, self.shared = rows_of(found.sums, found.counts, behind)
+        self.families = families_of(rows, found.sums)
+        self.counted = [row for family in self.families for row in family.rows]
+        self.rows = [row for row in rows if row not in self.counted]
+        self.rows += [row for family in self.families for row in family.stand_ins]
 
     def _row_of(self, root: Node) -> Row | None:
-        return next((row for row in self.rows if root in row.roots), None)
+        return next((row for row in (*self.rows, *self.counted) if root in row.roots), None)
 
     @cached_property
     def sum_nodes(self) -> list[Node]:
@@ -151,8 +149,16 @@ class Given:
         if asked:
             return list(Partition(count, row, asked, self.known).cells())
         if row not in self._cells:
-            self._cells[row] = list(Partition(count, row, (), self.known).cells())
+            picked = row in self.model.rows and self.orders.family(row) is not None
+            self._cells[row] = (
+                self.orders.picked(row) if picked else list(Partition(count, row, (), self.known).cells())
+            )
         return self._cells[row]
+
+    @cached_property
+    def orders(self) -> Orders:
+        """The order statistics of rows."""
+        return Orders(self.model.families, len(self.model.sums), self.cells)
 
     def tally(self, without: Row | None) -> Tally:
         """Return what all rows add, one row left aside."""
@@ -191,111 +197,12 @@ class Given:
             self._inner[value] = Given(self.model, {**self.known, self.unknown: value})
         return self._inner[value]
 
-    def posterior(self, asked: Sequence[Node]) -> Iterator[Piece]:
-        """Yield what is known of a row, given what was seen: its cells with weights, and the number in each."""
-        if self.unknown is not None:
-            yield from self._over_unknown(asked)
-            return
-        if self.model.is_of_table(asked):
-            yield from self._of_table(asked)
-            return
-        row = self.model.exposed(asked)
-        try:
-            cells = [self.alone(asked)] if row is None else self.cells(row, asked)
-        except SeveralContinuous as problem:
-            yield from self._one_by_one(asked, problem)
-            return
-        tally = self.tally(row)
-        reach = Reaching(tally, cells).reach
-        for cell in cells:
-            likelihood = RowLikelihood(tally, cell, self.pullback, self.discrete, reach)
-            yield from conditioned(cell, likelihood)
-
-    def _one_by_one(self, asked: Sequence[Node], problem: SeveralContinuous) -> Iterator[Piece]:
-        """Yield what is known of a row with several continuous quantities, one of which is then taken as known."""
-        behind = [node for node in ancestors(asked) if node.is_random and node not in self.known]
-        endless = [root for root in behind if not family_of(root).listable]
-        if len(behind) != 1 or not endless or not all(map(is_known, endless[0].parents)):
-            raise NotRows(str(problem), problem.node)
-        yield from Given(self.model, self.known, endless[0]).posterior(asked)
-
     def alone(self, asked: Sequence[Node]) -> Cell:
         """Return the cell that stands for no row; what is asked for is known."""
         nodes = specialised(asked, self.known)
         if not all(map(is_known, nodes)):
             raise NotRows("the secret depends on more than one row")
         return Cell(1.0, (FLAT,) * len(self.model.sums), None, tuple(Term(0.0, float(value_of(n))) for n in nodes))
-
-    def _of_table(self, asked: Sequence[Node]) -> Iterator[Piece]:
-        """Yield what is known of a function of the whole table."""
-        tally, cell = self.tally(None), self.alone(())
-        reach = Reaching(tally, [cell]).reach
-        likelihood = RowLikelihood(tally, cell, self.pullback, self.discrete, reach, by_key=True)
-        outcomes = Outcomes(specialised(asked, self.known), self.model.sum_nodes)
-        density = likelihood.is_density and not likelihood.has_atom
-        for group, weight in likelihood.by_group():
-            if weight > 0:
-                outcome = outcomes.at(group.key, reach)
-                if not outcome.is_certain:
-                    raise NotRows("the secret is a continuous function of the whole table")
-                terms = tuple(Term(0.0, float(value)) for value in outcome.label)  # type: ignore[arg-type]
-                yield Piece(weight, replace(cell, asked=terms), None, density)
-
-    def _over_unknown(self, asked: Sequence[Node]) -> Iterator[Piece]:
-        """Yield what is known if rows share a continuous quantity, which is integrated over or asked for."""
-        assert self.unknown is not None
-        if self.unknown in ancestors(asked):
-            row = Row((), (self.unknown,), 1)
-            for cell in self.cells(row, asked):
-                assert cell.curve is not None
-                share, posterior = cell.curve.reweighted(self.evidence)
-                if posterior is not None and share > 0:
-                    yield Piece(cell.weight * share, cell, posterior)
-            return
-        for weight, given in self.integrated():
-            for piece in given.posterior(asked):
-                yield replace(piece, weight=weight * piece.weight)
-
-    def evidence(self, values: Array) -> Array:
-        """Return the probability of what was seen for some values of the continuous quantity that rows share."""
-        return np.array([sum(piece.weight for piece in self.at(float(v)).posterior(())) for v in values])
-
-    def integrated(self) -> list[tuple[float, "Given"]]:
-        """Return the model for values of the continuous quantity that rows share, and what each stands for."""
-        if self.unknown is None:
-            return [(1.0, self)]
-        parameters = specialised(self.unknown.parents, self.known)
-        curve = curve_of(family_of(self.unknown), parameters)
-        if (
-            not self.model.likelihood.conditions + self.model.likelihood.log_weights
-            and not self.model.likelihood.points
-        ):
-            return [(float(w), self.at(float(x))) for x, w in zip(*quadrature(curve), strict=True)]
-        found = []
-        for share, part in curve.parts:
-            weighted = _Weighted(self, part.pdf)
-            edges, _, _ = resolved(weighted, followed(part, part.breaks))
-            found += [(share * weight, self.at(x)) for x, weight in weighted.nodes(edges)]
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Weighted:
-    """The density of a continuous quantity that rows share, together with what was seen."""
-
-    given: Given
-    density: Callable[[Array], Array]
-
-    def __call__(self, values: Array) -> Array:
-        return self.given.evidence(values) * self.density(values)
-
-    def nodes(self, edges: Array) -> Iterator[tuple[float, float]]:
-        """Yield the nodes of panels with the probabilities that they stand for."""
-        grid, steps = panel_nodes(edges)
-        weights = self.density(grid.reshape(-1)) * steps.reshape(-1)
-        for x, weight in zip(grid.reshape(-1), weights, strict=True):
-            if weight > UNLIKELY:
-                yield float(x), float(weight)
 
 
 def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:

@@ -1,0 +1,69 @@
+"""What programs pick by its rank: medians, quantiles, extremes, elements of sorted rows."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from privug.inference.exact.extremes import compared
+from privug.model.node import Context, Kind, Node, ancestors
+from privug.model.operations import ArrayFunction, Elementwise, Index
+from privug.model.traits.traits import Role
+
+SAME = 1e-9  # how far from a rank a place between two may be for rounding
+
+Ranks = tuple[tuple[int, float], ...]
+"""Ranks, counted from the smallest, with weights."""
+
+
+def ranks_of(node: Node, size: int) -> Ranks:
+    """Return what is picked of so many rows; nothing if it is no order statistic of them."""
+    operation, traits = node.operation, node.operation.traits
+    if isinstance(operation, Index):
+        return ((int(operation.key[0]) % size, 1.0),)
+    if traits.extreme:
+        return ((size - 1 if traits.extreme > 0 else 0, 1.0),)
+    if not isinstance(operation, ArrayFunction):
+        return ()
+    if operation.name == "ptp":
+        return ((0, -1.0), (size - 1, 1.0)) if size > 1 else ()
+    if operation.name not in ("median", "percentile", "quantile"):
+        return ()
+    # What lies between two neighbours is seen where each row is its own rank.
+    place = float(operation.evaluate([np.arange(size, dtype=float)[np.newaxis]], Context(1, None))[0])  # type: ignore[arg-type]
+    nearest = round(place)
+    if abs(place - nearest) <= SAME * size:
+        return ((nearest, 1.0),)
+    lower = int(place)
+    return ((lower, 1 - (place - lower)), (lower + 1, place - lower))
+
+
+def joined_ranks(several: Sequence[tuple[Ranks, float]]) -> Ranks:
+    """Return the weighted sum of several picks."""
+    total: dict[int, float] = {}
+    for ranks, factor in several:
+        for rank, weight in ranks:
+            total[rank] = total.get(rank, 0.0) + factor * weight
+    return tuple((rank, weight) for rank, weight in sorted(total.items()) if weight)
+
+
+def extreme_rows(node: Node) -> tuple[float, list[Node]] | None:
+    """Return the quantities, of rows that have nothing in common, that were compared to find the largest or smallest.
+
+    The sign is negative for the smallest. Nothing if it is no such thing, or a function of one quantity.
+    """
+    operation = node.operation
+    if node.shape or not isinstance(operation, Elementwise) or node.levels is not None:
+        return None
+    if not operation.traits.extreme and operation.traits.role is not Role.CHOICE:
+        return None
+    found = compared(node)
+    if found is None or any(leaf.shape for leaf in found[1]):
+        return None
+    roots = [{one for one in ancestors([leaf]) if one.is_random} for leaf in found[1]]
+    moving = [leaf for leaf, own in zip(found[1], roots, strict=True) if own]
+    users = Counter(root for own in roots for root in own)
+    entangled = any(own and all(users[root] > 1 for root in own) for own in roots)
+    if len(moving) < 2 or entangled:
+        return None
+    return found if any(leaf.kind is not Kind.DISCRETE for leaf in moving) else None
