@@ -190,20 +190,13 @@ def is_made_alike(left: Any, right: Any) -> bool:
     return keys[0] == keys[1]
 
 
-def deduplicated(target: Node) -> Node:
-    """Return a node with what was computed of random quantities in the same way several times computed once."""
-    order = ancestors([target])
-    images = UniqueTable().images([target])
-    random: set[Node] = set()
-    for node in order:
-        if not random.isdisjoint(node.parents):
-            if node.operation.random:
-                return target  # roots must stay what they are
-            random.add(node)
-        elif node.operation.random:
-            random.add(node)
-    replacements = {node: images[node] for node in order if node in random and images[node] is not node}
-    return substitute([target], replacements)[0]
+def deduplicated(targets: Sequence[Node]) -> list[Node]:
+    """Return nodes with what was computed of random quantities in the same way several times computed once."""
+    order = ancestors(targets)
+    images = UniqueTable().images(targets)
+    behind_draws = set(ancestors(parent for node in order if node.operation.random for parent in node.parents))
+    replacements = {node: images[node] for node in order if images[node] is not node and node not in behind_draws}
+    return substitute(targets, replacements)
 
 
 def signature(node: Node, argument: Node) -> Hashable | None:

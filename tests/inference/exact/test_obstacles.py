@@ -34,7 +34,7 @@ def test_the_line_of_a_branch_in_a_loop_over_rows():
 
     alike = pv.Records(100, pv.Row(age=pv.Normal(40, sd=5), income=pv.Uniform(0, 10)))
     apart = pv.Records(5, lambda i: pv.Row(age=pv.Normal(40 + i, sd=5), income=pv.Uniform(0, 10)))
-    expected = f"the output branches on a continuous variable at line {line_of(rich_and_old, 'if row.age')};"
+    expected = f"several continuous quantities that are put together at line {line_of(rich_and_old, 'total += ')};"
     for rows in (alike, apart):
         assert expected in message(pv.Attack(rich_and_old, {"rows": rows}, age))
 
@@ -50,7 +50,7 @@ def test_the_line_of_a_helper_function():
         return bent(x) * y
 
     attack = pv.Attack(program, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, "x")
-    assert f"the output uses 'sin' of a continuous variable at line {line_of(bent, 'np.sin')};" in message(attack)
+    assert f"it uses 'sin' of a continuous quantity at line {line_of(bent, 'np.sin')};" in message(attack)
 
 
 def test_the_line_at_which_too_much_must_be_remembered():
@@ -120,8 +120,8 @@ def against_each_other(x, y):
 PRECISE = {
     "function": (waves, "x", None, "it uses 'sin' of a continuous quantity at line {}", "np.sin"),
     "turns": (against_each_other, "x", None, "rise and fall against each other at line {}", "total**3"),
-    "two secrets": (shifted, ["x", "y"], None, "the secret is not one random number", ""),
-    "product": (shifted, lambda x, y: x * y, None, "the secret is made of several random quantities", ""),
+    "two secrets": (shifted, ["x", "y"], None, "the secret is a function of several continuous", ""),
+    "product": (shifted, lambda x, y: x * y, None, "the secret is a function of several continuous", ""),
     "steps": (lambda x, y: round(x + y, 9), "x", None, "the output has more than 50,000 steps", ""),
     "condition": (shifted, "x", pv.such_that(lambda o: np.sin(o) > 0), "the condition that was seen cannot be", ""),
     "noise": (lambda x, y: abs(x + y), "x", pv.noisy(1, sd=0.1), "noise on a function that is no step function", ""),

@@ -5,7 +5,6 @@ from typing import Any
 
 from privug import interruption
 from privug.errors import UnsuitableEngine
-from privug.inference.exact.additive import prepare_additive
 from privug.inference.exact.finite import prepare_counts, prepare_elimination, prepare_finite
 from privug.inference.exact.gaussian import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
@@ -24,7 +23,6 @@ PARTS: tuple[Part, ...] = (
     prepare_gaussian,
     prepare_counts,
     prepare_elimination,
-    prepare_additive,
     prepare_rows,
 )
 

@@ -1,6 +1,7 @@
 """A function of one number on its monotone pieces: what becomes of distributions and of what was seen."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -15,9 +16,12 @@ from privug.inference.exact.derivative import Derivative
 from privug.inference.exact.pieces import Evaluation, Unfollowed, cut, inner_ends
 from privug.inference.mapped import Density, Mapped
 from privug.model.batch import Batch, Column
+from privug.model.graph import signature
 from privug.model.node import Array, Kind, Node
 from privug.model.structure import LEAF
 
+TAIL = 1e-15  # the probability of tails that functions need not be followed into
+WIDE = 10.0  # how many times as wide as the rest far tails may be to be followed
 MOST_BRANCHES = 64  # of a function with a density: each is a part of its own
 LOOKS = (np.arange(33) + 0.5) / 33  # where on a piece to look whether it is a straight line
 STRAIGHT = 1e-15  # how far, relative to their size, the values of a straight line are off for rounding
@@ -281,3 +285,43 @@ def blended(weights: Sequence[float], beliefs: Sequence[Belief]) -> Belief:
     merged = np.bincount(codes, masses, len(values))
     first = np.array([int(np.argmax(codes == code)) for code in range(len(values))])
     return Belief(batch.take(first), merged, True, spread=Kind.DISCRETE, error=error)
+
+
+class Images:
+    """Functions of numbers of a known distribution; those that are the same are followed once."""
+
+    def __init__(self, curve: Curve) -> None:
+        self._curve = curve
+        self._known: dict[Hashable, Image | Listed] = {}
+
+    def of(self, node: Node, argument: Node) -> Image | Listed:
+        """Return a function of a number, or raise Unfollowed."""
+        key = signature(node, argument)
+        if key is None or key not in self._known:
+            made = self._made(node, argument)
+            if key is None:
+                return made
+            self._known[key] = made
+        return self._known[key]
+
+    def _made(self, node: Node, argument: Node) -> Image | Listed:
+        if not self._curve.parts:
+            return Listed(node, argument, self._curve.atoms)
+        near = _ends(self._curve)
+        far = (min(near[0], float(self._curve.edges[0])), max(near[1], float(self._curve.edges[-1])))
+        if far[1] - far[0] <= WIDE * (near[1] - near[0]):
+            try:
+                return Image.of(node, argument, *far)
+            except Unfollowed:
+                pass  # the far tails may hold values for which the program fails, or too many steps
+        return Image.of(node, argument, *near)
+
+
+def _ends(curve: Curve) -> tuple[float, float]:
+    """Return between what numbers a quantity lies, but for negligible tails."""
+    low, high = curve.support
+    if not math.isfinite(low) or not math.isfinite(high):
+        below, above = curve.quantiles(np.array([TAIL, 1 - TAIL]))
+        low, high = max(low, float(below)), min(high, float(above))
+    slack = 1e-9 * (high - low) or 1.0
+    return low - slack if curve.atoms.size else low, high + slack if curve.atoms.size else high

@@ -19,7 +19,8 @@ from privug.model.node import Array
 
 VANISHING = 1e-17  # a characteristic function below this does not show in the density
 BEYOND = 50.0  # windows leave out a probability of exp(-50), about 2e-22
-RARE = 29.0  # tails are tilted to where they have a probability of exp(-29), about 3e-13
+RARE = (29.0, 75.0)  # tails are tilted to where they have a probability of exp(-29), about 3e-13, and further out
+FARTHEST = 100.0  # densities reach out to where no more than exp(-100) lies beyond
 FREQUENCIES = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 PROBES = 41
 ROUNDING = 1e-15  # of one term of the series, relative to it
@@ -81,7 +82,11 @@ class Tilted:
     @cached_property
     def window(self) -> tuple[float, float]:
         """Where the tilted sum lies, but for a negligible probability."""
-        low, high = (self.saddlepoint(side, BEYOND)[1] for side in (-1.0, 1.0))
+        return self.within(BEYOND)
+
+    def within(self, rate: float) -> tuple[float, float]:
+        """Return numbers outside of which the tilted sum has a probability of exp(-rate) at most on either side."""
+        low, high = (self.saddlepoint(side, rate)[1] for side in (-1.0, 1.0))
         return max(low, self.support[0]), min(high, self.support[1])
 
     def transform(self, t: Array) -> Array:
@@ -99,14 +104,15 @@ def inverted_sum(terms: Sequence[Term], most: int) -> Panels | None:
     width = plain.window[1] - plain.window[0]
     if not (math.isfinite(width) and width > 0) or _needed(plain, width, most) is None:
         return None
-    tails = [plain.saddlepoint(side, RARE)[0] for side in (-1.0, 1.0)]
+    tails = [plain.saddlepoint(side, rate)[0] for rate in RARE for side in (-1.0, 1.0)]
     sums = [plain, *(Tilted(plain.terms, u) for u in tails if math.isfinite(u))]
-    period = 1.02 * max(one.window[1] - one.window[0] for one in sums)
+    whole = plain.within(FARTHEST)
+    period = 1.02 * max(whole[1] - whole[0], *(one.window[1] - one.window[0] for one in sums))
     needed = [_needed(one, period, 2 * most) for one in sums]
     if needed[0] is None:
         return None
     panels = max(8, math.ceil(max(number for number in needed if number is not None) / 3))
-    edges = np.linspace(plain.window[0], plain.window[0] + period, panels + 1)
+    edges = np.linspace(whole[0], whole[0] + period, panels + 1)
     nodes = panel_nodes(edges)[0]
     density, noise = np.zeros(nodes.shape), np.full(nodes.shape, np.inf)
     absolute = 0.0
@@ -115,13 +121,12 @@ def inverted_sum(terms: Sequence[Term], most: int) -> Panels | None:
             continue
         found, rounding = _series(one, edges, period, number)
         absolute = absolute or rounding * width
-        with np.errstate(over="ignore"):
-            factor = np.exp(one.level - one.exponent * nodes)
         inside = (nodes >= one.window[0]) & (nodes <= one.window[1])
+        factor = np.exp(np.where(inside, one.level - one.exponent * nodes, 0.0))
         better = inside & (rounding * factor < noise)
         density = np.where(better, found * factor, density)
         noise = np.where(better, rounding * factor, noise)
-    return _told(plain, edges, density, noise, absolute)
+    return _told(plain, whole, edges, density, noise, absolute)
 
 
 def _needed(one: Tilted, period: float, most: int) -> int | None:
@@ -147,9 +152,11 @@ def _series(one: Tilted, edges: Array, period: float, number: int) -> tuple[Arra
     return density, ROUNDING * float(np.abs(coefficients).sum()) * 2 / period
 
 
-def _told(plain: Tilted, edges: Array, density: Array, noise: Array, absolute: float) -> Panels:
-    """Return the density within the window, with what is known about its error."""
-    low, high = plain.window
+def _told(
+    plain: Tilted, window: tuple[float, float], edges: Array, density: Array, noise: Array, absolute: float
+) -> Panels:
+    """Return the density within a window, with what is known about its error."""
+    low, high = window
     worst = np.where(np.isfinite(noise), noise, 0.0).max(axis=1)
     panels = merged(Panels(edges, np.maximum(density, 0.0)), np.empty(0), worst)
     inner = panels.edges[(panels.edges > low) & (panels.edges < high)]
@@ -159,7 +166,7 @@ def _told(plain: Tilted, edges: Array, density: Array, noise: Array, absolute: f
     cut, values = _to_the_ends(cut, values, plain.support)
     weights = panel_nodes(edges)[1]
     doubtful = (noise > TRUSTED * np.maximum(density, 0.0)) & np.isfinite(noise)
-    lost = float((noise * weights)[doubtful].sum()) + math.exp(-BEYOND * (1 - LOOSE))
+    lost = float((noise * weights)[doubtful].sum()) + math.exp(-FARTHEST * (1 - LOOSE))
     given = [(term.count, term.panels) for term in plain.terms if term.panels is not None]
     error = absolute + math.exp(-BEYOND * (1 - LOOSE)) + sum(count * panels.error for count, panels in given)
     fine: tuple[float, float] | None = (2 * TRUSTED, lost)

@@ -45,8 +45,19 @@ def told(request: Request, obstacles: Sequence[Obstacle]) -> str:
 
 
 def _at(request: Request, case: Case, node: Node) -> str:
-    line = request.question.lines(case).get(node)
-    return "" if line is None else f" at line {line}"
+    """Return the line of a node, or of what is nearest behind it; one that was made of another has its operation."""
+    lines = request.question.lines(case)
+    pending = [node]
+    for one in pending:
+        found = (
+            {lines[one]}
+            if one in lines
+            else {line for other, line in lines.items() if other.operation is one.operation}
+        )
+        if len(found) == 1:
+            return f" at line {found.pop()}"
+        pending.extend(parent for parent in one.parents if parent not in pending)
+    return ""
 
 
 def _is_continuous(node: Node) -> bool:

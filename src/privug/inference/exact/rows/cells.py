@@ -16,8 +16,7 @@ import scipy
 
 from privug.inference.curve import Curve
 from privug.inference.density import panel_nodes
-from privug.inference.exact.core import Images
-from privug.inference.exact.image import Image, Listed
+from privug.inference.exact.image import Image, Images, Listed
 from privug.inference.exact.pieces import Evaluation
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Addend, RowSum, row_key
@@ -37,6 +36,7 @@ DEVIATIONS = scipy.special.ndtr(np.array([-7.9, -5.0, -2.5, 0.0, 2.5, 5.0, 7.9])
 MOST_PANELS = 64
 SAME_SHARE = 1e-10  # by how much two quadratures of one probability may differ, relative to it
 ROUNDING = 1e-15
+TOGETHER = "a row has several continuous quantities that are put together"
 LOOKS = np.array([1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6])
 
 _TIMES = Elementwise("multiply", np.multiply, python=True)
@@ -133,7 +133,7 @@ def rows_of(
         roots = {root: None for _, _, behind in group for root in behind if root not in shared}
         count = max((counts.get(root, 1) for root in roots), default=1)
         terms = tuple(_weighted(j, addend) for j, addend, _ in group)
-        key = row_key([(j, node, 1.0) for j, node in terms])
+        key = row_key(terms)
         row = Row(terms, tuple(roots), count)
         if key is None or count > 1 or any(root in asked for root in roots):
             rows[row] = row
@@ -191,10 +191,11 @@ class Partition:
     def __init__(self, sums: int, row: Row, asked: Sequence[Node], known: Mapping[Node, object]) -> None:
         self._sums = sums
         given = [node for node in row.roots if node not in known]
-        terms = [*(node for _, node in row.terms), *asked]
+        added = _added(row.terms)
+        terms = [*added.values(), *asked]
         targets = specialised([*terms, *given], known) if known else [*terms, *given]
         self._nodes = targets[: len(terms)]
-        self._places = [j for j, _ in row.terms]
+        self._places = list(added)
         self._roots = [node for node in ancestors(targets) if node.is_random]
         self._continuous = [root for root in self._roots if not family_of(root).listable]
 
@@ -244,16 +245,16 @@ class Partition:
             for value, share in zip(*quadrature(curves[-1], kinks, halvings), strict=True):
                 for cell in self._of_state(weight * float(share), specialised(nodes, {other: value})):
                     if not all(term.is_flat for term in cell.asked):
-                        raise SeveralContinuous("a row that is asked about has several continuous quantities", other)
+                        raise SeveralContinuous("the secret is a function of several continuous quantities", other)
                     if not is_asked and cell.moving and np.isfinite(cell.curve.breaks if cell.curve else 0.0).any():
-                        raise NotRows("a row has several continuous quantities that are put together", other)
+                        raise NotRows(TOGETHER, _meeting(nodes, roots))
                     key = (*np.round(cell.flats, 9).tolist(), *map(float, cell.moving))
                     totals[key] = totals.get(key, 0.0) + cell.weight
                     if halvings == 0:
                         yield cell
             found.append(totals)
         if any(abs(found[0].get(key, 0.0) - x) > SAME_SHARE * x + ROUNDING * weight for key, x in found[1].items()):
-            raise NotRows("a row has several continuous quantities that are put together", other)
+            raise NotRows(TOGETHER, _meeting(nodes, roots))
 
     def _listed(self) -> Iterator[Cell]:
         states = _states(self._roots)
@@ -270,7 +271,7 @@ class Partition:
     def _cell(self, weight: float, terms: Sequence[Term], curve: Curve | None) -> Cell:
         sums = [FLAT] * self._sums
         for j, term in zip(self._places, terms, strict=False):
-            sums[j] = _together(sums[j], term)
+            sums[j] = term
         return Cell(weight, tuple(sums), curve, tuple(terms[len(self._places) :]))
 
     def _with_late(self, weight: float, curve: Curve, root: Node, drawn: Node, nodes: Sequence[Node]) -> Iterator[Cell]:
@@ -306,13 +307,23 @@ class Partition:
                 yield self._cell(weight * share, terms, part)
 
 
-def _together(left: Term, right: Term) -> Term:
-    """Return the sum of two quantities of one row."""
-    if left.is_flat and right.image is not None and left.start == 0:
-        return right
-    if left.image is None and right.image is None:
-        return Term(left.slope + right.slope, left.start + right.start)
-    raise NotRows("a row adds several functions of one quantity to a sum")
+def _added(terms: Sequence[tuple[int, Node]]) -> dict[int, Node]:
+    """Return what a row adds to each sum."""
+    added: dict[int, Node] = {}
+    for j, node in terms:
+        added[j] = elementwise(_ADD, [added[j], node]) if j in added else node
+    return added
+
+
+def _meeting(nodes: Sequence[Node], roots: Collection[Node]) -> Node | None:
+    """Return the first thing that is computed of several random quantities."""
+    behind: dict[Node, frozenset[Node]] = {}
+    for node in ancestors(nodes):
+        own = frozenset([node] if node in roots else ())
+        behind[node] = own.union(*(behind[parent] for parent in node.parents))
+        if len(behind[node]) > 1:
+            return node
+    return None
 
 
 def _inside(start: float, stop: float, part: Curve) -> float:

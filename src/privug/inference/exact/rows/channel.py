@@ -54,8 +54,6 @@ class Source:
     cell: Cell
     certain: dict[Label, float]
     formulas: list[tuple[Outcome, float, Law]]
-    bends: Array = field(default_factory=lambda: np.empty(0))
-    """Numbers of the row at which outputs do not follow smoothly."""
 
 
 def sources(settings: Sequence[tuple[float, Given]], asked: Sequence[Node]) -> Iterator[Source]:
@@ -185,8 +183,7 @@ def _telling(weight: float, given: Given, cell: Cell, place: int, way: Way, outc
         for line, chance in zip(group.flats, group.probabilities, strict=True):
             shifted = rest.affine(1.0, float(line @ outcome.weights) + outcome.constant)
             formulas.append((still, float(chance), CountedLaw(way, cell.terms[place], scale, shifted, spread)))
-    bends = [law.bends(outcome.steps) for outcome, _, law in formulas if isinstance(law, CountedLaw)]
-    return Source(weight * cell.weight, cell, certain, formulas, np.concatenate([np.empty(0), *bends]))
+    return Source(weight * cell.weight, cell, certain, formulas)
 
 
 def _spread(cells: Sequence[Cell]) -> Array:

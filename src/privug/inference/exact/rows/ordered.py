@@ -81,7 +81,7 @@ class Orders:
 
     def law(self, family: Family, row: Row) -> Curve:
         """Return the distribution of the number by which a row is ranked."""
-        key = row_key([(0, row.terms[0][1], 1.0)]) or row
+        key = row_key([(0, row.terms[0][1])]) or row
         if key not in self._laws:
             self._laws[key] = _number(self._cells(row), family.picks[0][0])
         return self._laws[key]

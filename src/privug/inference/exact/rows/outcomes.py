@@ -53,6 +53,11 @@ class Outcome:
             labels.append(tuple(filled))
         return low, high, labels
 
+    @cached_property
+    def step_edges(self) -> Array:
+        """Where the ranges of the weighted sum end on which the output is certain."""
+        return np.empty(0) if self.steps is None else self.steps[0][1:]
+
     def density(self, law: Curve, y: Array, shift: Array) -> Array:
         """Return the density of values of the part that moves; the weighted sum is a quantity of a law plus a shift."""
         image = self.images[0][1]

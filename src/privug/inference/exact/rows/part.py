@@ -26,8 +26,9 @@ from privug.inference.exact.rows.likelihood import Reaching, groups_of
 from privug.inference.exact.rows.outcomes import Outcomes
 from privug.inference.exact.rows.posterior import integrated, posterior
 from privug.inference.exact.rows.reductions import NotCounted, NotRows
-from privug.inference.exact.rows.solution import Given, Model, Piece, evidence, settled
-from privug.inference.exact.rows.tabulation import Table, Tabulation
+from privug.inference.exact.rows.shifted import approximately, shift_information
+from privug.inference.exact.rows.solution import Given, Memory, Model, Piece, evidence, settled
+from privug.inference.exact.rows.tabulation import Table, tabulated
 from privug.inference.exact.states import States
 from privug.inference.exact.summation import Unsummable
 from privug.inference.joint import Joint
@@ -84,7 +85,7 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
     try:
         sized = _all_sizes(request, groups)
     except REFUSALS as problem:
-        return _obstacle(problem, vague=not isinstance(problem, NotCounted))
+        return _obstacle(problem, suits=isinstance(problem, NotCounted))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
     cost = COST_OF_CASE * len(sized)
     return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
@@ -93,18 +94,21 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
 def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]]) -> list[Sized]:
     """Return the model for each size of the tables; sizes that hardly ever are may be left out."""
     found = []
+    memory = Memory()
     for sizes, start in groups:
         probability = float(start.weights.sum())
         try:
             if probability > UNLIKELY:
-                found.append(_sized(request, sizes, probability, list(start.arrays)))
+                found.append(_sized(request, sizes, probability, list(start.arrays), memory))
         except REFUSALS:
             if probability > NEGLIGIBLE_SIZE:
                 raise
     return found
 
 
-def _sized(request: Request, sizes: tuple[int, ...], probability: float, behind: Sequence[Node]) -> Sized:
+def _sized(
+    request: Request, sizes: tuple[int, ...], probability: float, behind: Sequence[Node], memory: Memory
+) -> Sized:
     case = request.case(sizes)
     likelihood = case.likelihood(request.observation)
     if likelihood.impossible is not None and not sizes:
@@ -125,7 +129,7 @@ def _sized(request: Request, sizes: tuple[int, ...], probability: float, behind:
         raise NotRows("its quantities can be listed, and are better gone through one by one")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
-    return Sized(probability, Model(likelihood, outputs, asked, len(case.facts)), secret, query, output)
+    return Sized(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
 
 
 def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
@@ -133,11 +137,12 @@ def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
     try:
         return step(*arguments)
     except REFUSALS as problem:
-        raise Refused(_obstacle(problem)) from None
+        raise Refused(_obstacle(problem, suits=True)) from None
 
 
-def _obstacle(problem: Exception, *, vague: bool = False) -> Obstacle:
-    return Obstacle(str(problem), vague, isinstance(problem, NotCounted), getattr(problem, "node", None))
+def _obstacle(problem: Exception, *, suits: bool) -> Obstacle:
+    """Return what stands in the way; it says most if the program as such is a function of sums over rows."""
+    return Obstacle(str(problem), not suits, suits, getattr(problem, "node", None))
 
 
 def _run(request: Request, sized: Sequence[Sized]) -> Run:
@@ -169,7 +174,7 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
     count = len(sized)
     diagnostics = Diagnostics(count, count, math.inf, estimate, 0, 0, time.perf_counter() - started)
     source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
-    joint = partial(_followed, _joint, request)
+    joint = partial(_followed, _joint, request, sized, beliefs[1])
     return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), joint))
 
 
@@ -290,31 +295,39 @@ def labelled_batch(quantity: Quantity, labels: Sequence[tuple[object, ...]]) -> 
     return Batch(quantity.structure, tuple(columns), len(labels))
 
 
-def _joint(request: Request) -> Joint:
+def _joint(request: Request, sized: Sequence[Sized], known: Belief | None) -> Joint:
     """Return secret and output together, before any observation."""
-    before = replace(request, observation=None, extra=None)
-    groups = table_sizes(before)
-    assert not isinstance(groups, Obstacle)
+    if request.observation is not None:
+        raise NotRows("secret and output together are known before an observation, not after it")
     if request.question.facts:
         raise NotRows("the joint of secret and output is not known under what is assumed")
-    sized = _all_sizes(before, groups)
     found: list[Source] = []
     for one in sized:
         found += sources(one.integrated(), one.asked[0])
     secret, output = sized[0].secret, sized[0].output
-    table = Tabulation(found, len(secret.nodes), 0).table()
-    off = table.error
-    if any(one.cell.curve is not None and one.cell.moving for one in found) and table.infinite is None:
-        for halvings in range(1, MOST_HALVINGS + 1):
-            finer = Tabulation(found, len(secret.nodes), halvings).table()
-            off = max(finer.error, abs(table.information - finer.information))
-            table = finer
-            if off < FINE:
-                break
-    return _assembled(secret, output, found, table, off)
+    table, told = _informed(found, len(secret.nodes), None if known is None else known.curve)
+    return _assembled(secret, output, found, table, told)
 
 
-def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], table: Table, off: float) -> Joint:
+def _informed(found: Sequence[Source], asked: int, output: Curve | None) -> tuple[Table, Estimate]:
+    """Return a table of secrets and outputs, and their mutual information."""
+    table = tabulated(found, asked, 0)
+    if table.infinite is not None:
+        return table, Estimate.exactly(math.inf, "bit", table.infinite)
+    told = shift_information(found, output)
+    if told is not None:
+        return table, told
+    off, halvings = table.error, 0
+    moving = any(one.cell.curve is not None and one.cell.moving for one in found)
+    while moving and halvings < MOST_HALVINGS and not off < FINE * bool(halvings):
+        halvings += 1
+        finer = tabulated(found, asked, halvings)
+        off = max(finer.error, abs(table.information - finer.information))
+        table = finer
+    return table, approximately(table.information, off)
+
+
+def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], table: Table, told: Estimate) -> Joint:
     row, column = np.nonzero(table.probabilities)
     weights = table.probabilities[row, column]
     continuous = any(not term.is_flat for one in found for term in one.cell.asked)
@@ -339,8 +352,4 @@ def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], tabl
         ),
         Belief(outputs.take(column), weights, True, spread=kind, error=table.missed),
     )  # fmt: skip
-    if table.infinite is not None:
-        return Joint(*pairs, Estimate.exactly(math.inf, "bit", table.infinite))
-    told = table.information
-    method = "exact" if off < 1e-10 else f"exact to {off:.0e}"
-    return Joint(*pairs, Estimate(told, max(0.0, told - off), told + off, "bit", method, exact=True))
+    return Joint(*pairs, told)

@@ -14,8 +14,8 @@ import numpy as np
 from privug.errors import PrivugError
 from privug.inference.conditions import Range, Unreadable, clauses, windows_of
 from privug.inference.exact.constraints import Value, read
+from privug.inference.exact.dominators import dominators
 from privug.inference.exact.image import Image
-from privug.inference.exact.narrows import narrows
 from privug.inference.exact.pieces import Unfollowed
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Placeholder
@@ -93,7 +93,7 @@ def _affine(node: Node, parents: Sequence[Affine | None]) -> Affine | None:
 
 def core_of(node: Node) -> tuple[Node, Affine]:
     """Return the weighted sum of placeholders that a quantity is a function of, nearest to it."""
-    for narrow in islice(narrows([node]), MOST_NARROWS):
+    for narrow in islice(dominators([node]), MOST_NARROWS):
         found = affine(narrow)
         if found is not None:
             return narrow, found
@@ -299,7 +299,7 @@ class Pullback:
         windows = windows_of(clause) or []
         numbers = [affine(window.number) for window in windows]
         if len(windows) != 1 or numbers[0] is None:
-            raise NotRows(str(problem), problem.node)
+            raise NotRows(f"the condition that was seen cannot be followed: {problem}", problem.node)
         return self._constraint(numbers[0], ranges=((windows[0].low, windows[0].high),))
 
     def _point(self, node: Node, value: float, reach: Reach) -> Constraint:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from privug.inference.exact.extremes import compared
-from privug.model.node import Context, Kind, Node, ancestors
+from privug.model.node import ConstantValue, Context, Kind, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise, Index
 from privug.model.traits.traits import Role
 
@@ -57,7 +57,7 @@ def extreme_rows(node: Node) -> tuple[float, list[Node]] | None:
         return None
     if not operation.traits.extreme and operation.traits.role is not Role.CHOICE:
         return None
-    found = compared(node)
+    found = _compared(node)
     if found is None or any(leaf.shape for leaf in found[1]):
         return None
     roots = [{one for one in ancestors([leaf]) if one.is_random} for leaf in found[1]]
@@ -67,3 +67,61 @@ def extreme_rows(node: Node) -> tuple[float, list[Node]] | None:
     if len(moving) < 2 or entangled:
         return None
     return found if any(leaf.kind is not Kind.DISCRETE for leaf in moving) else None
+
+
+def _compared(node: Node) -> tuple[float, list[Node]] | None:
+    """Return the quantities of which a number is the largest, or the smallest if the sign is negative."""
+    keys = _keys(node)
+    for sign in (1.0, -1.0):
+        leaves = _leaves(node, sign, keys)
+        if leaves != [node]:
+            return sign, leaves
+    return None
+
+
+def _keys(node: Node) -> dict[Node, int]:
+    """Return numbers that are the same for nodes made in the same way: programs compare more than once."""
+    keys: dict[Node, int] = {}
+    names: dict[Any, int] = {}
+    for other in ancestors([node]):
+        operation = other.operation
+        own: Any = id(other)
+        if isinstance(operation, Elementwise):
+            own = operation.name, *(keys[parent] for parent in other.parents)
+        elif isinstance(operation, ConstantValue) and not other.shape:
+            own = "constant", float(operation.array[0])
+        keys[other] = names.setdefault(own, len(names))
+    return keys
+
+
+def _leaves(node: Node, sign: float, keys: dict[Node, int]) -> list[Node]:
+    """Return the numbers of which a node is the largest, or the smallest."""
+    leaves: list[Node] = []
+    pending, seen = [node], set[int]()
+    while pending:
+        current = pending.pop()
+        if keys[current] not in seen:
+            seen.add(keys[current])
+            inner = _inside(current, sign, keys)
+            pending.extend(inner)
+            if not inner:
+                leaves.append(current)
+    return leaves
+
+
+def _inside(node: Node, sign: float, keys: dict[Node, int]) -> list[Node]:
+    traits = node.operation.traits
+    if isinstance(node.operation, Elementwise) and traits.extreme * sign > 0:
+        return list(node.parents)
+    return list(node.parents[1:]) if traits.role is Role.CHOICE and _picks(node.parents, sign, keys) else []
+
+
+def _picks(parents: Sequence[Node], sign: float, keys: dict[Node, int]) -> bool:
+    """Say whether a choice between two numbers takes the larger, or the smaller, one."""
+    condition, yes, no = parents
+    direction = condition.operation.traits.direction
+    if not direction:
+        return False
+    left, right = (keys[parent] for parent in condition.parents)
+    chosen = (left, right) if direction * sign > 0 else (right, left)
+    return (keys[yes], keys[no]) == chosen

@@ -16,7 +16,7 @@ from privug.inference.exact.elements import Elements
 from privug.inference.exact.linear_chains import linear_parts
 from privug.inference.exact.rows.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
 from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions
-from privug.model.graph import operation_key, remade, rewritten
+from privug.model.graph import deduplicated, operation_key, remade, rewritten
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.numpy_functions import Cast, as_addition
 from privug.model.operations import Elementwise, Index, Lookup, constant, elementwise
@@ -84,6 +84,9 @@ class Regrouping:
     """Goes through a graph once and collects its sums over rows."""
 
     def __init__(self, targets: Sequence[Node], asked: Sequence[Sequence[Node]], facts: int = 0) -> None:
+        once = deduplicated([*targets, *(node for some in asked for node in some)])
+        targets, left = once[: len(targets)], iter(once[len(targets) :])
+        asked = [[next(left) for _ in some] for some in asked]
         of_table = [any(is_reduction(node) for node in ancestors(some)) for some in asked]
         own = [node for some, whole in zip(asked, of_table, strict=True) for node in some if whole]
         told = [clause for fact in targets[:facts] for clause in clauses(fact)]
@@ -316,15 +319,15 @@ def _flattened(top: Node, used: Counter[Node], targets: set[Node]) -> tuple[floa
     return start, {node: weight for node, weight in weights.items() if weight}
 
 
-def row_key(terms: Sequence[tuple[int, Node, float]]) -> Hashable | None:
+def row_key(terms: Sequence[tuple[int, Node]]) -> Hashable | None:
     """Return what is equal for rows that add the same to the same sums; None if that cannot be told."""
     keys: dict[Node, Hashable] = {}
     count = 0
-    for node in ancestors([term for _, term, _ in terms]):
+    for node in ancestors([term for _, term in terms]):
         own = operation_key(node.operation)
         if own is None:
             return None
         if node.is_random:
             count += 1
         keys[node] = (own, node.levels, count if node.is_random else 0, tuple(keys[p] for p in node.parents))
-    return tuple((position, keys[term], weight) for position, term, weight in terms)
+    return tuple((position, keys[term]) for position, term in terms)

@@ -1,6 +1,6 @@
 """One question about sums over rows: beliefs about a row, about the whole table, and how likely the observation is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,9 +20,9 @@ from privug.inference.exact.rows.likelihood import RowLikelihood
 from privug.inference.exact.rows.ordered import Orders, families_of
 from privug.inference.exact.rows.pullback import Pullback
 from privug.inference.exact.rows.reductions import NotRows
-from privug.inference.exact.rows.regrouping import Placeholder, Regrouping
+from privug.inference.exact.rows.regrouping import Placeholder, Regrouping, row_key
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
-from privug.inference.exact.rows.tally import Tally, tallied
+from privug.inference.exact.rows.tally import PowersOfClasses, Tally, tallied
 from privug.inference.exact.states import Roots
 from privug.model.node import Node, ancestors
 from privug.observation.likelihood import Likelihood
@@ -44,6 +44,14 @@ class Piece:
     """Whether the weight is a density, which weighs nothing beside a probability."""
 
 
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What models for several sizes of the same tables have in common: cells of rows, and sums of what they add."""
+
+    cells: dict[Hashable, list[Cell]] = field(default_factory=dict)
+    powers: PowersOfClasses = field(default_factory=dict)
+
+
 class Model:
     """A question given the sizes of its tables: targets as functions of sums over rows.
 
@@ -52,8 +60,14 @@ class Model:
     """
 
     def __init__(
-        self, likelihood: Likelihood, outputs: Sequence[Node], asked: Sequence[Sequence[Node]], facts: int = 0
+        self,
+        likelihood: Likelihood,
+        outputs: Sequence[Node],
+        asked: Sequence[Sequence[Node]],
+        facts: int = 0,
+        memory: Memory | None = None,
     ) -> None:
+        self.memory = Memory() if memory is None else memory
         told = [*likelihood.conditions, *(node for node, _ in likelihood.points), *likelihood.log_weights]
         found = Regrouping([*told, *outputs], asked, facts).found
         conditions = len(found.targets) - len(told) + len(likelihood.conditions) - len(outputs)
@@ -145,15 +159,23 @@ class Given:
 
     def cells(self, row: Row, asked: Sequence[Node] = ()) -> list[Cell]:
         """Return the cells of a row."""
-        count = len(self.model.sums)
-        if asked:
-            return list(Partition(count, row, asked, self.known).cells())
-        if row not in self._cells:
-            picked = row in self.model.rows and self.orders.family(row) is not None
-            self._cells[row] = (
-                self.orders.picked(row) if picked else list(Partition(count, row, (), self.known).cells())
-            )
-        return self._cells[row]
+        if not asked and row in self._cells:
+            return self._cells[row]
+        if not asked and row in self.model.rows and self.orders.family(row) is not None:
+            found = self.orders.picked(row)
+        else:
+            found = self._cut(row, asked)
+        return found if asked else self._cells.setdefault(row, found)
+
+    def _cut(self, row: Row, asked: Sequence[Node]) -> list[Cell]:
+        """Cut a row into cells; tables of several sizes have the same rows."""
+        count, cells = len(self.model.sums), self.model.memory.cells
+        terms = [*row.terms, *((-1, node) for node in asked)]
+        key = None if self.known else row_key(terms)
+        if key is None or (count, key) not in cells:
+            cut = list(Partition(count, row, asked, self.known).cells())
+            return cut if key is None else cells.setdefault((count, key), cut)
+        return cells[count, key]
 
     @cached_property
     def orders(self) -> Orders:
@@ -169,7 +191,7 @@ class Given:
                 left = row.count - (bool(aside) and set(row.terms) <= set(aside))
                 if left:
                     rows.append((self.cells(row), left))
-            self._tallies[aside] = tallied(rows, len(self.model.sums))
+            self._tallies[aside] = tallied(rows, len(self.model.sums), self.model.memory.powers)
         return self._tallies[aside]
 
     @cached_property

@@ -23,8 +23,10 @@ MOST_DENOMINATOR = 10**6
 MOST_UNITS = 10**7
 LATTICE = 1e-11  # how far from a multiple of a unit a number may be, relative to its size, for rounding
 MOST_VECTORS = 400_000
-NEGLIGIBLE = 1e-300
-SAME = 1e-12
+
+
+PowersOfClasses = dict[tuple[float, ...], tuple[Powers, list[Cell]]]
+"""Sums of what classes of cells add, by the cells, which are kept, and by their probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,17 @@ class Tally:
 
 def unit_of(values: Array) -> float | None:
     """Return a unit of which all numbers are multiples, but for rounding; None if there is none to be seen."""
+    sizes = np.abs(values[values != 0])
+    plain = _unit(values)
+    if plain is not None or not len(sizes):
+        return plain
+    smallest = float(sizes.min())
+    relative = _unit(values / smallest)
+    return None if relative is None else smallest * relative
+
+
+def _unit(values: Array) -> float | None:
+    """Return one over a whole number of which all numbers are multiples."""
     denominator = 1
     for value in np.unique(values):
         if value == math.floor(value):
@@ -107,6 +120,8 @@ class _Class:
     flats: Array
     weights: list[float] = field(default_factory=list)
     laws: list[Curve] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    absorbed: list[float] = field(default_factory=list)
 
 
 def _classified(cells: Iterable[Cell], sums: int) -> tuple[Array, Array, list[_Class]]:
@@ -123,6 +138,7 @@ def _classified(cells: Iterable[Cell], sums: int) -> tuple[Array, Array, list[_C
         one = classes.setdefault((direction, tuple(flats.tolist())), _Class(direction, flats))
         one.weights.append(cell.weight)
         one.laws.append(law)
+        one.cells.append(cell)
     _absorb(flat, list(classes.values()))
     values = np.array(list(flat)).reshape(len(flat), sums)
     return values, np.array(list(flat.values())), list(classes.values())
@@ -138,10 +154,11 @@ def _absorb(flat: dict[tuple[float, ...], float], classes: Sequence[_Class]) -> 
         for key in [key for key in flat if np.array_equal(np.delete(np.array(key), moved[0]), rest)]:
             one.weights.append(flat.pop(key))
             one.laws.append(Curve.point(key[moved[0]]))
+            one.absorbed.append(key[moved[0]])
 
 
-def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, given: Sequence[Array] = ()) -> Tally:
-    """Tally rows, each given by its cells and how many are alike; `given` are flat numbers that are added later."""
+def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: PowersOfClasses | None = None) -> Tally:
+    """Tally rows, each given by its cells and how many are alike; sums of classes that are `known` are used again."""
     parts = [(_classified(cells, sums), count) for cells, count in rows]
     everything = [values for (values, _, _), _ in parts]
     everything += [one.flats[np.newaxis] for (_, _, classes), _ in parts for one in classes]
@@ -161,12 +178,17 @@ def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, given: Sequen
             raise NotRows("too many combinations of cells that rows can fall into")
         laws.append(law)
     whole = _total(laws, sums + len(moving))
-    made = tuple(MovingClass(one.direction, Powers(_merged(one))) for _, one in moving)
+    made = tuple(MovingClass(one.direction, _powers(one, {} if known is None else known)) for _, one in moving)
     return Tally(whole.values[:, :sums] * units, whole.values[:, sums:], whole.probabilities, made, whole.lost)
 
 
-def _merged(one: _Class) -> Curve:
-    return one.laws[0] if len(one.laws) == 1 else Curve.mixture(one.weights, one.laws)
+def _powers(one: _Class, known: PowersOfClasses) -> Powers:
+    """Return the sums of what a class adds, for any number of rows."""
+    key = (*(id(cell) for cell in one.cells), *one.absorbed, *one.weights)
+    if key not in known:
+        law = one.laws[0] if len(one.laws) == 1 else Curve.mixture(one.weights, one.laws)
+        known[key] = Powers(law), one.cells
+    return known[key][0]
 
 
 def _total(laws: Sequence[SumLaw], width: int) -> SumLaw:

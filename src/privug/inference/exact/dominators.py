@@ -1,4 +1,4 @@
-"""Narrow places of a model graph: single numbers through which all randomness of a result goes."""
+"""Dominators of a model graph: single numbers through which all randomness of a result goes."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from privug.model.node import Node, ancestors
 
 
-def narrows(targets: Sequence[Node]) -> Iterator[Node]:
+def dominators(targets: Sequence[Node]) -> Iterator[Node]:
     """Yield the single numbers of which all targets are functions, nearest first.
 
     Going back from the targets, a node is one of them if nothing else is left to go back through when it is met.
