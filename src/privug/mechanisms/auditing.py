@@ -11,6 +11,7 @@ import numpy as np
 from privug.arguments import kinds_checked, shortened, shown
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
+from privug.mechanisms.branching import Arguments, compare_paths
 from privug.mechanisms.checks import check_number, check_whole
 from privug.mechanisms.comparison import compare, compare_certain
 from privug.mechanisms.events import lower_bound
@@ -146,13 +147,16 @@ def audit(
     promise = _promise(mechanism, guarantee)
     findings = []
     for place, (one, other) in enumerate(pairs):
-        outputs = _output(mechanism, one), _output(mechanism, other)
-        exact = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
-        if exact is None and engine == "exact":
+        arguments = _arguments(mechanism, one), _arguments(mechanism, other)
+        outputs = _output(mechanism, arguments[0]), _output(mechanism, arguments[1])
+        exact: Estimate | str | None = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
+        if exact is None and engine != "sample":
+            exact = compare_paths(mechanism, *arguments, promise)
+        if isinstance(exact, str) and engine == "exact":
             raise UnsuitableEngine(
-                "audit: the outputs have no distribution that is known exactly; write engine='sample'"
+                f"audit: the outputs have no distribution that is known exactly ({exact}); write engine='sample'"
             )
-        if exact is None:
+        if not isinstance(exact, Estimate):
             rng = np.random.default_rng([seed, place])
             share = 1 - (1 - confidence) / len(pairs)
             findings.append(_sampled(one, other, outputs, promise, samples, share, rng))
@@ -177,19 +181,24 @@ def _pairs(neighbours: Any) -> list[tuple[Any, Any]]:
     return [tuple(pair) for pair in pairs]
 
 
-def _output(mechanism: Callable[..., Any], data: Any) -> Any:
-    """Return the output for one input: what is random in it is the mechanism's own randomness."""
+def _arguments(mechanism: Callable[..., Any], data: Any) -> Arguments:
+    """Return the arguments of a call on one input: the only one, or all by their names."""
     try:
         parameters = list(inspect.signature(mechanism).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     if len(needed) <= 1:
-        return taken_apart(apply(mechanism, [data]).output)
+        return [data], {}
     if not isinstance(data, dict) or set(data) != {parameter.name for parameter in needed}:
         names = ", ".join(repr(parameter.name) for parameter in needed)
         raise ArgumentError(f"audit: the program has several inputs; write each neighbour as a dict with {names}")
-    return taken_apart(apply(mechanism, [], data).output)
+    return [], data
+
+
+def _output(mechanism: Callable[..., Any], arguments: Arguments) -> Any:
+    """Return the output for one input: what is random in it is the mechanism's own randomness."""
+    return taken_apart(apply(mechanism, *arguments).output)
 
 
 def _sampled(
