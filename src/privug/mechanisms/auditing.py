@@ -124,8 +124,9 @@ def audit(
     """Measure how far apart a mechanism's outputs are for neighbouring inputs, against what it promises.
 
     `neighbours` lists pairs of inputs that differ in one person's data: the value of the only parameter, or dicts of
-    all of them. Where the outputs' distributions are known, the epsilon of a pair is exact, in exact arithmetic; of
-    densities of any form it is a lower bound from fine cells of outputs. Else, and with `engine="sample"`, it is a
+    all of them. Where the outputs' distributions are known, the epsilon of a pair is exact, in exact arithmetic; so it
+    is for programs that compare what they draw with `pv.sample`, path by path. Of densities of any form it is a lower
+    bound from fine cells of outputs. Else, and with `engine="sample"`, it is a
     lower bound from `samples` runs on each input, which also sees what floating-point arithmetic does to the noise.
     An audit can break a promise; it proves it for the given pairs only. `guarantee` is the promise of a program that
     is not a mechanism of Privug's.
@@ -149,14 +150,10 @@ def audit(
     for place, (one, other) in enumerate(pairs):
         arguments = _arguments(mechanism, one), _arguments(mechanism, other)
         outputs = _output(mechanism, arguments[0]), _output(mechanism, arguments[1])
-        exact: Estimate | str | None = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
+        exact = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
         if exact is None and engine != "sample":
-            exact = compare_paths(mechanism, *arguments, promise)
-        if isinstance(exact, str) and engine == "exact":
-            raise UnsuitableEngine(
-                f"audit: the outputs have no distribution that is known exactly ({exact}); write engine='sample'"
-            )
-        if not isinstance(exact, Estimate):
+            exact = _by_paths(mechanism, arguments, promise, engine == "exact")
+        if exact is None:
             rng = np.random.default_rng([seed, place])
             share = 1 - (1 - confidence) / len(pairs)
             findings.append(_sampled(one, other, outputs, promise, samples, share, rng))
@@ -199,6 +196,20 @@ def _arguments(mechanism: Callable[..., Any], data: Any) -> Arguments:
 def _output(mechanism: Callable[..., Any], arguments: Arguments) -> Any:
     """Return the output for one input: what is random in it is the mechanism's own randomness."""
     return taken_apart(apply(mechanism, *arguments).output)
+
+
+def _by_paths(
+    mechanism: Callable[..., Any], arguments: tuple[Arguments, Arguments], promise: Guarantee, required: bool
+) -> Estimate | None:
+    """Compare a program's paths for two inputs; None if they cannot be followed, or an error where they have to be."""
+    found = compare_paths(mechanism, *arguments, promise)
+    if isinstance(found, Estimate):
+        return found
+    if required:
+        raise UnsuitableEngine(
+            f"audit: the outputs have no distribution that is known exactly ({found}); write engine='sample'"
+        )
+    return None
 
 
 def _sampled(

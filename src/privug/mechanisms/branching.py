@@ -1,7 +1,7 @@
 """How far apart the outputs for two inputs are, path by path through a program that draws with `pv.sample`."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from privug.inference.exact.log_quadrature import Unintegrable
 from privug.inference.exact.path_density import PathDensity, largest_log_ratio
 from privug.mechanisms.comparison import compare_log_masses, hashable
 from privug.mechanisms.guarantee import Guarantee
+from privug.model.node import Array
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.program.paths import NotFollowed, Path, paths
@@ -50,6 +51,10 @@ class Outcomes:
             known = self.all.get(key, Outcome(-math.inf, (), moving))
             self.all[key] = Outcome(float(np.logaddexp(known.log_probability, log)), (*known.paths, path), moving)
 
+    def logs(self, keys: Iterable[Hashable]) -> Array:
+        """Return the logarithms of the probabilities of some outputs."""
+        return np.array([self.all[key].log_probability if key in self.all else -np.inf for key in keys])
+
     def density(self, key: Hashable) -> PathDensity:
         """Return the density of an output's numbers."""
         outcome = self.all[key]
@@ -60,25 +65,20 @@ class Outcomes:
         return PathDensity.of(self._conditions, path.decisions, released)
 
 
-def compare_paths(
-    program: Callable[..., Any], one: Arguments, other: Arguments, promise: Guarantee
-) -> Estimate | str:
+def compare_paths(program: Callable[..., Any], one: Arguments, other: Arguments, promise: Guarantee) -> Estimate | str:
     """Return how far apart the outputs for two inputs are by the measure of a promise, or why that is not known."""
     try:
         first, second = Outcomes(program, one), Outcomes(program, other)
         keys = dict.fromkeys([*first.all, *second.all])
         outcomes = [first.all.get(key) or second.all[key] for key in keys]
         moving = [key for key, outcome in zip(keys, outcomes, strict=True) if outcome.moving]
-        logs = [
-            np.array([side.all[key].log_probability if key in side.all else -np.inf for key in keys])
-            for side in (first, second)
-        ]
-        if not moving or any(np.isneginf(pair).any() for pair in logs):
-            return compare_log_masses(*logs, promise)
-        if promise.delta > 0 or not math.isfinite(promise.epsilon) and promise.rho is not None:
+        p, q = first.logs(keys), second.logs(keys)
+        if not moving or np.isneginf([p, q]).any():
+            return compare_log_masses(p, q, promise)
+        if promise.delta > 0 or (math.isinf(promise.epsilon) and promise.rho is not None):
             return "numbers with a density are compared by epsilon alone"
         within = [place for place, outcome in enumerate(outcomes) if not outcome.moving]
-        largest = compare_log_masses(logs[0][within], logs[1][within], promise).value
+        largest = compare_log_masses(p[within], q[within], promise).value
         for key in moving:
             densities = first.density(key), second.density(key)
             largest = max(largest, largest_log_ratio(*densities), largest_log_ratio(*densities[::-1]))

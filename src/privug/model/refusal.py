@@ -10,7 +10,7 @@ refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
 """While a program is traced: what it asked of a random variable that has no single answer."""
 
 deciding: ContextVar[Callable[[Any], bool] | None] = ContextVar("deciding", default=None)
-"""While a program is followed along one of its paths: says whether a random condition, given by its node, holds there."""
+"""While a program is followed along one of its paths: says whether a random condition (a node) holds there."""
 
 
 def refuse(what: str) -> NoReturn:

@@ -1,9 +1,9 @@
 """The paths of a program: what it returns for each way its random conditions may turn out.
 
 The program is called as it is, and what it draws with `pv.sample` is a random variable. Where it asks whether a
-condition holds (`if`, `while`, `and`, `max`, ...) it is told so, and called once more to be told the opposite. So a loop
-that ends early or a list of random length is nothing special: each path has a plain output, in which numbers may be
-left that are functions of the draws. Symbolic execution, King, CACM 1976.
+condition holds (`if`, `while`, `and`, `max`, ...) it is told so, and called once more to be told the opposite. So a
+loop that ends early or a list of random length is nothing special: each path has a plain output, in which numbers may
+be left that are functions of the draws. Symbolic execution, King, CACM 1976.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +22,24 @@ from privug.model.structure import flatten
 from privug.model.traits.table import traits_of
 from privug.model.traits.traits import Connective, Role
 from privug.model.variable import RandomVariable
-from privug.prior.choice import constant_value
 from privug.prior.family import Draw, family_of
+from privug.program.batched import BatchedProgram
 from privug.program.calls import undisturbed_randomness
 from privug.program.drawing import followed
+from privug.program.external import External
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.outputs import settled
 from privug.program.reachable import reached as reached_by
+from privug.program.repetition import Opaque
+from privug.program.staged import Staged
 from privug.program.tracing import difference_in_calls
 from privug.scoping import holding
 
 MOST_PATHS = 20_000
 MOST_DECISIONS = 400  # of one path
 MOST_VALUES = 64  # of a discrete draw that the output depends on
-CHECKS = 16  # random paths that are compared with plain calls
+CHECKS = 32  # random paths that are compared with plain calls
 
 Decision = tuple[Node, bool]
 Possible = Callable[[Sequence[Decision]], bool]
@@ -64,6 +67,11 @@ def paths(
 
     `possible` says whether some decisions can be taken together; it may say so of some that cannot.
     """
+    inner = program
+    while isinstance(inner, Staged):
+        inner = inner.program
+    if isinstance(inner, Opaque | External | BatchedProgram):
+        raise NotFollowed("its workings are hidden")
     found = reached_by(program, *flatten((list(positional), dict(named)))[1])
     source = entropy_source(found)
     if source is not None:
@@ -78,11 +86,13 @@ def paths(
             memory.restore()
             if len(listed) + len(open_) > MOST_PATHS:
                 raise NotFollowed(f"it has more than {MOST_PATHS:,} paths")
+        if not any(path.draws for path in listed):
+            raise NotFollowed("it draws nothing with pv.sample")
+        if has_been_used():
+            raise NotFollowed("it draws random numbers of its own")
         for number in range(CHECKS):
             _check(program, positional, named, np.random.Generator(np.random.SFC64(number)))
             memory.restore()
-        if has_been_used():
-            raise NotFollowed("it draws random numbers of its own")
     return listed
 
 

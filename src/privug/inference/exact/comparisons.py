@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.inference.exact.log_laws import Known, Listed, LogLaw, law_of
+from privug.inference.exact.log_laws import Listed, LogLaw, law_of
 from privug.inference.exact.log_quadrature import LogFunction
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise
@@ -281,7 +281,14 @@ class Forest:
         """Return the logarithm of the probability of all that is known."""
         if self.impossible:
             return -np.inf
-        return float(sum(self.eliminated(self.centre(tree)).log_total for tree in self.components()))
+        return sum(self.log_total(tree) for tree in self.components())
+
+    def log_total(self, tree: Sequence[Node]) -> float:
+        """Return the logarithm of the probability of what is known of one tree."""
+        total = self.eliminated(self.centre(tree)).log_total
+        if total < max(self.laws[draw].trusted for draw in tree) and not any(self.laws[draw].is_empty for draw in tree):
+            raise Uncomparable("a probability is too small to be told from zero")
+        return total
 
     def _law(self, draw: Node, parent: Node | None, depth: int, cover: tuple[float, ...] = ()) -> LogLaw:
         children = [other for other in self.edges[draw] if other is not parent]
@@ -312,10 +319,7 @@ class Forest:
 
         kinks = [(law.kinks - line.start) / line.slope for line in lines]
         for one in lines:
-            kinks += [np.array([(line.start - one.start) / (one.slope - line.slope)])
-                      for line in lines if line.slope != one.slope]
+            others = [line for line in lines if line.slope != one.slope]
+            kinks += [np.array([(line.start - one.start) / (one.slope - line.slope)]) for line in others]
         places = np.concatenate(kinks)
         return log_mass, places[np.isfinite(places)]
-
-
-__all__ = ["Affine", "Conditions", "Forest", "Known", "Uncomparable", "affine_in_draws", "lines_of"]

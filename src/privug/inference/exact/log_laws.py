@@ -4,12 +4,14 @@ That is all that independent quantities need which are compared with each other:
 weight, and what is weighted is such a distribution again.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 
 from privug.inference.exact.log_quadrature import (
     LogFunction,
@@ -22,11 +24,13 @@ from privug.inference.exact.log_quadrature import (
 from privug.model.node import Array, Node
 from privug.prior.choice import constant_value
 from privug.prior.family import Family, family_of
-from privug.prior.scalar import ScalarFamily
+from privug.prior.scalar import Kernel, ScalarFamily
 
 EXPONENT = 700.0  # values rarer than exp(-700) are left out: doubles end there
 MOST_VALUES = 200_000
 FEWEST_DIGITS = 60.0  # of the exponent, if so many values would be too many
+FAR = 1e-300
+DIGITS = 30.0  # of an exponent: what is left out beyond is negligible beside what is not
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 Ends = tuple[float, float]
@@ -37,6 +41,8 @@ class LogLaw(ABC):
 
     listed: bool
     """Whether single numbers have a probability."""
+    trusted: float = -np.inf
+    """The logarithm of a probability below which it may be wrong, because far tails are left out or underflow."""
 
     @property
     @abstractmethod
@@ -56,6 +62,11 @@ class LogLaw(ABC):
         """Return the measure times a function that has kinks; ranges are to be told from within `cover` at least."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no number is possible any more."""
+        return False
+
+    @property
     def log_total(self) -> float:
         """The logarithm of the measure of all numbers."""
         return float(self.log_mass(np.array([-np.inf]), np.array([np.inf]))[0])
@@ -67,7 +78,12 @@ class Listed(LogLaw):
 
     values: Array
     logs: Array
+    trusted: float = -np.inf
     listed = True
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.values)
 
     @property
     def kinks(self) -> Array:
@@ -92,10 +108,10 @@ class Listed(LogLaw):
 
     def chosen(self, there: Array) -> "Listed":
         """Return the measure of some of the numbers alone."""
-        return Listed(self.values[there], self.logs[there])
+        return Listed(self.values[there], self.logs[there], self.trusted)
 
     def weighted(self, log_weight: LogFunction, kinks: Array, cover: tuple[float, ...] = ()) -> "Listed":
-        return Listed(self.values, self.logs + log_weight(self.values))
+        return Listed(self.values, self.logs + log_weight(self.values), self.trusted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +120,17 @@ class Known(LogLaw):
 
     distribution: Any
     bends: tuple[float, ...]
+    support: Ends
     ends: Ends
     scale: float
+    far: Ends
+    """Where all but a probability of 1e-300 on each side lies."""
+    trusted: float = -np.inf
     listed = False
 
-    @cached_property
-    def distribution_ends(self) -> Ends:
-        """Where the distribution begins and ends, whatever is known of the quantity."""
-        low, high = self.distribution.support()
-        return float(low), float(high)
+    @property
+    def is_empty(self) -> bool:
+        return not self.ends[0] < self.ends[1]
 
     @property
     def kinks(self) -> Array:
@@ -127,9 +145,9 @@ class Known(LogLaw):
     def log_mass(self, low: Array, high: Array) -> Array:
         low, high = np.maximum(low, self.ends[0]), np.minimum(high, self.ends[1])
         with np.errstate(divide="ignore"):
-            if np.all(low == self.distribution_ends[0]):
+            if np.all(low == self.support[0]):
                 return np.where(low < high, self.distribution.logcdf(high), -np.inf)
-            if np.all(high == self.distribution_ends[1]):
+            if np.all(high == self.support[1]):
                 return np.where(low < high, self.distribution.logsf(low), -np.inf)
             up_to, from_ = self.distribution.logcdf(high), self.distribution.logsf(low)
             # From the nearer end, so that small probabilities keep their digits.
@@ -141,7 +159,7 @@ class Known(LogLaw):
         return replace(self, ends=(max(low, self.ends[0]), min(high, self.ends[1])))
 
     def weighted(self, log_weight: LogFunction, kinks: Array, cover: tuple[float, ...] = ()) -> LogLaw:
-        if not self.ends[0] < self.ends[1]:
+        if self.is_empty:
             return Listed(np.empty(0), np.empty(0))
         return Panelled(
             lambda x: self.log_density(x) + log_weight(x),
@@ -178,7 +196,12 @@ class Panelled(LogLaw):
         return float(log_sum(self._panels[1]))
 
     def log_mass(self, low: Array, high: Array) -> Array:
-        low, high = (np.clip(end, *self._closely[0][[0, -1]]) for end in (low, high))
+        edges = self._closely[0]
+        low, high = (np.clip(end, edges[0], edges[-1]) for end in (low, high))
+        if np.all(low == edges[0]):
+            return np.where(low < high, self._below(high), -np.inf)
+        if np.all(high == edges[-1]):
+            return np.where(low < high, self._above(low), -np.inf)
         above = log_difference(self._above(low), self._above(high))
         below = log_difference(self._below(high), self._below(low))
         return np.where(low < high, np.where(self._above(low) < self._below(high), above, below), -np.inf)
@@ -200,16 +223,55 @@ class Panelled(LogLaw):
         raise NotImplementedError  # all weights of a quantity come at once
 
 
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace's distribution with all digits of far tails, by SciPy's names."""
+
+    loc: float
+    scale: float
+
+    def logpdf(self, x: Array) -> Array:
+        """Return the log of the density."""
+        return np.asarray(-np.abs(x - self.loc) / self.scale - np.log(2 * self.scale))
+
+    def logcdf(self, x: Array) -> Array:
+        """Return the log of the probability of values up to some."""
+        z = (x - self.loc) / self.scale
+        return np.where(z < 0, z - np.log(2), np.log1p(-0.5 * np.exp(-np.maximum(z, 0.0))))
+
+    def logsf(self, x: Array) -> Array:
+        """Return the log of the probability of values above some."""
+        return self.logcdf(2 * self.loc - x)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The normal distribution with all digits of far tails, by SciPy's names."""
+
+    mean: float
+    sd: float
+
+    def logpdf(self, x: Array) -> Array:
+        """Return the log of the density."""
+        return np.asarray(-0.5 * ((x - self.mean) / self.sd) ** 2 - np.log(self.sd * np.sqrt(2 * np.pi)))
+
+    def logcdf(self, x: Array) -> Array:
+        """Return the log of the probability of values up to some."""
+        return np.asarray(scipy.special.log_ndtr((x - self.mean) / self.sd))
+
+    def logsf(self, x: Array) -> Array:
+        """Return the log of the probability of values above some."""
+        return np.asarray(scipy.special.log_ndtr((self.mean - x) / self.sd))
+
+
 def law_of(draw: Node) -> LogLaw | None:
     """Return the distribution of a draw of single numbers whose parameters are known; None if there is none."""
     if draw.shape or any(parent.is_random or parent.parents for parent in draw.parents):
         return None
-    parameters = [constant_value(parent) for parent in draw.parents]
-    if family_of(draw).listable:
-        return _listed(family_of(draw), [np.asarray(parameter)[np.newaxis] for parameter in parameters])
-    if not isinstance(family_of(draw), ScalarFamily):
-        return None
-    return _known(family_of(draw), *map(float, parameters))
+    family, parameters = family_of(draw), [constant_value(parent) for parent in draw.parents]
+    if family.listable:
+        return _listed(family, [np.asarray(parameter)[np.newaxis] for parameter in parameters])
+    return _known(family, *map(float, parameters)) if isinstance(family, ScalarFamily) else None
 
 
 def _listed(family: Family, parameters: list[Array]) -> Listed | None:
@@ -221,12 +283,22 @@ def _listed(family: Family, parameters: list[Array]) -> Listed | None:
     support = family.support(parameters, 1, exponent)
     order = np.argsort(support.values, kind="stable")
     with np.errstate(divide="ignore"):
-        return Listed(support.values[order].astype(float), np.log(support.probabilities[order]))
+        logs = np.log(support.probabilities[order])
+    trusted = DIGITS - exponent if family.is_cut(parameters) else -np.inf
+    return Listed(support.values[order].astype(float), logs, trusted)
 
 
 @lru_cache(maxsize=1024)
 def _known(family: ScalarFamily, *parameters: float) -> Known:
     distribution = family.frozen(*parameters)
     low, middle, high = (float(x) for x in distribution.ppf(QUARTERS))
-    ends = tuple(float(end) for end in distribution.support())
-    return Known(distribution, (middle, *family.kinks(*parameters)), (ends[0], ends[1]), (high - low) / 2)
+    first, last = (float(end) for end in distribution.support())
+    far = float(distribution.ppf(FAR)), float(distribution.isf(FAR))
+    exact = family.gaussian or family.kernel is Kernel.TWO_SIDED_EXPONENTIAL
+    if exact:
+        distribution = Normal(*parameters) if family.gaussian else Laplace(*parameters)
+    # Where the density begins and ends with a jump, no probability is too small for floats.
+    exact = exact or (family.finite_at_ends and math.isfinite(last - first))
+    trusted = -np.inf if exact else DIGITS - EXPONENT
+    bends = middle, *family.kinks(*parameters)
+    return Known(distribution, bends, (first, last), (first, last), (high - low) / 2, far, trusted)

@@ -52,7 +52,7 @@ def log_integrals(function: LogFunction, low: Array, high: Array) -> Array:
     points = low[:, np.newaxis] + width[:, np.newaxis] * nodes
     logs = function(points.reshape(-1)).reshape(points.shape)
     with np.errstate(divide="ignore"):
-        return log_sum(logs + log_weights) + np.log(width)
+        return np.asarray(log_sum(logs + log_weights) + np.log(width))
 
 
 @dataclass(frozen=True)

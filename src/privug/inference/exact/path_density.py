@@ -5,7 +5,8 @@ are then known to be at least or at most a number: what is left is a range of th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,8 +14,7 @@ from privug.inference.exact.comparisons import Conditions, Forest, Uncomparable,
 from privug.inference.exact.log_laws import Known, LogLaw
 from privug.model.node import Array, Node
 
-FAR = 1e-300  # the probability beyond which nothing is looked for
-FURTHEST = 2.0**20  # scales
+FURTHEST = 2.0**20  # scales from the middle within which densities are compared
 POINTS = 33  # between two kinks
 ROUNDS = 6  # of looking closer around the largest ratio
 DOUBLINGS = np.arange(24)
@@ -33,15 +33,14 @@ class Number:
 
     def log_density(self, y: Array) -> Array:
         """Return the logarithm of the density."""
-        return self.law.log_density((y - self.start) / self.slope) - np.log(abs(self.slope))
+        return np.asarray(self.law.log_density((y - self.start) / self.slope) - np.log(abs(self.slope)))
 
     @property
     def places(self) -> Array:
         """The numbers at which the density is not smooth, and how far out it can be looked at."""
         reach = FURTHEST * self.law.scale
         middle = self.law.bends[0]
-        ends = self.law.distribution.ppf(FAR), self.law.distribution.isf(FAR)
-        far = [max(ends[0], middle - reach), min(ends[1], middle + reach)]
+        far = [max(self.law.far[0], middle - reach), min(self.law.far[1], middle + reach)]
         kinks = self.law.kinks[np.isfinite(self.law.kinks)]
         return np.asarray(self.slope * np.concatenate([far, kinks]) + self.start)
 
@@ -103,7 +102,7 @@ def _fronts(forest: Forest, draws: Sequence[Node], numbers: Sequence[Number]) ->
     for tree in forest.components():
         inside = [draw for draw in tree if draw in compared]
         if not inside:
-            constant += forest.eliminated(forest.centre(tree)).log_total
+            constant += forest.log_total(tree)
             continue
         found = compared[inside[0]]
         if len(inside) > 1 or len({least for *_, least in found}) > 1 or len({one[0] for one in found}) < len(found):
@@ -156,6 +155,7 @@ class _OfFront:
     other: PathDensity
     front: Front
     its: Front
+    _known: dict[float, float] = field(default_factory=dict)
 
     def places(self) -> Array:
         found = [front.law.kinks[np.isfinite(front.law.kinks)] for front in (self.front, self.its)]
@@ -173,8 +173,14 @@ class _OfFront:
             best = np.maximum.accumulate(ratio if self.front.least else ratio[::-1])
             inside.append(best if self.front.least else best[::-1])
         ways = [_total([own, *inside[:j], *inside[j + 1 :]]) for j, own in enumerate(at_edge)]
-        masses = _ratio(self.front.log_mass(edge), self.its.log_mass(edge))
-        return _total([masses, np.max(ways, axis=0)])
+        return _total([self._masses(edge), np.max(ways, axis=0)])
+
+    def _masses(self, edge: Array) -> Array:
+        """Return the ratio of the probabilities of the draw behind; each edge is asked for more than once."""
+        new = np.array([place for place in edge.tolist() if place not in self._known])
+        if len(new):
+            self._known.update(zip(new, _ratio(self.front.log_mass(new), self.its.log_mass(new)), strict=True))
+        return np.array([self._known[place] for place in edge.tolist()])
 
 
 def _ratio(one: Array, other: Array) -> Array:
@@ -192,9 +198,11 @@ def _total(parts: Sequence[Array]) -> Array:
 def _largest(function: "_OfNumber | _OfFront") -> float:
     """Return the supremum of a function of one number that is smooth between places, as far as they reach."""
     places = np.unique(function.places())
-    inner = [np.linspace(low, high, POINTS) for low, high in zip(places[:-1], places[1:], strict=True)]
+    inner = [np.linspace(low, high, POINTS) for low, high in pairwise(places)]
     # The outermost places are far away: towards them the distance from the others doubles.
-    outwards = (places[1] - (places[1] - places[0]) / 2.0**DOUBLINGS, places[-2] + (places[-1] - places[-2]) / 2.0**DOUBLINGS)
+    outwards = [
+        start + (end - start) / 2.0**DOUBLINGS for start, end in ((places[1], places[0]), (places[-2], places[-1]))
+    ]
     points = np.unique(np.concatenate([*inner, *outwards]))
     for _ in range(ROUNDS):
         values = function(points)
