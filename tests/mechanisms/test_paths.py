@@ -199,10 +199,14 @@ def test_a_released_number_has_no_bound(count):
     assert found.broken is (count > 2)
 
 
-def test_two_released_numbers():
-    """With noise of scale four, all five below or at a threshold that a low number tells: 5 / 4 in all."""
-    found = audit(program(3, 2), [([0] * 5, [1] * 5)], guarantee=KEPT, engine="exact")
-    assert found.measured.value == pytest.approx(1.25, abs=1e-9)
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [([0] * 5, [1] * 5, 1.25), ([1, 0, -1, -1], [0, -1, -2, -2], 1.0), ([1, 2, 0, 1], [2, 3, 0, 1], 0.5)],
+)
+def test_two_released_numbers(one, other, expected):
+    """With noise of scale four, all that moved at or below a threshold that a low number tells: a quarter each."""
+    found = audit(program(3, 2), [(one, other)], guarantee=KEPT, engine="exact")
+    assert found.measured.value == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("distance", [30.0, 300.0, 3000.0])

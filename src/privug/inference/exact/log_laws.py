@@ -186,7 +186,7 @@ class Panelled(LogLaw):
     @cached_property
     def _closely(self) -> tuple[Array, Array, Array]:
         """The edges of panels with the measures below and above each; far tails have their digits, too."""
-        edges, logs = panels(self.log_density, replace(self.outline, negligible=EXPONENT))
+        edges, logs = panels(self.log_density, replace(self.outline, reach=2 * EXPONENT, negligible=math.inf))
         below = np.concatenate([[-np.inf], np.logaddexp.accumulate(logs)])
         above = np.concatenate([np.logaddexp.accumulate(logs[::-1])[::-1], [-np.inf]])
         return edges, below, above

@@ -59,14 +59,15 @@ def log_integrals(function: LogFunction, low: Array, high: Array) -> Array:
 class Outline:
     """Where a function is integrated: its kinks, its ends, which may be infinite, and how wide its features are.
 
-    Panels reach at least from the first of the places to `cover` to the last one. What is smaller than the largest
-    panel by a factor of exp(-negligible) is not looked at any closer.
+    Panels go so far out that what is left out is smaller by a factor of exp(-reach), and at least as far as the places
+    to `cover`. What is smaller than the largest panel by a factor of exp(-negligible) is not looked at any closer.
     """
 
     kinks: Array
     ends: tuple[float, float]
     scale: float
     cover: tuple[float, ...] = ()
+    reach: float = 2 * NEGLIGIBLE
     negligible: float = NEGLIGIBLE
 
     def edges(self, function: LogFunction) -> Array:
@@ -80,7 +81,7 @@ class Outline:
             heights = function(np.concatenate([edges, edges[:-1] + np.diff(edges) / 2]))
             at, between = heights[: len(edges)], heights[len(edges) :]
             sizes = np.maximum(np.maximum(at[:-1], at[1:]), between) + np.log(np.diff(edges))
-        there = np.flatnonzero(sizes >= np.max(sizes) - 2 * self.negligible)
+        there = np.flatnonzero(sizes >= np.max(sizes) - self.reach)
         needed = np.clip(np.concatenate([inner, self.cover]), *self.ends)
         first = min(there[0] - 1, np.searchsorted(edges, needed.min()))
         last = max(there[-1] + 2, np.searchsorted(edges, needed.max()))
