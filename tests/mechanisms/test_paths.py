@@ -23,6 +23,7 @@ from privug.program.paths import NotFollowed
 EPSILON = 1.0
 KEPT = Guarantee(epsilon=EPSILON)
 FAR = 60.0  # scales of noise
+DRAWS = 200_000
 
 
 def sparse(queries, threshold=0.0, most=2, of_threshold=2.0, of_query=8.0, refreshed=None, released=False):
@@ -308,6 +309,29 @@ def test_the_largest_of_noisy_numbers(family):
             -40, 40, epsabs=0, epsrel=1e-12, limit=400, points=[-2, 0, 0.3, 1],
         )[0]  # fmt: skip
         assert math.exp(log) == pytest.approx(expected, rel=1e-9)
+
+
+def mixed(centre):
+    """One draw, compared with draws of four other families; some combinations of flags are impossible."""
+    t, x, u = pv.sample(pv.Laplace(centre, 2)), pv.sample(pv.Normal(0.2, sd=1)), pv.sample(pv.Uniform(-3, 3))
+    g, k = pv.sample(pv.Gamma(2, scale=1)), pv.sample(pv.Poisson(3))
+    flags = [2 * x > t + 1, u - t < 0.5, 3 - g >= -t / 2, k > t, k > 6]
+    return [bool(flag) for flag in flags] + [-1 < x < 1.5]
+
+
+def test_draws_of_many_families_against_simulation():
+    found = probabilities(mixed, 0.5)
+    assert math.fsum(map(math.exp, found.values())) == pytest.approx(1.0, abs=1e-12)
+    rng = np.random.default_rng(1)
+    t, x, u = rng.laplace(0.5, 2, DRAWS), rng.normal(0.2, 1, DRAWS), rng.uniform(-3, 3, DRAWS)
+    g, k = rng.gamma(2, 1, DRAWS), rng.poisson(3, DRAWS)
+    drawn = np.stack([2 * x > t + 1, u - t < 0.5, 3 - g >= -t / 2, k > t, k > 6, (x > -1) & (x < 1.5)], axis=1)
+    values, counts = np.unique(drawn, axis=0, return_counts=True)
+    seen = {tuple(flags): count for flags, count in zip(values.tolist(), counts.tolist(), strict=True)}
+    assert seen.keys() <= found.keys()
+    for flags, log in found.items():
+        expected = DRAWS * math.exp(log)
+        assert abs(seen.get(flags, 0) - expected) < 4.5 * math.sqrt(expected) + 5
 
 
 def test_a_promise_with_a_delta():

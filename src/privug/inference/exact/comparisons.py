@@ -285,10 +285,29 @@ class Forest:
 
     def log_total(self, tree: Sequence[Node]) -> float:
         """Return the logarithm of the probability of what is known of one tree."""
-        total = self.eliminated(self.centre(tree)).log_total
-        if total < max(self.laws[draw].trusted for draw in tree) and not any(self.laws[draw].is_empty for draw in tree):
+        centre = self.centre(tree)
+        low, high = self._reach(centre, None)
+        if low > high + NUDGE * max(1.0, abs(high)) or (low >= high and not self.laws[centre].listed):
+            return -np.inf
+        total = self.eliminated(centre).log_total
+        if total < max(self.laws[draw].trusted for draw in tree):
             raise Uncomparable("a probability is too small to be told from zero")
         return total
+
+    def _reach(self, draw: Node, parent: Node | None) -> tuple[float, float]:
+        """Return the range outside of which a draw is impossible, by those behind it."""
+        low, high = self.laws[draw].ends
+        for child in (other for other in self.edges[draw] if other is not parent):
+            least, most = self._reach(child, draw)
+            if least > most:
+                return np.inf, -np.inf
+            for line in (line for sign in self.edges[child][draw] for line in lines_of(sign, child, draw)):
+                edge = ((most if line.least else least) - line.start) / line.slope
+                if line.least is (line.slope > 0):
+                    high = min(high, edge)
+                else:
+                    low = max(low, edge)
+        return low, high
 
     def _law(self, draw: Node, parent: Node | None, depth: int, cover: tuple[float, ...] = ()) -> LogLaw:
         children = [other for other in self.edges[draw] if other is not parent]

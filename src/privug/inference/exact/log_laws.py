@@ -62,9 +62,9 @@ class LogLaw(ABC):
         """Return the measure times a function that has kinks; ranges are to be told from within `cover` at least."""
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no number is possible any more."""
-        return False
+    @abstractmethod
+    def ends(self) -> Ends:
+        """Where the numbers begin and end."""
 
     @property
     def log_total(self) -> float:
@@ -82,8 +82,12 @@ class Listed(LogLaw):
     listed = True
 
     @property
-    def is_empty(self) -> bool:
-        return not len(self.values)
+    def ends(self) -> Ends:
+        if not len(self.values):
+            return math.inf, -math.inf
+        # Beyond values as rare as these, others were left out.
+        low, high = self.logs[[0, -1]] < self.trusted
+        return -math.inf if low else float(self.values[0]), math.inf if high else float(self.values[-1])
 
     @property
     def kinks(self) -> Array:
@@ -121,7 +125,7 @@ class Known(LogLaw):
     distribution: Any
     bends: tuple[float, ...]
     support: Ends
-    ends: Ends
+    between: Ends
     scale: float
     far: Ends
     """Where all but a probability of 1e-300 on each side lies."""
@@ -129,8 +133,8 @@ class Known(LogLaw):
     listed = False
 
     @property
-    def is_empty(self) -> bool:
-        return not self.ends[0] < self.ends[1]
+    def ends(self) -> Ends:
+        return self.between
 
     @property
     def kinks(self) -> Array:
@@ -156,10 +160,10 @@ class Known(LogLaw):
         return np.where(low < high, np.where(from_ < up_to, above, below), -np.inf)
 
     def restricted(self, low: float, high: float) -> "Known":
-        return replace(self, ends=(max(low, self.ends[0]), min(high, self.ends[1])))
+        return replace(self, between=(max(low, self.ends[0]), min(high, self.ends[1])))
 
     def weighted(self, log_weight: LogFunction, kinks: Array, cover: tuple[float, ...] = ()) -> LogLaw:
-        if self.is_empty:
+        if not self.ends[0] < self.ends[1]:
             return Listed(np.empty(0), np.empty(0))
         return Panelled(
             lambda x: self.log_density(x) + log_weight(x),
@@ -174,6 +178,10 @@ class Panelled(LogLaw):
     log_density: LogFunction
     outline: Outline
     listed = False
+
+    @property
+    def ends(self) -> Ends:
+        return self.outline.ends
 
     @property
     def kinks(self) -> Array:
