@@ -46,7 +46,7 @@ INSIDE = {
         "generators memory traced",
         "calls staged",
         "batched tracing",
-        "native origins predicates",
+        "native origins paths predicates",
         "lifting",
     ],
     "inference": [

@@ -11,6 +11,7 @@ import numpy as np
 from privug.arguments import kinds_checked, shortened, shown
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
+from privug.mechanisms.branching import Arguments, compare_paths
 from privug.mechanisms.checks import check_number, check_whole
 from privug.mechanisms.comparison import compare, compare_certain
 from privug.mechanisms.events import lower_bound
@@ -123,8 +124,9 @@ def audit(
     """Measure how far apart a mechanism's outputs are for neighbouring inputs, against what it promises.
 
     `neighbours` lists pairs of inputs that differ in one person's data: the value of the only parameter, or dicts of
-    all of them. Where the outputs' distributions are known, the epsilon of a pair is exact, in exact arithmetic; of
-    densities of any form it is a lower bound from fine cells of outputs. Else, and with `engine="sample"`, it is a
+    all of them. Where the outputs' distributions are known, the epsilon of a pair is exact, in exact arithmetic; so it
+    is for programs that compare what they draw with `pv.sample`, path by path. Of densities of any form it is a lower
+    bound from fine cells of outputs. Else, and with `engine="sample"`, it is a
     lower bound from `samples` runs on each input, which also sees what floating-point arithmetic does to the noise.
     An audit can break a promise; it proves it for the given pairs only. `guarantee` is the promise of a program that
     is not a mechanism of Privug's.
@@ -146,12 +148,11 @@ def audit(
     promise = _promise(mechanism, guarantee)
     findings = []
     for place, (one, other) in enumerate(pairs):
-        outputs = _output(mechanism, one), _output(mechanism, other)
+        arguments = _arguments(mechanism, one), _arguments(mechanism, other)
+        outputs = _output(mechanism, arguments[0]), _output(mechanism, arguments[1])
         exact = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
-        if exact is None and engine == "exact":
-            raise UnsuitableEngine(
-                "audit: the outputs have no distribution that is known exactly; write engine='sample'"
-            )
+        if exact is None and engine != "sample":
+            exact = _by_paths(mechanism, arguments, promise, engine == "exact")
         if exact is None:
             rng = np.random.default_rng([seed, place])
             share = 1 - (1 - confidence) / len(pairs)
@@ -177,19 +178,38 @@ def _pairs(neighbours: Any) -> list[tuple[Any, Any]]:
     return [tuple(pair) for pair in pairs]
 
 
-def _output(mechanism: Callable[..., Any], data: Any) -> Any:
-    """Return the output for one input: what is random in it is the mechanism's own randomness."""
+def _arguments(mechanism: Callable[..., Any], data: Any) -> Arguments:
+    """Return the arguments of a call on one input: the only one, or all by their names."""
     try:
         parameters = list(inspect.signature(mechanism).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     if len(needed) <= 1:
-        return taken_apart(apply(mechanism, [data]).output)
+        return [data], {}
     if not isinstance(data, dict) or set(data) != {parameter.name for parameter in needed}:
         names = ", ".join(repr(parameter.name) for parameter in needed)
         raise ArgumentError(f"audit: the program has several inputs; write each neighbour as a dict with {names}")
-    return taken_apart(apply(mechanism, [], data).output)
+    return [], data
+
+
+def _output(mechanism: Callable[..., Any], arguments: Arguments) -> Any:
+    """Return the output for one input: what is random in it is the mechanism's own randomness."""
+    return taken_apart(apply(mechanism, *arguments).output)
+
+
+def _by_paths(
+    mechanism: Callable[..., Any], arguments: tuple[Arguments, Arguments], promise: Guarantee, required: bool
+) -> Estimate | None:
+    """Compare a program's paths for two inputs; None if they cannot be followed, or an error where they have to be."""
+    found = compare_paths(mechanism, *arguments, promise)
+    if isinstance(found, Estimate):
+        return found
+    if required:
+        raise UnsuitableEngine(
+            f"audit: the outputs have no distribution that is known exactly ({found}); write engine='sample'"
+        )
+    return None
 
 
 def _sampled(

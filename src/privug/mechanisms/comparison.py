@@ -187,7 +187,7 @@ def _masses(belief: Belief) -> Masses:
     """List the possible outputs with their probabilities."""
     codes, values = belief.batch.factorized()
     sums = np.bincount(codes, belief.weights, len(values))
-    return {_hashable(value): float(mass) for value, mass in zip(values, sums, strict=True)}
+    return {hashable(value): float(mass) for value, mass in zip(values, sums, strict=True)}
 
 
 def _cells(one: Curve, other: Curve) -> tuple[Array, Array]:
@@ -224,9 +224,19 @@ def _distance(p: Array, q: Array, promise: Guarantee, error: float = 0.0) -> flo
     return max(_epsilon(*pair, promise.delta) for pair in pairs)
 
 
-def _hashable(value: Any) -> Hashable:
+def hashable(value: Any) -> Hashable:
+    """Return what is equal for equal outputs, and can be looked up."""
     structure, leaves = flatten(value)
     return structure, tuple(leaf.tobytes() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)
+
+
+def compare_log_masses(one: Array, other: Array, promise: Guarantee) -> Estimate:
+    """Compare two lists of probabilities given by their logarithms, which may be too small for floats."""
+    if promise.delta > 0 or _only_rho(promise):
+        return _estimate(_distance(np.exp(one), np.exp(other), promise), promise)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(one == other, 0.0, np.abs(one - other))
+    return _estimate(float(np.max(apart, initial=0.0)), promise)
 
 
 def _epsilon(p: Array, q: Array, delta: float) -> float:

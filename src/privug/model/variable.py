@@ -16,6 +16,7 @@ from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
 from privug.model.pickling import Cloudpickled, Unchanging, portable
+from privug.model.refusal import deciding
 from privug.model.refusal import refusals as refusals
 from privug.model.refusal import refuse as refuse
 from privug.model.rounding import NumpyRound, PythonRound
@@ -309,6 +310,9 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
 
     # Questions that have no single answer.
     def __bool__(self) -> bool:
+        decide = deciding.get()
+        if decide is not None and not self.shape:
+            return decide(self.node)
         refuse("a condition (if, while, and, or, not, in)")
 
     def __float__(self) -> float:

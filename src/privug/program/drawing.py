@@ -18,6 +18,9 @@ from privug.prior.family import is_distribution, parameters_of, replicate
 recorded: ContextVar[list[tuple[RandomVariable, RandomVariable | None]] | None] = ContextVar("recorded", default=None)
 """While a program is traced: the draws it made, in order, each with the random condition it was made under."""
 
+followed: ContextVar[list[RandomVariable] | None] = ContextVar("followed", default=None)
+"""While a program is followed along one of its paths: the draws it made, in order."""
+
 replayed: ContextVar[list[Any] | None] = ContextVar("replayed", default=None)
 """While a plain call is compared with the traced program: the values its draws must take, last one first."""
 
@@ -51,6 +54,10 @@ def sample(distribution: Any) -> Any:
         drawn = replicate(distribution)
         noted.append((drawn, path_condition.get()))
         return drawn
+    made = followed.get()
+    if made is not None:
+        made.append(replicate(distribution))
+        return made[-1]
     values = replayed.get()
     if values is not None:
         if not values:
