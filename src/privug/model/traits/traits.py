@@ -91,6 +91,8 @@ class Traits:
     """The result is one of the arguments from this one on."""
     extreme: int = 0
     """One if it is the largest of its arguments or elements, minus one if it is the smallest."""
+    ranks: bool = False
+    """Whether it is an element of a rank, something between two neighbours in rank, or the range of all."""
     neutral: float | None = None
     """What changes nothing, put together with anything by it."""
     turns: tuple[tuple[float, ...] | None, ...] = ()

@@ -23,14 +23,13 @@ def ranks_of(node: Node, size: int) -> Ranks:
         return ((int(operation.key[0]) % size, 1.0),)
     if traits.extreme:
         return ((size - 1 if traits.extreme > 0 else 0, 1.0),)
-    if not isinstance(operation, ArrayFunction):
+    if not isinstance(operation, ArrayFunction) or not traits.ranks:
         return ()
-    if operation.name == "ptp":
+    # What is picked is seen where each row is its own rank.
+    own = np.arange(size, dtype=float)
+    place, moved = (float(v) for v in operation.evaluate([np.stack([own, own + 1])], Context(2, None)))  # type: ignore[arg-type]
+    if place == moved:
         return ((0, -1.0), (size - 1, 1.0)) if size > 1 else ()
-    if operation.name not in ("median", "percentile", "quantile"):
-        return ()
-    # What lies between two neighbours is seen where each row is its own rank.
-    place = float(operation.evaluate([np.arange(size, dtype=float)[np.newaxis]], Context(1, None))[0])  # type: ignore[arg-type]
     nearest = round(place)
     if abs(place - nearest) <= SAME * size:
         return ((nearest, 1.0),)
