@@ -5,8 +5,8 @@ from typing import Any
 
 from privug import interruption
 from privug.errors import UnsuitableEngine
-from privug.inference.exact.finite import prepare_counts, prepare_elimination, prepare_finite
-from privug.inference.exact.gaussian import prepare_gaussian
+from privug.inference.exact.finite.part import prepare_counts, prepare_elimination, prepare_finite
+from privug.inference.exact.gaussian.part import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
 from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Request
 from privug.inference.exact.rows.part import prepare_rows

@@ -9,11 +9,11 @@ from itertools import pairwise, product
 import numpy as np
 
 from privug.inference.curve import Curve
+from privug.inference.exact.curves.summation import added
 from privug.inference.exact.rows.cells import Cell, Term
 from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.tally import Tally
-from privug.inference.exact.summation import added
 from privug.inference.mapped import NoSuchMoment
 from privug.model.node import Array
 

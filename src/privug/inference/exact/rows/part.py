@@ -17,20 +17,20 @@ from privug.inference.case_plan import Quantity
 from privug.inference.conditions import Unreadable
 from privug.inference.curve import Curve
 from privug.inference.diagnostics import Diagnostics
-from privug.inference.exact.enumeration import is_answered, table_sizes
-from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.curves.pieces import Unfollowed
+from privug.inference.exact.curves.summation import Unsummable
+from privug.inference.exact.finite.enumeration import is_answered, table_sizes
+from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.rows.cells import FLAT, Cell
 from privug.inference.exact.rows.channel import Source, sources
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
+from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.outcomes import Outcomes
 from privug.inference.exact.rows.posterior import integrated, posterior
 from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.shifted import approximately, shift_information
-from privug.inference.exact.rows.solution import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.tabulation import Table, tabulated
-from privug.inference.exact.states import States
-from privug.inference.exact.summation import Unsummable
 from privug.inference.joint import Joint
 from privug.inference.mapped import NoSuchMoment
 from privug.inference.sampling import Run

@@ -14,9 +14,9 @@ import numpy as np
 from privug.errors import PrivugError
 from privug.inference.conditions import Range, Unreadable, clauses, windows_of
 from privug.inference.exact.constraints import Value, read
-from privug.inference.exact.dominators import dominators
-from privug.inference.exact.image import Image
-from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.pieces import Unfollowed
+from privug.inference.exact.rows.dominators import dominators
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Placeholder
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of

@@ -9,11 +9,11 @@ import numpy as np
 from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
 from privug.inference.density import apart, panel_nodes, united
-from privug.inference.exact.image import Image
-from privug.inference.exact.refinement import best_guess_changes, refined
+from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.refinement import best_guess_changes, refined
 from privug.inference.exact.rows.channel import Law, Source
-from privug.inference.exact.rows.counted_law import Bound, CountedLaw
 from privug.inference.exact.rows.likelihood import Own
+from privug.inference.exact.rows.order.law import Bound, CountedLaw
 from privug.inference.exact.rows.outcomes import Label, Outcome
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.secret_grid import TOO_FINE, SecretGrid
