@@ -193,7 +193,8 @@ class RowLikelihood:
 
     def error(self, share: float) -> float:
         """Return a bound on the error of a probability or density of so much."""
-        return max((one.law.error_of(share) for _, _, factors in self._parts for one in factors), default=0.0)
+        laws = (one.law.error_of(share) for _, _, factors in self._parts for one in factors)
+        return self._tally.lost + max(laws, default=0.0)
 
     @property
     def is_density(self) -> bool:

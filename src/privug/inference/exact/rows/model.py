@@ -68,7 +68,7 @@ class Model:
         memory: Memory | None = None,
     ) -> None:
         self.memory = Memory() if memory is None else memory
-        told = [*likelihood.conditions, *(node for node, _ in likelihood.points), *likelihood.log_weights]
+        told = likelihood.nodes
         found = Regrouping([*told, *outputs], asked, facts).found
         conditions = len(found.targets) - len(told) + len(likelihood.conditions) - len(outputs)
         count = len(told) - len(likelihood.conditions)
@@ -101,8 +101,7 @@ class Model:
     @cached_property
     def told(self) -> set[Node]:
         """What the observation is a function of."""
-        seen = self.likelihood
-        return set(ancestors([*seen.conditions, *(node for node, _ in seen.points), *seen.log_weights]))
+        return set(ancestors(self.likelihood.nodes))
 
     @cached_property
     def pullback(self) -> Pullback:
