@@ -41,6 +41,7 @@ from privug.program.batched import BatchedCall
 UNLIKELY = 1e-17
 NEGLIGIBLE_SIZE = 1e-11  # a probability of sizes of the tables that may be left out
 COST_OF_CASE = 2e8  # elementary operations
+COST_OF_SIZE = 1.5e7  # for each size of a table, which has its rows in common with others
 COST_OF_NUMBER = 10.0
 FINE = 1e-11
 MOST_HALVINGS = 3
@@ -86,7 +87,7 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
     except REFUSALS as problem:
         return _obstacle(problem, suits=isinstance(problem, NotCounted))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
-    cost = COST_OF_CASE * len(sized)
+    cost = COST_OF_CASE + COST_OF_SIZE * (len(sized) - 1)
     return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
 
 
