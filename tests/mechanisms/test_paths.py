@@ -14,7 +14,7 @@ import scipy.integrate
 import scipy.stats
 
 import privug as pv
-from privug.inference.exact.comparisons import Uncomparable
+from privug.inference.exact.paths.comparisons import Uncomparable
 from privug.mechanisms import Guarantee, audit, from_factory
 from privug.mechanisms.branching import Outcomes
 from privug.model.structure import flatten

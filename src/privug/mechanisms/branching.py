@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from privug.estimate import Estimate
-from privug.inference.exact.comparisons import Conditions, Forest, Uncomparable
-from privug.inference.exact.log_quadrature import Unintegrable
-from privug.inference.exact.path_density import PathDensity, largest_log_ratio
+from privug.inference.exact.paths.comparisons import Conditions, Forest, Uncomparable
+from privug.inference.exact.paths.log_quadrature import Unintegrable
+from privug.inference.exact.paths.path_density import PathDensity, largest_log_ratio
 from privug.mechanisms.comparison import compare_log_masses, hashable
 from privug.mechanisms.guarantee import Guarantee
 from privug.model.node import Array

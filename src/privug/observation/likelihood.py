@@ -38,6 +38,11 @@ class Likelihood:
     impossible: str | None = None
     distances: tuple[tuple[Node, Node], ...] = ()
 
+    @property
+    def nodes(self) -> list[Node]:
+        """What it is a function of: conditions, numbers that took an exact value, log weights."""
+        return [*self.conditions, *(node for node, _ in self.points), *self.log_weights]
+
     def __and__(self, other: "Likelihood") -> "Likelihood":
         return Likelihood(
             self.conditions + other.conditions,

@@ -32,8 +32,6 @@ UNIFORM = ScalarFamily(
     quantiles=lambda xp, z, low, high: low + (high - low) * xp.ndtr(z),
     standard=lambda low, high: (StandardUniform(), high - low, low),
     location_scale=True,
-    characteristic=lambda t, low, high: np.exp(0.5j * t * (low + high)) * np.sinc(t * (high - low) / (2 * np.pi)),
-    envelope=lambda t, low, high: 2 / (t * (high - low)),
     kernel=Kernel.BOX,
     pymc=lambda low, high: ("Uniform", {"lower": low, "upper": high}),
     numpyro=lambda low, high: ("Uniform", {"low": low, "high": high}),
@@ -117,9 +115,6 @@ LAPLACE = ScalarFamily(
     log_densities=lambda values, loc, scale: np.asarray(scipy.stats.laplace.logpdf(values, loc, scale)),
     location_scale=True,
     kinks=lambda loc, scale: (float(loc),),
-    characteristic=lambda t, loc, scale: np.exp(1j * t * loc) / (1 + (scale * t) ** 2),
-    far=lambda exponent, loc, scale: exponent * scale,
-    tail_scales=lambda loc, scale: (scale, scale),
     kernel=Kernel.TWO_SIDED_EXPONENTIAL,
     pymc=lambda loc, scale: ("Laplace", {"mu": loc, "b": scale}),
     numpyro=lambda loc, scale: ("Laplace", {"loc": loc, "scale": scale}),
@@ -148,8 +143,6 @@ TRIANGULAR = ScalarFamily(
     quantiles=lambda xp, *numbers: _triangular_quantiles(xp, *numbers),
     location_scale=True,
     kinks=lambda low, mode, high: (float(mode),),
-    characteristic=lambda t, low, mode, high: _triangular_transform(t, low, mode, high),
-    envelope=lambda t, low, mode, high: _triangular_envelope(t, low, mode, high),
     pymc=lambda low, mode, high: ("Triangular", {"lower": low, "c": mode, "upper": high}),
     formula=lambda xp, *numbers: _triangular_formula(xp, *numbers),
     fitted=lambda numbers, low=None, high=None: _fitted_triangular(numbers, low, high),
@@ -197,25 +190,6 @@ def _triangular_formula(xp: Any, value: Any, low: Any, mode: Any, high: Any) -> 
     down = (high - value) / xp.maximum(high - mode, 1e-300)
     side = xp.where(value < mode, up, xp.where(value > mode, down, 1.0))
     return xp.where(side > 0, xp.log(xp.maximum(side, 1e-300)) + xp.log(2.0 / (high - low)), -np.inf)
-
-
-def _triangular_transform(t: Array, low: float, mode: float, high: float) -> Array:
-    share = (mode - low) / (high - low)
-    rising, falling = np.exp(1j * t * low) * _ramp(t * (mode - low)), np.exp(1j * t * high) * _ramp(t * (mode - high))
-    return np.asarray(share * rising + (1 - share) * falling)
-
-
-def _triangular_envelope(t: float, low: float, mode: float, high: float) -> float:
-    """Bound the transform by the total variation of the density and, unless the mode is an end, of its slope."""
-    return min(4 / (t * (high - low)), 4 / max((mode - low) * (high - mode) * t**2, 1e-300))
-
-
-def _ramp(t: Array) -> Array:
-    """Return the characteristic function of the density 2 x on the numbers from 0 to 1."""
-    small = np.abs(t) < 1
-    s = np.where(small, 1.0, t)
-    series = sum((1j * np.where(small, t, 0.0)) ** k * (2 / (math.factorial(k) * (k + 2))) for k in range(20))
-    return np.where(small, series, 2 * (np.exp(1j * s) * (1 - 1j * s) - 1) / s**2)
 
 
 def _fitted_triangular(numbers: Array, low: Any, high: Any) -> Fitted:

@@ -75,14 +75,6 @@ class ScalarFamily(Family):
 
     kinks: Callable[..., tuple[float, ...]] = field(default=lambda *_: (), compare=False)
     """Where the density is not smooth, between its ends."""
-    characteristic: Callable[..., Array] | None = field(default=None, compare=False)
-    """The characteristic function at some frequencies."""
-    envelope: Callable[..., float] | None = field(default=None, compare=False)
-    """The largest modulus of the characteristic function from a frequency on, where it rises and falls."""
-    far: Callable[..., float] | None = field(default=None, compare=False)
-    """How far from its mean a quantity without ends can be, but for a probability of exp(-exponent)."""
-    tail_scales: Callable[..., tuple[float, float]] | None = field(default=None, compare=False)
-    """The scales of exponential tails below and above, beyond which exponents have no mean; zero if it is lighter."""
     kernel: Kernel | None = None
 
     largest: Callable[..., float] | None = field(default=None, compare=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ArgumentError
-from privug.inference.exact.states import CERTAIN, Roots
+from privug.inference.exact.finite.states import CERTAIN, Roots
 from privug.model.node import Array, Node, ancestors
 from privug.model.plan import Plan
 from privug.model.table import Row

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privug.inference.exact.states import CERTAIN, States
+from privug.inference.exact.finite.states import CERTAIN, States
 from privug.inference.support import support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.plan import Plan

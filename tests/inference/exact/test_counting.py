@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.exact import counting
-from privug.inference.exact.counting import SumLaw, sum_law, total_law
+from privug.inference.exact.finite import counting
+from privug.inference.exact.finite.counting import SumLaw, sum_law, total_law
 
 
 def uniform(count, step=1, start=0):

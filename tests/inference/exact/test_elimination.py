@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.exact.finite import prepare_elimination, prepare_finite
-from privug.inference.exact.ordering import Round, Schedule
+from privug.inference.exact.finite.ordering import Round, Schedule
+from privug.inference.exact.finite.part import prepare_elimination, prepare_finite
+from privug.inference.exact.finite.rounds import eliminated as eliminated_states
+from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Request
-from privug.inference.exact.rounds import eliminated as eliminated_states
-from privug.inference.exact.states import States
 from random_programs import PlateWriter, TableWriter, Writer, random_program
 
 P = [0.1 + 0.8 * k / 59 for k in range(60)]

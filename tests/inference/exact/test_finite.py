@@ -73,7 +73,8 @@ def information_of_sum(n):
 
 
 def test_pairs_too_many_to_list(monkeypatch):
-    from privug.inference.exact import finite, listing
+    from privug.inference.exact.finite import listing
+    from privug.inference.exact.finite import part as finite
 
     monkeypatch.setattr(finite, "ALWAYS_LISTED", 1000)
     monkeypatch.setattr(listing, "MOST_PAIRS", 1000)
@@ -90,7 +91,8 @@ def test_pairs_too_many_to_list(monkeypatch):
 
 
 def test_channel_of_secrets_that_several_inputs_share(monkeypatch):
-    from privug.inference.exact import finite, listing
+    from privug.inference.exact.finite import listing
+    from privug.inference.exact.finite import part as finite
 
     prior = {"x": pv.Binomial(40, 0.3), "y": pv.DiscreteUniform(0, 60), "z": pv.Bernoulli(0.1)}
     attack = pv.Attack(lambda x, y, z: x + y / 2 - z, prior, lambda x, y: (x // 3, y > 20))

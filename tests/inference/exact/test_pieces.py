@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.inference.exact.derivative import Derivative
-from privug.inference.exact.dominators import dominators
-from privug.inference.exact.image import Image
-from privug.inference.exact.pieces import Unfollowed, cut
+from privug.inference.exact.curves.derivative import Derivative
+from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.pieces import Unfollowed, cut
+from privug.inference.exact.rows.dominators import dominators
 from privug.model.graph import deduplicated, signature
 
 FUNCTIONS = {

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from privug.inference.curve import Curve
 from privug.inference.density import Analytic
-from privug.inference.exact.summation import Powers, Unsummable, added, total
+from privug.inference.exact.curves.summation import Powers, Unsummable, added, total
 from privug.inference.mapped import Mapped
 from privug.prior.continuous import BETA, CAUCHY, LAPLACE, LOG_NORMAL, STUDENT_T, TRUNCATED_NORMAL, UNIFORM
 from privug.prior.positive import EXPONENTIAL, GAMMA, PARETO

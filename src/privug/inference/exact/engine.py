@@ -5,11 +5,11 @@ from typing import Any
 
 from privug import interruption
 from privug.errors import UnsuitableEngine
-from privug.inference.exact.finite import prepare_counts, prepare_elimination, prepare_finite
-from privug.inference.exact.gaussian import prepare_gaussian
+from privug.inference.exact.finite.part import prepare_counts, prepare_elimination, prepare_finite
+from privug.inference.exact.gaussian.part import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
 from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Request
-from privug.inference.exact.rows.part import prepare_rows
+from privug.inference.exact.rows.part import COST_OF_CASE, prepare_rows
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.model.garbage import without_garbage_collection
@@ -25,6 +25,8 @@ PARTS: tuple[Part, ...] = (
     prepare_elimination,
     prepare_rows,
 )
+LEAST: dict[Part, float] = {prepare_rows: COST_OF_CASE}
+"""What a part takes at least: it need not be asked beside one that takes less."""
 
 
 def prepare(request: Request) -> Prepared | Obstacle:
@@ -37,6 +39,8 @@ def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
     best: Prepared | None = None
     obstacles: list[Obstacle] = []
     for part in PARTS:
+        if best is not None and best.cost <= LEAST.get(part, 0.0):
+            continue
         with without_garbage_collection():
             prepared = _affordable(part(request))
         if isinstance(prepared, Obstacle):

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from privug.inference.exact.elements import Elements, TooManyElements
-from privug.inference.exact.enumeration import nodes_of
-from privug.inference.exact.ordering import schedule
+from privug.inference.exact.finite.elements import Elements, TooManyElements
+from privug.inference.exact.finite.enumeration import nodes_of
+from privug.inference.exact.finite.ordering import schedule
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Case
 from privug.model.graph import everything_behind

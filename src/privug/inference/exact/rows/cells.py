@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from privug.inference.curve import Curve
-from privug.inference.exact.image import Image, Images, Listed
-from privug.inference.exact.pieces import Evaluation
+from privug.inference.exact.curves.image import Image, Images, Listed
+from privug.inference.exact.curves.pieces import Evaluation
+from privug.inference.exact.finite.states import CERTAIN, Roots, States
 from privug.inference.exact.rows.quadrature import curve_of, quadrature
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Addend, RowSum, row_key
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
-from privug.inference.exact.states import CERTAIN, Roots, States
 from privug.inference.support import support
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise

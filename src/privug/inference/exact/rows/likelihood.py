@@ -9,11 +9,11 @@ from itertools import pairwise, product
 import numpy as np
 
 from privug.inference.curve import Curve
+from privug.inference.exact.curves.summation import added
 from privug.inference.exact.rows.cells import Cell, Term
 from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.tally import Tally
-from privug.inference.exact.summation import added
 from privug.inference.mapped import NoSuchMoment
 from privug.model.node import Array
 
@@ -193,7 +193,8 @@ class RowLikelihood:
 
     def error(self, share: float) -> float:
         """Return a bound on the error of a probability or density of so much."""
-        return max((one.law.error_of(share) for _, _, factors in self._parts for one in factors), default=0.0)
+        laws = (one.law.error_of(share) for _, _, factors in self._parts for one in factors)
+        return self._tally.lost + max(laws, default=0.0)
 
     @property
     def is_density(self) -> bool:

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from privug.inference.curve import Curve
-from privug.inference.exact.image import Image
-from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.pieces import Unfollowed
 from privug.inference.exact.rows.pullback import Affine, Reach, affine, core_of
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of

@@ -17,24 +17,23 @@ from privug.inference.case_plan import Quantity
 from privug.inference.conditions import Unreadable
 from privug.inference.curve import Curve
 from privug.inference.diagnostics import Diagnostics
-from privug.inference.exact.enumeration import is_answered, table_sizes
-from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.curves.pieces import Unfollowed
+from privug.inference.exact.curves.summation import Unsummable
+from privug.inference.exact.finite.enumeration import is_answered, table_sizes
+from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
-from privug.inference.exact.rows.cells import FLAT, Cell
 from privug.inference.exact.rows.channel import Source, sources
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
+from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.outcomes import Outcomes
 from privug.inference.exact.rows.posterior import integrated, posterior
 from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.shifted import approximately, shift_information
-from privug.inference.exact.rows.solution import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.tabulation import Table, tabulated
-from privug.inference.exact.states import States
-from privug.inference.exact.summation import Unsummable
 from privug.inference.joint import Joint
 from privug.inference.mapped import NoSuchMoment
 from privug.inference.sampling import Run
-from privug.model.batch import Batch, Column
+from privug.model.batch import Batch, Column, first_places
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.prior.family import Draw, family_of
 from privug.program.batched import BatchedCall
@@ -118,8 +117,7 @@ def _sized(
     query = None if request.extra is None else Quantity.of(request.query(case))
     outputs = output.nodes if request.observation is None else ()
     asked = [secret.nodes] if query is None else [secret.nodes, query.nodes]
-    told = [*likelihood.conditions, *(node for node, _ in likelihood.points), *likelihood.log_weights]
-    order = ancestors([*told, *outputs, *(node for some in asked for node in some)])
+    order = ancestors([*likelihood.nodes, *outputs, *(node for some in asked for node in some)])
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
         raise NotRows("the program is called sample by sample")
     if any(node.is_random and type(node.operation) is not Draw for node in order):
@@ -220,11 +218,14 @@ def _belief(quantity: Quantity, pieces: Sequence[Piece]) -> Belief:
 def _discrete(quantity: Quantity, table: Array, weights: Array, error: float = 0.0) -> Belief:
     distinct, codes = np.unique(table.reshape(len(weights), -1), axis=0, return_inverse=True)
     masses = np.bincount(codes.reshape(-1), weights, len(distinct))
-    columns = tuple(
-        Column.of(node, values.astype(node.dtype)) for node, values in zip(quantity.nodes, distinct.T, strict=True)
+    return Belief(_typed(quantity, distinct), masses / masses.sum(), True, spread=Kind.DISCRETE, error=error)
+
+
+def _typed(quantity: Quantity, values: Array) -> Batch:
+    """Return values of a quantity, a line each, with the types that they have in the program."""
+    return quantity.batch(
+        [column.astype(node.dtype) for node, column in zip(quantity.nodes, values.T, strict=True)], len(values)
     )
-    batch = Batch(quantity.structure, columns, len(distinct))
-    return Belief(batch, masses / masses.sum(), True, spread=Kind.DISCRETE, error=error)
 
 
 def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief | None:
@@ -233,7 +234,7 @@ def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief
     curves: list[tuple[float, Curve]] = []
     for weight, given in settings:
         tally = given.tally(None)
-        cell = Cell(1.0, (FLAT,) * len(given.model.sums))
+        cell = given.alone(())
         outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, [cell]).reach
         for group in groups_of(tally, cell.flats, given.discrete):
             outcome = outcomes.at(group.key, reach)
@@ -277,9 +278,7 @@ def _labelled(quantity: Quantity, labels: Sequence[tuple[object, ...]], weights:
     batch = labelled_batch(quantity, labels)
     codes, values = batch.factorized()
     masses = np.bincount(codes, weights, len(values))
-    first = np.zeros(len(values), np.intp)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return Belief(batch.take(first), masses / masses.sum(), True, spread=Kind.DISCRETE)
+    return Belief(batch.take(first_places(codes)), masses / masses.sum(), True, spread=Kind.DISCRETE)
 
 
 def labelled_batch(quantity: Quantity, labels: Sequence[tuple[object, ...]]) -> Batch:
@@ -338,10 +337,7 @@ def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], tabl
         curve = Curve.mixture([one.weight for one in found], curves)
         rows = Batch.of_values(table.secrets[:, 0])
     else:
-        columns = tuple(
-            Column.of(node, v.astype(node.dtype)) for node, v in zip(secret.nodes, table.secrets.T, strict=True)
-        )
-        rows = Batch(secret.structure, columns, len(table.secrets))
+        rows = _typed(secret, table.secrets)
     outputs = labelled_batch(output, table.labels)
     dense = any(outcome.steps is None for one in found for outcome, _, _ in one.formulas)
     certain = any(one.certain for one in found)

@@ -14,9 +14,9 @@ import numpy as np
 from privug.errors import PrivugError
 from privug.inference.conditions import Range, Unreadable, clauses, windows_of
 from privug.inference.exact.constraints import Value, read
-from privug.inference.exact.dominators import dominators
-from privug.inference.exact.image import Image
-from privug.inference.exact.pieces import Unfollowed
+from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.pieces import Unfollowed
+from privug.inference.exact.rows.dominators import dominators
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Placeholder
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
@@ -130,15 +130,6 @@ RULED_OUT = Seen(0.0)
 CERTAIN = Seen()
 
 
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """A part of an observation."""
-
-    conditions: list[Node]
-    points: list[tuple[Node, float]]
-    log_weights: list[Node]
-
-
 def _typed(node: Node, values: Array) -> Array:
     return values if node.dtype.kind == "f" else np.rint(values).astype(node.dtype)
 
@@ -149,9 +140,7 @@ class Pullback:
     def __init__(self, likelihood: Likelihood, sums: Sequence[Node], known: Mapping[Node, object]) -> None:
         self._impossible = likelihood.impossible is not None
         self._sums = list(sums)
-        nodes = specialised(
-            [*likelihood.conditions, *(node for node, _ in likelihood.points), *likelihood.log_weights], known
-        )
+        nodes = specialised(likelihood.nodes, known)
         first = len(likelihood.conditions)
         self._conditions = [clause for condition in nodes[:first] for clause in clauses(condition)]
         values = [value for _, value in likelihood.points]
@@ -160,9 +149,9 @@ class Pullback:
         self._known: dict[tuple[tuple[int, float], ...], tuple[Seen, list[tuple[float, ...]]]] = {}
         self._reaches: dict[tuple[float, ...], Range] = {}
         self._used: list[tuple[float, ...]] = []
-        self._sided: dict[tuple[int, ...], tuple[_Told, _Told]] = {}
+        self._sided: dict[tuple[int, ...], tuple[Likelihood, Likelihood]] = {}
 
-    def _split(self, discrete: Sequence[int]) -> "tuple[_Told, _Told]":
+    def _split(self, discrete: Sequence[int]) -> tuple[Likelihood, Likelihood]:
         """Return what is told about known sums alone, and the rest."""
         key = tuple(discrete)
         if key not in self._sided:
@@ -172,10 +161,10 @@ class Pullback:
                 return all(one in known for one in ancestors([node]) if isinstance(one.operation, Placeholder))
 
             self._sided[key] = tuple(  # type: ignore[assignment]
-                _Told(
-                    [node for node in self._conditions if settled(node) is side],
-                    [(node, value) for node, value in self._points if settled(node) is side],
-                    [node for node in self._log_weights if settled(node) is side],
+                Likelihood(
+                    tuple(node for node in self._conditions if settled(node) is side),
+                    tuple(node for node in self._log_weights if settled(node) is side),
+                    tuple((node, value) for node, value in self._points if settled(node) is side),
                 )
                 for side in (True, False)
             )
@@ -186,7 +175,7 @@ class Pullback:
         if self._impossible:
             return np.zeros(len(totals))
         told, _ = self._split(discrete)
-        nodes = [*told.conditions, *(node for node, _ in told.points), *told.log_weights]
+        nodes = told.nodes
         if not nodes or not len(totals):
             return np.ones(len(totals))
         given = {self._sums[j]: _typed(self._sums[j], totals[:, j]) for j in discrete}
@@ -207,7 +196,7 @@ class Pullback:
     def needs_keys(self, discrete: Sequence[int]) -> bool:
         """Say whether more was seen than known sums can tell."""
         _, told = self._split(discrete)
-        return bool(told.conditions or told.points or told.log_weights)
+        return bool(told.nodes)
 
     @property
     def is_pointed(self) -> bool:
@@ -235,7 +224,7 @@ class Pullback:
     def _pulled(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Seen:
         _, told = self._split([j for j, _ in key])
         nodes = specialised(
-            [*told.conditions, *(node for node, _ in told.points), *told.log_weights],
+            told.nodes,
             {self._sums[j]: value for j, value in key},
         )
         first = len(told.conditions)

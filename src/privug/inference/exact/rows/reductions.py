@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from privug.inference.exact.rows.ranks import ranks_of
+from privug.inference.exact.rows.order.ranks import ranks_of
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privug.inference.conditions import clauses
-from privug.inference.exact.elements import Elements
-from privug.inference.exact.linear_chains import linear_parts
-from privug.inference.exact.rows.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
+from privug.inference.exact.finite.elements import Elements
+from privug.inference.exact.finite.linear_chains import linear_parts
+from privug.inference.exact.rows.order.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
 from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions
 from privug.model.graph import deduplicated, operation_key, remade, rewritten
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors

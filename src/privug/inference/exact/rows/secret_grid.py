@@ -10,8 +10,8 @@ from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
 from privug.inference.density import apart, panel_nodes
 from privug.inference.exact.rows.channel import Source
-from privug.inference.exact.rows.counted_law import CountedLaw
 from privug.inference.exact.rows.likelihood import Own
+from privug.inference.exact.rows.order.law import CountedLaw
 from privug.inference.exact.rows.reductions import NotRows
 from privug.model.node import Array
 

@@ -9,11 +9,11 @@ import numpy as np
 from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
 from privug.inference.density import apart, panel_nodes, united
-from privug.inference.exact.image import Image
-from privug.inference.exact.refinement import best_guess_changes, refined
+from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.refinement import best_guess_changes, refined
 from privug.inference.exact.rows.channel import Law, Source
-from privug.inference.exact.rows.counted_law import Bound, CountedLaw
 from privug.inference.exact.rows.likelihood import Own
+from privug.inference.exact.rows.order.law import Bound, CountedLaw
 from privug.inference.exact.rows.outcomes import Label, Outcome
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.secret_grid import TOO_FINE, SecretGrid
@@ -28,8 +28,8 @@ MOST_STARTS = 24  # panels of outputs to begin with, kinks aside
 ITSELF = "given the output, only values with a probability of their own are left for the secret"
 SOMETIMES = "with some probability the output gives the secret away to the last digit"
 
-Formula = tuple[int, Outcome, float, Curve]
-"""The number of a source, and one way in which outputs follow from it."""
+Dense = tuple[int, Outcome, float, Curve]
+"""The number of a source, and one way in which outputs that have a density follow from it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class _Tabulation:
     def __init__(self, grid: SecretGrid) -> None:
         self._grid = grid
         self._columns: dict[Label, Array] = {}
-        self._densities: dict[Label, list[Formula]] = {}
+        self._densities: dict[Label, list[Dense]] = {}
         self._telling: list[str | None] = []
 
     def table(self) -> Table:
@@ -169,7 +169,7 @@ class _Tabulation:
             return None
         return SOMETIMES if law.parts else ITSELF
 
-    def _density(self, formula: Formula, y: Array, some: Array | None) -> tuple[Array, Array]:
+    def _density(self, formula: Dense, y: Array, some: Array | None) -> tuple[Array, Array]:
         """Return rows, and the density of outputs together with each."""
         number, outcome, chance, law = formula
         (x, weights), codes = self._grid.points[number], self._grid.codes[number]
@@ -182,7 +182,7 @@ class _Tabulation:
         own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
         return codes, (chance * weights)[:, np.newaxis] * own
 
-    def _crossing(self, formula: Formula, y: Array) -> Array:
+    def _crossing(self, formula: Dense, y: Array) -> Array:
         """Return the density that the row's number gives outputs all by itself."""
         number, outcome, chance, law = formula
         cell = self._grid.found[number].cell
@@ -196,7 +196,7 @@ class _Tabulation:
             total += np.where(there, mass * cell.curve.pdf(place) / slope, 0.0)
         return self._grid.found[number].weight * chance * total
 
-    def _with_density(self, several: Sequence[Formula]) -> tuple[Array, Array, float]:
+    def _with_density(self, several: Sequence[Dense]) -> tuple[Array, Array, float]:
         """Return the nodes of outputs that have a density, and the table of probabilities there."""
         grid = self._grid
 
@@ -230,7 +230,7 @@ class _Tabulation:
         shares = np.cumsum(priors) / priors.sum()
         return np.unique(np.searchsorted(shares, (np.arange(MOST_LOOKED_AT) + 0.5) / MOST_LOOKED_AT))
 
-    def _start(self, several: Sequence[Formula]) -> Array:
+    def _start(self, several: Sequence[Dense]) -> Array:
         """Return edges to refine panels of outputs from: some from all over, and where densities are not smooth."""
         tracks: list[Array] = []
         kinks: list[Array] = [np.empty(0)]

@@ -1,0 +1,1 @@
+"""Weighted sums of normal quantities, conditioned by projection."""

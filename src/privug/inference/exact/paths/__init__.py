@@ -1,0 +1,1 @@
+"""Programs that compare noisy numbers, path by path."""

@@ -1,0 +1,1 @@
+"""Order statistics of rows, by counting."""
