@@ -109,6 +109,7 @@ class _Cutting:
         self._certain: set[Node] = set()
         self._flat: set[Node] = set()
         self._evaluations: dict[Node, Evaluation] = {}
+        self._constants: dict[Node, Array] = {}
 
     def take(self, node: Node) -> None:
         """Cut further, until a node is monotone and continuous on each piece."""
@@ -176,9 +177,16 @@ class _Cutting:
             raise Unfollowed(f"it uses '{_name(node)}' of two quantities that change together", node)
 
     def _at(self, node: Node, x: Array) -> Array:
+        if node is self._argument and node.dtype.kind == "f":
+            return x
+        if node in self._constants:
+            return np.broadcast_to(self._constants[node], (len(x), *node.shape))
         if node not in self._evaluations:
             self._evaluations[node] = Evaluation(node, self._argument)
-        return self._evaluations[node](x)
+        values = self._evaluations[node](x)
+        if node in self._certain and len(x):
+            self._constants[node] = values[0]
+        return values
 
     def _cut_steps(self, node: Node) -> None:
         self._cut_where(lambda x: self._at(node, x))
