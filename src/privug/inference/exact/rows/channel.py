@@ -8,12 +8,13 @@ import numpy as np
 
 from privug.inference.curve import Curve
 from privug.inference.exact.rows.cells import FLAT, Cell, Row, Term
-from privug.inference.exact.rows.likelihood import Group, Reaching, groups_of
+from privug.inference.exact.rows.likelihood import Group, groups_of
 from privug.inference.exact.rows.model import Given
 from privug.inference.exact.rows.order.families import Family, Way, own_law
 from privug.inference.exact.rows.order.law import CountedLaw
 from privug.inference.exact.rows.outcomes import Label, Outcome, Outcomes
 from privug.inference.exact.rows.pullback import Reach
+from privug.inference.exact.rows.reaching import Reaching
 from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.tally import Tally, tallied
 from privug.model.node import Array, Node

@@ -23,10 +23,11 @@ from privug.inference.exact.finite.enumeration import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.rows.channel import Source, sources
-from privug.inference.exact.rows.likelihood import Reaching, groups_of
+from privug.inference.exact.rows.likelihood import groups_of
 from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.outcomes import Outcomes
 from privug.inference.exact.rows.posterior import integrated, posterior
+from privug.inference.exact.rows.reaching import Reaching
 from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.shifted import approximately, shift_information
 from privug.inference.exact.rows.tabulation import Table, tabulated
