@@ -1,6 +1,8 @@
 """Runs that are to stop: by the keyboard, because their time is up, because the program exits or its worker dies."""
 
+import contextlib
 import functools
+import logging
 import math
 import os
 import signal
@@ -228,6 +230,40 @@ IN_WORKERS = {"program": loops_in_workers, "prior": FEW, "secret": "x"}
 def test_a_program_that_never_ends_is_refused_when_the_time_is_up(engine):
     with pytest.raises(pv.OutOfTime, match="seconds"):
         within(0.5, attack=LOOPING, engine=engine, observe=pv.equals(4), samples=500)
+
+
+def test_what_must_not_be_left_half_done_is_finished_when_the_time_is_up():
+    finished = []
+
+    def work():
+        with interruption.undisturbed():
+            start = time.monotonic()
+            while time.monotonic() - start < 0.2:
+                pass
+            finished.append(True)
+        while True:
+            pass
+
+    with pytest.raises(interruption.TimeIsUp), interruption.within(0.02):
+        work()
+    assert finished
+
+
+def test_forks_leave_no_lock_behind_in_a_thread_whose_time_is_up(forking):
+    """Logging takes its lock for a fork, and gives it back in the thread that forks."""
+
+    def run():
+        for seconds in (0.002, 0.004, 0.008, 0.016, 0.032) * 4:
+            with contextlib.suppress(interruption.TimeIsUp), interruption.within(seconds):
+                while True:
+                    list(run_forked(by_text, range(2), 2))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(MANY_SECONDS)
+    assert not thread.is_alive()
+    assert logging._lock.acquire(timeout=MANY_SECONDS)
+    logging._lock.release()
 
 
 def test_the_time_of_a_run_holds_in_any_thread_and_for_any_worker(forking):

@@ -7,7 +7,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
 from privug.scoping import holding
@@ -43,6 +43,10 @@ class Deadline:
                     self._raised = True
                     _raise_in(self._thread, TimeIsUp)
             wait = REMINDER_SECONDS
+
+    def postponed(self) -> threading.Lock:
+        """Return what keeps the thread from being interrupted while it is held."""
+        return self._lock
 
     @property
     def is_settled(self) -> bool:
@@ -100,6 +104,15 @@ def within(seconds: float | None) -> Iterator[None]:
                 deadline.settle()
             finally:  # the time may be up in the midst of settling
                 deadline.settle()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Interrupt the block only when it is done: forking takes locks that must be given back, logging's among them."""
+    with ExitStack() as stack:
+        for deadline in _deadlines.get():
+            stack.enter_context(deadline.postponed())
+        yield
 
 
 def seconds_left() -> float | None:

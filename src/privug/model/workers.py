@@ -55,7 +55,7 @@ class _Worker:
         _flush()
         masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            with critical_section(), _quiet_fork():
+            with critical_section(), _quiet_fork(), interruption.undisturbed():
                 self.connection, theirs = Pipe()
                 self.process = os.fork()
                 if self.process:

@@ -80,6 +80,9 @@ def _over_unknown(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
         row = Row((), (given.unknown,), 1)
         for cell in given.cells(row, asked):
             assert cell.curve is not None
+            if not given.model.told:
+                yield Piece(cell.weight, cell, cell.curve)
+                continue
             share, found = cell.curve.reweighted(lambda values: _evidence(given, values))
             if found is not None and share > 0:
                 yield Piece(cell.weight * share, cell, found)

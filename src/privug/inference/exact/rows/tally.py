@@ -160,26 +160,67 @@ def _absorb(flat: dict[tuple[float, ...], float], classes: Sequence[_Class]) -> 
 def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: PowersOfClasses | None = None) -> Tally:
     """Tally rows, each given by its cells and how many are alike; sums of classes that are `known` are used again."""
     parts = [(_classified(cells, sums), count) for cells, count in rows]
-    everything = [values for (values, _, _), _ in parts]
-    everything += [one.flats[np.newaxis] for (_, _, classes), _ in parts for one in classes]
-    units = _units(np.concatenate([np.zeros((1, sums)), *everything]))
+    lines = [np.concatenate([values, *(one.flats[np.newaxis] for one in classes)]) for (values, _, classes), _ in parts]
+    coded = _Coordinates(lines, [count for _, count in parts], sums)
     moving = [(number, one) for number, ((_, _, classes), _) in enumerate(parts) for one in classes]
     laws = []
     for number, ((values, weights, classes), count) in enumerate(parts):
-        flats = np.concatenate([values, *(one.flats[np.newaxis] for one in classes)])
-        marks = np.zeros((len(flats), len(moving)), np.int64)
+        marks = np.zeros((len(lines[number]), len(moving)), np.int64)
         for place, (owner, one) in enumerate(moving):
             if owner == number:
                 marks[len(values) + [c is one for c in classes].index(True), place] = 1
-        vectors = np.concatenate([np.rint(flats / units).astype(np.int64), marks], axis=1)
+        vectors = np.concatenate([coded.of(number), marks], axis=1)
         shares = np.concatenate([weights, [sum(one.weights) for one in classes]])
         law = sum_law(vectors, shares / shares.sum(), count, MOST_VECTORS)
         if law is None or len(law.values) > MOST_VECTORS:
             raise NotRows("too many combinations of cells that rows can fall into")
         laws.append(law)
-    whole = _total(laws, sums + len(moving))
+    whole = _total(laws, coded.width + len(moving))
     made = tuple(MovingClass(one.direction, _powers(one, {} if known is None else known)) for _, one in moving)
-    return Tally(whole.values[:, :sums] * units, whole.values[:, sums:], whole.probabilities, made, whole.lost)
+    flats, counts = coded.decoded(whole.values[:, : coded.width]), whole.values[:, coded.width :]
+    return Tally(flats, counts, whole.probabilities, made, whole.lost)
+
+
+class _Coordinates:
+    """What rows add to sums as whole numbers: multiples of units, or how often each came up where there is none."""
+
+    def __init__(self, lines: Sequence[Array], counts: Sequence[int], sums: int) -> None:
+        self._lines = lines
+        columns = np.concatenate([np.zeros((1, sums)), *lines]).T
+        units = [unit_of(column) for column in columns]
+        self._loose = [j for j, unit in enumerate(units) if unit is None]
+        self._units = np.array([1.0 if unit is None else unit for unit in units])
+        self._single = [count == 1 for count in counts]
+        widths = [
+            (1 if single else len(some)) if self._loose else 0 for some, single in zip(lines, self._single, strict=True)
+        ]
+        self._starts = np.cumsum([sums, *widths]).tolist()
+
+    @property
+    def width(self) -> int:
+        """How many coordinates there are."""
+        return int(self._starts[-1])
+
+    def of(self, number: int) -> Array:
+        """Return the vectors of what one kind of row can add."""
+        lines, (start, stop) = self._lines[number], self._starts[number : number + 2]
+        vectors = np.zeros((len(lines), self.width), np.int64)
+        vectors[:, : len(self._units)] = np.rint(lines / self._units)
+        vectors[:, self._loose] = 0
+        if stop > start:
+            vectors[:, start:stop] = (
+                np.arange(len(lines))[:, np.newaxis] if self._single[number] else np.eye(len(lines))
+            )
+        return vectors
+
+    def decoded(self, vectors: Array) -> Array:
+        """Return what all rows add to sums."""
+        flats = vectors[:, : len(self._units)] * self._units
+        for number, lines in enumerate(self._lines if self._loose else ()):
+            own = vectors[:, self._starts[number] : self._starts[number + 1]]
+            added = lines[own[:, 0]] if self._single[number] else own @ lines
+            flats[:, self._loose] += added[:, self._loose]
+        return np.asarray(flats)
 
 
 def _powers(one: _Class, known: PowersOfClasses) -> Powers:
@@ -207,14 +248,3 @@ def _total(laws: Sequence[SumLaw], width: int) -> SumLaw:
                 raise NotRows("too many combinations of cells that rows can fall into")
             whole = both
     return whole
-
-
-def _units(values: Array) -> Array:
-    """Return the unit of what is added to each sum."""
-    units = []
-    for column in values.T:
-        unit = unit_of(column)
-        if unit is None:
-            raise NotRows("it adds up numbers that are no multiples of a common unit")
-        units.append(unit)
-    return np.array(units)

@@ -1,0 +1,105 @@
+"""Sums over rows in corners that typical releases do not reach, against enumeration and closed forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import privug as pv
+
+
+def bits(*shares):
+    return float(sum(special.entr(share) for share in shares)) / math.log(2)
+
+
+def exact(program, prior, secret, observe=None):
+    result = pv.Attack(program, prior, secret, observe=observe).run(engine="exact")
+    assert result.engine == "exact (sums)"
+    return result
+
+
+def test_a_text_in_place_of_a_number_that_is_certain():
+    def release(ages):
+        old = sum(1 for age in ages if age > 60)
+        return "too few" if old < 3 else round(sum(ages) / len(ages))
+
+    prior = {"ages": [pv.Normal(50, sd=10) for _ in range(4)]}
+    result = exact(release, prior, lambda ages: ages[0] > 60, pv.equals("too few"))
+    old = stats.norm.sf(1)
+    few = stats.binom.cdf(2, 4, old)
+    assert float(result.diagnostics.evidence) == pytest.approx(few, rel=1e-12)
+    believed = old * stats.binom.cdf(1, 3, old) / few
+    assert float(result.posterior.distribution()[True]) == pytest.approx(believed, rel=1e-12)
+
+
+def test_numbers_without_a_common_unit():
+    values, chances = [0.1234567891, math.e, math.pi], [0.2, 0.3, 0.5]
+    prior = {"xs": [pv.Choice(values, p=chances) for _ in range(5)]}
+    program = lambda xs: sum(xs) + pv.sample(pv.Normal(0, sd=0.5))
+    result = exact(program, prior, lambda xs: xs[0], pv.between(8, 10))
+    weights = dict.fromkeys(values, 0.0)
+    for chosen in itertools.product(range(3), repeat=5):
+        total = sum(values[k] for k in chosen)
+        seen = stats.norm.cdf(10, total, 0.5) - stats.norm.cdf(8, total, 0.5)
+        weights[values[chosen[0]]] += math.prod(chances[k] for k in chosen) * seen
+    evidence = sum(weights.values())
+    assert float(result.diagnostics.evidence) == pytest.approx(evidence, rel=1e-12)
+    for value, chance in result.posterior.distribution().items():
+        assert float(chance) == pytest.approx(weights[value] / evidence, rel=1e-11)
+
+
+def test_measured_values_behind_noise():
+    data = np.random.default_rng(1).normal(50, 10, 200)
+    prior = {"x": pv.Empirical(data), "noise": pv.Laplace(0, 2.0)}
+    result = exact(lambda x, noise: x + noise, prior, "x", pv.between(55, 60))
+    seen = np.diff(stats.laplace.cdf([55, 60], data[:, np.newaxis], 2.0), axis=1)[:, 0]
+    assert float(result.diagnostics.evidence) == pytest.approx(seen.mean(), rel=1e-12)
+    assert float(result.posterior.mean()) == pytest.approx(seen @ data / seen.sum(), rel=1e-12)
+
+
+def test_an_output_that_sometimes_is_the_secret_s_own_number():
+    """The class of a number, of which the output is that number or another one."""
+    prior = {"x": pv.Uniform(0, 1), "y": pv.Uniform(0, 1), "honest": pv.Bernoulli(0.5)}
+    result = exact(lambda x, y, honest: x if honest else y, prior, lambda x: x < 0.3)
+    told = bits(0.3, 0.7) - 0.3 * bits(0.65, 0.35) - 0.7 * bits(0.15, 0.85)
+    assert float(pv.leakage.mutual_information(result.joint)) == pytest.approx(told, abs=1e-10)
+    assert float(pv.leakage.bayes_risk(result.joint)) == pytest.approx(0.3 * 0.35 + 0.7 * 0.15, abs=1e-10)
+
+
+def test_a_cut_output_has_values_with_probabilities_and_a_density_between():
+    prior = {"flag": pv.Bernoulli(0.4), "x": pv.Normal(0, sd=1)}
+    result = exact(lambda flag, x: np.clip(flag + x, -0.5, 1.5), prior, "flag")
+
+    def joint(o):
+        return 0.6 * stats.norm.pdf(o), 0.4 * stats.norm.pdf(o - 1)
+
+    def share(p, q):
+        return sum(own * math.log2(own / (p + q)) for own in (p, q))
+
+    low, high = (
+        [0.6 * stats.norm.cdf(-0.5), 0.4 * stats.norm.cdf(-1.5)],
+        [0.6 * stats.norm.sf(1.5), 0.4 * stats.norm.sf(0.5)],
+    )
+    inner = integrate.quad(lambda o: share(*joint(o)), -0.5, 1.5, epsabs=1e-13)[0]
+    told = bits(0.4, 0.6) + share(*low) + share(*high) + inner
+    assert float(pv.leakage.mutual_information(result.joint)) == pytest.approx(told, abs=1e-10)
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3, 5.0])
+def test_a_continuous_secret_that_only_shifts_the_output(scale):
+    """The information is the entropy of the output less that of what is added to the secret."""
+    prior = {"x": pv.Normal(0, sd=1), "rest": pv.Uniform(0, 3)}
+    program = lambda x, rest: x + rest + pv.sample(pv.Normal(0, sd=scale))
+    told = pv.leakage.mutual_information(exact(program, prior, "x").joint)
+
+    def entropy(sd):
+        edges = np.unique(np.concatenate([k + sd * np.linspace(-9, 9, 37) for k in (0.0, 3.0)]))
+        nodes, weights = special.roots_legendre(24)
+        half = np.diff(edges)[:, np.newaxis] / 2
+        y = edges[:-1, np.newaxis] + half * (1 + nodes)
+        density = (special.ndtr(y / sd) - special.ndtr((y - 3) / sd)) / 3
+        return float((half * weights * special.entr(density)).sum()) / math.log(2)
+
+    assert float(told) == pytest.approx(entropy(math.hypot(1, scale)) - entropy(scale), abs=1e-9)
