@@ -138,6 +138,8 @@ class _Found:
 
 def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: Tally, group: Group) -> None:
     assert outcome.weights is not None
+    if not np.any(group.probabilities > NEGLIGIBLE):
+        return
     shared = all(image is None for _, image in outcome.images)
     key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
     formula = formulas.setdefault(key, Formula(outcome))
