@@ -15,7 +15,7 @@ from pathlib import Path
 import privug as pv
 from oracles.releases import RELEASES, Release
 from oracles.releases.beyond import BEYOND
-from oracles.releases.kinds import KINDS, NO_JOINT, REFUSED
+from oracles.releases.kinds import KINDS, LONG_JOINT, NO_JOINT, REFUSED
 
 PAGE = Path(__file__).parents[1] / "docs" / "exact.md"
 START, STOP = "<!-- table of releases: start -->", "<!-- table of releases: stop -->"
@@ -55,9 +55,12 @@ def as_code(source: str) -> str:
 def information(names: Sequence[str]) -> str:
     """Return for which releases the mutual information of secret and output is exact."""
     sampled = [name for name in names if name in NO_JOINT]
+    long = [name for name in names if name in LONG_JOINT]
     if len(sampled) == len(names):
         return "sampled"
-    return f"exact, but sampled for: {'; '.join(sampled)}" if sampled else "exact"
+    told = [f"sampled for: {'; '.join(sampled)}"] if sampled else []
+    told += [f"takes minutes for: {'; '.join(long)}"] if long else []
+    return ", but ".join(["exact", " and ".join(told)]) if told else "exact"
 
 
 def table() -> str:

@@ -121,3 +121,11 @@ NO_JOINT = (
     "largest of a summary, the rest unseen",  # order statistics and sums of the same rows
 )
 """Releases whose joint of secret and output, and so the mutual information, is known not to be had exactly."""
+
+LONG_JOINT = (
+    "mean over a subgroup, a sentinel below 4",
+    "weighted mean, discrete weights",
+    "mean of those above a threshold",
+    "count and sum in a table of a thousand",
+)
+"""Releases whose joint of secret and output took more than two minutes when it was tried: no test waits for it."""
