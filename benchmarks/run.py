@@ -19,6 +19,7 @@ import quasi_identifiers
 import rejection
 import rq3
 import solving
+import typical_releases
 from measuring import Outcome
 
 import privug as pv
@@ -37,9 +38,11 @@ BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **quasi_identifiers.BENCHMARKS,
     **rejection.BENCHMARKS,
     **solving.BENCHMARKS,
+    **typical_releases.BENCHMARKS,
+    **typical_releases.WITH_PYMC,
     **rq3.BENCHMARKS,
 }
-WITH_PYMC = {*rejection.BENCHMARKS, *exact.WITH_PYMC, *rq3.BENCHMARKS}
+WITH_PYMC = {*rejection.BENCHMARKS, *exact.WITH_PYMC, *typical_releases.WITH_PYMC, *rq3.BENCHMARKS}
 
 
 def verdict(outcome: Outcome) -> str:

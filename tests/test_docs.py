@@ -30,12 +30,18 @@ def test_docstrings(name):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run_in_order(page, capsys, tmp_path, monkeypatch):
-    """All blocks of a page share one session; a `text` block right after one is its output, to the letter."""
+    """All blocks of a page share one session; a `text` block right after one is its output, to the letter.
+
+    Each block is in a file, as it would be for a reader: programs that branch are traced by their source.
+    """
     monkeypatch.chdir(tmp_path)
     session: dict[str, object] = {}
     text = page.read_text(encoding="utf-8")
-    for match in re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.DOTALL | re.MULTILINE):
-        exec(compile(match[1], page.name, "exec"), session)
+    shown = re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.DOTALL | re.MULTILINE)
+    for number, match in enumerate(shown):
+        source = tmp_path / f"{page.stem}_{number}.py"
+        source.write_text(match[1], encoding="utf-8")
+        exec(compile(match[1], str(source), "exec"), session)
         printed = capsys.readouterr().out
         if match[2] is not None:
             assert printed.strip() == match[2].strip()

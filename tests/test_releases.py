@@ -10,24 +10,13 @@ import pytest
 
 import privug as pv
 from oracles.releases import RELEASES
+from oracles.releases.beyond import BEYOND
+from oracles.releases.kinds import KINDS, LONG_JOINT, NO_JOINT, REFUSED
 
 ORACLES = json.loads((Path(__file__).parent / "oracles" / "releases" / "releases.json").read_text(encoding="utf-8"))
-ENOUGH = 36
 # Of 114 comparisons with draws one would be further away by chance in one of 1,300 sets; and the draws are fixed.
 STANDARD_ERRORS = 4.5
 CLOSED = 1e-9
-
-REFUSED = (
-    "weighted mean, continuous weights",  # a ratio of two continuous sums
-    "mean and variance together",  # two dependent sums of the same cell
-    "exact values of a size and a sum",  # two exact values, one of which the secret alone determines
-)
-"""Releases that are known not to be answered exactly."""
-
-NO_JOINT = (
-    "mean wage, nobody below the minimum",  # a fact
-)
-"""Releases whose joint of secret and output is not known exactly."""
 
 CHECKED = {
     "count over 60": 0.0298229062232545,
@@ -120,16 +109,30 @@ def test_posterior_is_a_part_of_the_prior(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_say_why(name):
     found = answered(name)
-    if isinstance(found, pv.UnsuitableEngine):
-        assert "engine='" in str(found)
+    assert isinstance(found, pv.UnsuitableEngine)
+    assert "engine='sample' can" in str(found)
 
 
 @pytest.mark.slow
-def test_enough_are_exact():
+@pytest.mark.parametrize("name", NO_JOINT)
+def test_joints_that_are_not_known_are_refused(name):
+    """One that is known has its mutual information in the docs as exact."""
+    with pytest.raises(pv.UnsuitableEngine, match="engine='sample' can"):
+        _ = exact(name).joint
+
+
+@pytest.mark.parametrize("release", BEYOND, ids=lambda release: release.name)
+def test_what_is_beyond_is_refused(release):
+    """One that is answered exactly deserves oracles."""
+    with pytest.raises(pv.UnsuitableEngine, match="engine='sample' can"):
+        release.attack().run(observe=release.observation, engine="exact")
+
+
+@pytest.mark.slow
+def test_all_but_the_refused_are_exact():
     refused = {name: found for name in RELEASES if isinstance(found := answered(name), pv.UnsuitableEngine)}
     told = "\n".join(f"{name}: {obstacle}" for name, obstacle in refused.items())
-    assert len(RELEASES) - len(refused) >= ENOUGH, told
-    assert set(refused) <= set(REFUSED), told
+    assert set(refused) == set(REFUSED), told
 
 
 def test_oracles_agree_with_each_other():
@@ -151,6 +154,14 @@ def test_every_release_has_an_oracle():
         assert all(math.isfinite(number) for number in oracle.values())
         if "evidence" in oracle:
             assert 1e-4 <= oracle["evidence"] <= 0.53
+
+
+def test_every_release_is_of_one_kind():
+    named = [name for names in KINDS.values() for name in names]
+    assert sorted(named) == sorted(RELEASES)
+    apart = [*REFUSED, *NO_JOINT, *LONG_JOINT]
+    assert set(apart) <= set(RELEASES)
+    assert len(set(apart)) == len(apart)
 
 
 def test_programs_are_not_copies():

@@ -8,6 +8,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import privug as pv
+from privug.inference.exact.rows import likelihood
 
 
 def bits(*shares):
@@ -103,3 +104,39 @@ def test_a_continuous_secret_that_only_shifts_the_output(scale):
         return float((half * weights * special.entr(density)).sum()) / math.log(2)
 
     assert float(told) == pytest.approx(entropy(math.hypot(1, scale)) - entropy(scale), abs=1e-9)
+
+
+def ill_and_cost(records):
+    ill = [row for row in records if row.ill]
+    return len(ill), sum(row.cost for row in ill)
+
+
+def test_counts_that_hardly_ever_are_do_not_stand_in_the_way_of_the_joint():
+    """Costs say nothing about who is ill once it is known how many are."""
+    rows, share = 20, 0.01
+    person = pv.Row(ill=pv.Bernoulli(share), cost=pv.Normal(10, sd=2))
+    attack = pv.Attack(ill_and_cost, {"records": pv.Records(rows, person)}, lambda records: records[0].ill)
+    information = pv.leakage.mutual_information(attack.run(engine="exact").joint)
+    counts = np.arange(rows + 1)
+    others = stats.binom(rows - 1, share)
+    joint = np.stack([(1 - share) * others.pmf(counts), share * others.pmf(counts - 1)])
+    alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    there = joint > 0
+    assert float(information) == pytest.approx((joint[there] * np.log2(joint[there] / alone[there])).sum(), rel=1e-9)
+
+
+def mean_cost(records):
+    costs = [row.cost for row in records if row.ill]
+    return sum(costs) / len(costs) if len(costs) >= 3 else 0
+
+
+@pytest.mark.parametrize("seen", [10, 14])
+def test_counts_that_are_left_out_do_not_matter(seen, monkeypatch):
+    person = pv.Row(ill=pv.Bernoulli(0.1), cost=pv.Normal(10, sd=2))
+    attack = pv.Attack(mean_cost, {"records": pv.Records(40, person)}, lambda records: records[0].cost)
+    found = []
+    for negligible in (likelihood.NEGLIGIBLE, 0.0):
+        monkeypatch.setattr(likelihood, "NEGLIGIBLE", negligible)
+        result = attack.run(observe=pv.near(seen, within=0.2), engine="exact")
+        found.append((float(result.posterior.probability(lambda x: x > 12)), float(result.diagnostics.evidence)))
+    assert found[0] == pytest.approx(found[1], rel=1e-12)

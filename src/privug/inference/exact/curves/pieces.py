@@ -6,6 +6,7 @@ misses nothing between two points if the argument is monotone between them.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,20 @@ def inner_ends(edges: Array) -> tuple[Array, Array]:
     return np.where(room, np.nextafter(low, np.inf), low), np.where(room, np.nextafter(high, -np.inf), high)
 
 
+def _around_zero(left: Array, right: Array) -> tuple[Array, Array]:
+    """Split stretches just at zero, where numbers get so small that halving would take a thousand steps."""
+    tiny = np.array([-np.nextafter(0.0, 1.0), 0.0, np.nextafter(0.0, 1.0)])
+    pairs = []
+    for low, high in zip(left.tolist(), right.tolist(), strict=True):
+        ends = [low, *tiny, high] if low < tiny[0] and high > tiny[-1] else [low, high]
+        pairs += list(pairwise(ends))
+    starts, stops = np.array(pairs).reshape(-1, 2).T
+    return starts, stops
+
+
 def changes(function: Function, edges: Array) -> Array:
     """Return where a function that is monotone on each piece, and has steps, changes its value."""
-    left, right = inner_ends(edges)
+    left, right = _around_zero(*inner_ends(edges))
     values = function(np.concatenate([left, right]))
     first, last = values[: len(left)], values[len(left) :]
     found = []
@@ -109,6 +121,7 @@ class _Cutting:
         self._certain: set[Node] = set()
         self._flat: set[Node] = set()
         self._evaluations: dict[Node, Evaluation] = {}
+        self._constants: dict[Node, Array] = {}
 
     def take(self, node: Node) -> None:
         """Cut further, until a node is monotone and continuous on each piece."""
@@ -176,9 +189,16 @@ class _Cutting:
             raise Unfollowed(f"it uses '{_name(node)}' of two quantities that change together", node)
 
     def _at(self, node: Node, x: Array) -> Array:
+        if node is self._argument and node.dtype.kind == "f":
+            return x
+        if node in self._constants:
+            return np.broadcast_to(self._constants[node], (len(x), *node.shape))
         if node not in self._evaluations:
             self._evaluations[node] = Evaluation(node, self._argument)
-        return self._evaluations[node](x)
+        values = self._evaluations[node](x)
+        if node in self._certain and len(x):
+            self._constants[node] = values[0]
+        return values
 
     def _cut_steps(self, node: Node) -> None:
         self._cut_where(lambda x: self._at(node, x))

@@ -8,12 +8,13 @@ import numpy as np
 
 from privug.inference.curve import Curve
 from privug.inference.exact.rows.cells import FLAT, Cell, Row, Term
-from privug.inference.exact.rows.likelihood import Group, Reaching, groups_of
+from privug.inference.exact.rows.likelihood import Group, groups_of
 from privug.inference.exact.rows.model import Given
 from privug.inference.exact.rows.order.families import Family, Way, own_law
 from privug.inference.exact.rows.order.law import CountedLaw
 from privug.inference.exact.rows.outcomes import Label, Outcome, Outcomes
 from privug.inference.exact.rows.pullback import Reach
+from privug.inference.exact.rows.reaching import Reaching
 from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.tally import Tally, tallied
 from privug.model.node import Array, Node
@@ -137,6 +138,8 @@ class _Found:
 
 def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: Tally, group: Group) -> None:
     assert outcome.weights is not None
+    if not np.any(group.probabilities > NEGLIGIBLE):
+        return
     shared = all(image is None for _, image in outcome.images)
     key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
     formula = formulas.setdefault(key, Formula(outcome))

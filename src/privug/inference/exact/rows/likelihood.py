@@ -14,14 +14,15 @@ from privug.inference.exact.rows.cells import Cell, Term
 from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.tally import Tally
-from privug.inference.mapped import NoSuchMoment
 from privug.model.node import Array
 
 MOST_KINKS = 4000
 UNLIKELY = 1e-14  # the probability of a vector whose kinks do not matter
 BLOCK = 1 << 20
 ATOM = 1e-11  # how near an atom an exact value must be, relative to the numbers that were added
-WIDEST = 38.0  # deviations from the mean within which functions of sums are followed
+MANY = 20  # groups of vectors above which those are left out that do not matter
+NEGLIGIBLE = 1e-22  # what all groups that are left out may be worth, relative to those that are not
+LOOKS = np.array([0.01, 0.25, 0.5, 0.75, 0.99])  # quantiles of a row's number
 
 Key = tuple[tuple[int, float], ...]
 
@@ -186,10 +187,31 @@ class RowLikelihood:
         self._parts: list[tuple[Group, Seen, list[Factor]]] = []
         factors = pullback.factors(tally.flats + cell.flats, discrete)
         keys = by_key or pullback.needs_keys(discrete)
-        for group in groups_of(tally, cell.flats, discrete, factors, keys):
+        groups = list(groups_of(tally, cell.flats, discrete, factors, keys))
+        if len(groups) > MANY and not self._weighted and not self._pointed:
+            groups.sort(key=lambda group: -float(group.probabilities.sum()))
+            left = np.cumsum([float(group.probabilities.sum()) for group in reversed(groups)])[::-1]
+        else:
+            left = np.full(len(groups), np.inf)
+        found: float | None = None
+        for group, rest in zip(groups, left, strict=True):
+            if rest <= NEGLIGIBLE:
+                found = sum(self._worth(*part) for part in self._parts) if found is None else found
+                if rest <= NEGLIGIBLE * found:
+                    break
             seen = pullback.at(group.key, reach) if keys else CERTAIN
             if seen.factor > 0:
                 self._parts.append((group, seen, factors_of(tally, seen, group.counts)))
+
+    @cached_property
+    def _looks(self) -> Array:
+        """Some numbers of the row."""
+        return np.zeros(1) if self._cell.curve is None else self._cell.curve.quantiles(LOOKS)
+
+    def _worth(self, group: Group, seen: Seen, factors: Sequence[Factor]) -> float:
+        """Return about how likely a group of vectors is together with what was seen, if that has a probability."""
+        given = self._given(group.flats, factors, self._looks)
+        return seen.factor * float((group.probabilities @ given).mean())
 
     def error(self, share: float) -> float:
         """Return a bound on the error of a probability or density of so much."""
@@ -295,8 +317,7 @@ class RowLikelihood:
 
     def _mass(self, group: Group, factor: Factor, part: tuple[float, float]) -> Array:
         c = factor.constraints[0]
-        curve = self._cell.curve
-        x = np.zeros(1) if curve is None else curve.quantiles(np.array([0.01, 0.25, 0.5, 0.75, 0.99]))
+        x = self._looks
         shift = (c.constant + group.flats @ c.weights)[:, np.newaxis] + self._own(c).at(x)[np.newaxis, :]
         return np.asarray(factor.law.mass(part[0] - shift, part[1] - shift))
 
@@ -335,66 +356,3 @@ class Own:
         if any(term.image is not None for _, term in self._terms):
             raise NotRows("the secret enters what was seen in several ways")
         return Term(self._slope, start).solved(y)
-
-
-class Reaching:
-    """Between what numbers weighted sums lie, but for a negligible probability."""
-
-    def __init__(self, tally: Tally, cells: Sequence[Cell]) -> None:
-        self._tally = tally
-        self._cells = cells
-        self._known: dict[tuple[float, ...], tuple[float, float]] = {}
-
-    def reach(self, weights: Array) -> tuple[float, float]:
-        """Return the ends of a weighted sum of everything that rows add, the row at hand included."""
-        key = tuple(weights.tolist())
-        if key not in self._known:
-            self._known[key] = self._found(weights)
-        return self._known[key]
-
-    def _found(self, weights: Array) -> tuple[float, float]:
-        flats = self._tally.flats @ weights
-        low, high = float(flats.min()), float(flats.max())
-        most = self._tally.counts.max(axis=0) if len(self._tally.classes) else []
-        attained = not all(_is_smooth(cell, weights) for cell in self._cells)
-        for one, count in zip(self._tally.classes, most, strict=True):
-            scale = float(np.dot(weights, one.direction))
-            if not scale or not count:
-                continue
-            curve = one.powers.sum(1).affine(scale, 0.0)
-            ends = _ends(curve)
-            try:
-                mean, deviation = curve.mean(), curve.std()
-            except NoSuchMoment:
-                mean, deviation = 0.0, math.inf
-            wide = WIDEST * deviation * math.sqrt(count) + max(abs(ends[0] - mean), abs(ends[1] - mean))
-            fewest = int(self._tally.counts[:, list(self._tally.classes).index(one)].min())
-            means = sorted((fewest * mean, count * mean))
-            low += max(min(fewest * ends[0], count * ends[0]), means[0] - wide)
-            high += min(max(fewest * ends[1], count * ends[1]), means[1] + wide)
-            attained &= fewest == 0 or len(curve.atoms) > 0
-        own = np.concatenate([_own_ends(cell, weights) for cell in self._cells]) if self._cells else np.zeros(1)
-        low, high = low + float(own.min()), high + float(own.max())
-        slack = (1e-9 * (high - low) or 1.0) if attained else 0.0
-        return low - slack, high + slack
-
-
-def _is_smooth(cell: Cell, weights: Array) -> bool:
-    """Say whether what a row in a cell adds to a weighted sum has a density, and no value with a probability."""
-    return cell.curve is not None and not len(cell.curve.atoms) and not Own(cell, weights).is_flat
-
-
-def _own_ends(cell: Cell, weights: Array) -> Array:
-    """Return the ends of what a row in a cell adds to a weighted sum."""
-    own, flat = Own(cell, weights), float(cell.flats @ weights)
-    if own.is_flat or cell.curve is None:
-        return np.array([flat])
-    return flat + own.at(np.array(_ends(cell.curve)))
-
-
-def _ends(curve: Curve) -> tuple[float, float]:
-    low, high = curve.support
-    if not (math.isfinite(low) and math.isfinite(high)):
-        below, above = curve.quantiles(np.array([1e-15, 1 - 1e-15]))
-        low, high = max(low, float(below)), min(high, float(above))
-    return float(low), float(high)

@@ -7,12 +7,13 @@ import numpy as np
 
 from privug.inference.density import followed, panel_nodes, resolved
 from privug.inference.exact.rows.cells import Row, SeveralContinuous, Term
-from privug.inference.exact.rows.likelihood import Reaching, RowLikelihood
+from privug.inference.exact.rows.likelihood import RowLikelihood
 from privug.inference.exact.rows.model import UNLIKELY, Given, Piece, conditioned
 from privug.inference.exact.rows.order.counted import Counted
 from privug.inference.exact.rows.order.several import Several
 from privug.inference.exact.rows.outcomes import Outcomes
 from privug.inference.exact.rows.quadrature import curve_of, quadrature
+from privug.inference.exact.rows.reaching import Reaching
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.specialisation import is_known, specialised
 from privug.model.node import Array, Node, ancestors

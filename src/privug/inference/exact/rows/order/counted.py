@@ -8,9 +8,10 @@ import numpy as np
 
 from privug.inference.curve import Curve
 from privug.inference.exact.rows.cells import Cell, Row, Term
-from privug.inference.exact.rows.likelihood import Reaching, RowLikelihood
+from privug.inference.exact.rows.likelihood import RowLikelihood
 from privug.inference.exact.rows.model import Given, Piece, conditioned
 from privug.inference.exact.rows.order.families import Family, Way, expectation, own_law
+from privug.inference.exact.rows.reaching import Reaching
 from privug.inference.exact.rows.reductions import NotCounted
 from privug.model.node import Array, Node
 
