@@ -94,7 +94,10 @@ def test_information_to_ten_digits(name):
 def test_posterior_is_a_part_of_the_prior(name):
     """P(query and seen) is at most P(query), and likewise for the rest."""
     result = exact(name)
-    before = float(result.prior.probability(RELEASES[name].query))
+    try:
+        before = float(result.prior.probability(RELEASES[name].query))
+    except pv.UnsuitableEngine as obstacle:
+        pytest.skip(f"before the observation: {obstacle}")
     assert 0 < before < 1
     if "density" not in str(result.diagnostics.evidence):
         after = float(result.posterior.probability(RELEASES[name].query))

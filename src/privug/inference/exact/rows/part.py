@@ -43,6 +43,7 @@ UNLIKELY = 1e-17
 NEGLIGIBLE_SIZE = 1e-11  # a probability of sizes of the tables that may be left out
 COST_OF_CASE = 2e8  # elementary operations
 COST_OF_ONE_NUMBER = 5e7  # the same where one number is all there is, such as a secret by itself
+COST_OF_SIZE = 1.5e7  # for each size of a table, which has its rows in common with others
 COST_OF_NUMBER = 10.0
 FINE = 1e-11
 MOST_HALVINGS = 3
@@ -88,7 +89,7 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
     except REFUSALS as problem:
         return _obstacle(problem, suits=isinstance(problem, NotCounted))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
-    cost = COST_OF_CASE * len(sized) if numbers > 1 else COST_OF_ONE_NUMBER
+    cost = COST_OF_CASE + COST_OF_SIZE * (len(sized) - 1) if numbers > 1 else COST_OF_ONE_NUMBER
     return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
 
 

@@ -76,7 +76,7 @@ def _of_table(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
 def _over_unknown(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
     """Yield what is known if rows share a continuous quantity, which is integrated over or asked for."""
     assert given.unknown is not None
-    if given.unknown in ancestors(asked):
+    if _uses(asked, given.unknown):
         row = Row((), (given.unknown,), 1)
         for cell in given.cells(row, asked):
             assert cell.curve is not None
@@ -90,6 +90,20 @@ def _over_unknown(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
     for weight, inner in integrated(given):
         for piece in posterior(inner, asked):
             yield replace(piece, weight=weight * piece.weight)
+
+
+def _uses(asked: Sequence[Node], root: Node) -> bool:
+    """Say whether quantities are functions of a root, and not only of others that are drawn by it."""
+    seen: set[Node] = set()
+    pending = list(asked)
+    while pending:
+        node = pending.pop()
+        if node is root:
+            return True
+        if node not in seen and not node.is_random:
+            seen.add(node)
+            pending.extend(node.parents)
+    return False
 
 
 def _evidence(given: Given, values: Array) -> Array:

@@ -97,7 +97,7 @@ def core_of(node: Node) -> tuple[Node, Affine]:
         found = affine(narrow)
         if found is not None:
             return narrow, found
-    raise NotRows("the output depends on several sums over the same rows that are not put together linearly", node)
+    raise NotRows("several continuous quantities are put together to something that is no weighted sum of them", node)
 
 
 @dataclass(frozen=True, eq=False)

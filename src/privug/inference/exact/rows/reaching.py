@@ -35,7 +35,7 @@ class Reaching:
         flats = self._tally.flats @ weights
         low, high = float(flats.min()), float(flats.max())
         most = self._tally.counts.max(axis=0) if len(self._tally.classes) else []
-        spread = 0.0
+        attained = not all(_is_smooth(cell, weights) for cell in self._cells)
         for one, count in zip(self._tally.classes, most, strict=True):
             scale = float(np.dot(weights, one.direction))
             if not scale or not count:
@@ -47,10 +47,10 @@ class Reaching:
             means = sorted((fewest * mean, count * mean))
             low += max(min(fewest * ends[0], count * ends[0]), means[0] - wide)
             high += min(max(fewest * ends[1], count * ends[1]), means[1] + wide)
-            spread = max(spread, high - low)
+            attained &= fewest == 0 or len(one.powers.sum(1).atoms) > 0
         own = np.concatenate([_own_ends(cell, weights) for cell in self._cells]) if self._cells else np.zeros(1)
         low, high = low + float(own.min()), high + float(own.max())
-        slack = 1e-9 * (high - low) or 1.0
+        slack = (1e-9 * (high - low) or 1.0) if attained else 0.0
         return low - slack, high + slack
 
     def _size(self, one: MovingClass) -> tuple[Array, float, float]:
@@ -62,6 +62,11 @@ class Reaching:
             except NoSuchMoment:
                 self._sizes[one] = np.array(_ends(curve)), 0.0, math.inf
         return self._sizes[one]
+
+
+def _is_smooth(cell: Cell, weights: Array) -> bool:
+    """Say whether what a row in a cell adds to a weighted sum has a density, and no value with a probability."""
+    return cell.curve is not None and not len(cell.curve.atoms) and not Own(cell, weights).is_flat
 
 
 def _own_ends(cell: Cell, weights: Array) -> Array:

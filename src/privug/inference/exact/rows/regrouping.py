@@ -84,7 +84,7 @@ class Regrouping:
     """Goes through a graph once and collects its sums over rows."""
 
     def __init__(self, targets: Sequence[Node], asked: Sequence[Sequence[Node]], facts: int = 0) -> None:
-        once = deduplicated([*targets, *(node for some in asked for node in some)])
+        once = _cancelled(deduplicated([*targets, *(node for some in asked for node in some)]))
         targets, left = once[: len(targets)], iter(once[len(targets) :])
         asked = [[next(left) for _ in some] for some in asked]
         of_table = [any(is_reduction(node) for node in ancestors(some)) for some in asked]
@@ -303,12 +303,30 @@ def _parts(node: Node) -> list[tuple[Node, float]] | None:
     return known
 
 
-def _flattened(top: Node, used: Counter[Node], targets: set[Node]) -> tuple[float, dict[Node, float]]:
+def _cancelled(targets: list[Node]) -> list[Node]:
+    """Leave out quantities that are added and taken away again, such as the truth in the error of a noisy output."""
+    images: dict[Node, Node] = {}
+    for node in (pending := list(targets)):
+        if len(_parts(node) or ()) < 2:
+            pending.extend(parent for parent in node.parents if parent not in pending)
+            continue
+        start, weights = _flattened(node, None, set())
+        left = {one for one in ancestors(weights) if one.is_random}
+        if any(one.is_random and one not in left for one in ancestors([node])):
+            total = constant(start)
+            for one, weight in weights.items():
+                total = elementwise(_ADD, [total, elementwise(_TIMES, [one, constant(weight)])])
+            images[node] = total
+    return rewritten(targets, lambda node, parents: None, images)
+
+
+def _flattened(top: Node, used: Counter[Node] | None, targets: set[Node]) -> tuple[float, dict[Node, float]]:
+    """Return the constant and the weights of a sum, as far as what it adds is `used` nowhere else."""
     start, weights = 0.0, dict[Node, float]()
     frontier = [(top, 1.0)]
     while frontier:
         node, weight = frontier.pop()
-        inner = node is top or (used[node] == 1 and node not in targets)
+        inner = node is top or used is None or (used[node] == 1 and node not in targets)
         parts = _parts(node) if inner else None
         if parts is not None:
             frontier.extend((part, weight * factor) for part, factor in reversed(parts))

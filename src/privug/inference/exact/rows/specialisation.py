@@ -10,6 +10,7 @@ from privug.model.node import Array, ConstantValue, Context, Kind, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.traits.traits import Connective, Role
+from privug.prior.conditional import Choose
 from privug.program.traced.failures import Checked
 
 _CONTEXT = Context(1, np.random.Generator(np.random.SFC64(0)))
@@ -47,7 +48,7 @@ def _simpler(node: Node, parents: tuple[Node, ...]) -> Node | None:
         failing = parents[1 : 1 + len(operation.errors)]
         ruled_out = all(is_known(condition) and not value_of(condition).any() for condition in failing)
         return parents[0] if ruled_out else None
-    if isinstance(operation, Elementwise) and not node.shape:
+    if isinstance(operation, Elementwise | Choose) and not node.shape:
         return _chosen(node, parents) or _connected(node, parents)
     return None
 
@@ -63,11 +64,12 @@ def _evaluated(node: Node, parents: Sequence[Node]) -> Node | None:
 
 
 def _chosen(node: Node, parents: Sequence[Node]) -> Node | None:
-    """Return the branch of a choice whose condition is known."""
-    operation = node.operation
-    if not isinstance(operation, Elementwise) or operation.traits.role is not Role.CHOICE or not is_known(parents[0]):
+    """Return the branch of a choice whose condition, or position, is known."""
+    is_choice = isinstance(node.operation, Choose) or node.operation.traits.role is Role.CHOICE
+    if not is_choice or not is_known(parents[0]):
         return None
-    branch = parents[1] if value_of(parents[0]) else parents[2]
+    chosen = int(value_of(parents[0])) if isinstance(node.operation, Choose) else int(not value_of(parents[0]))
+    branch = parents[1 + chosen]
     if branch.dtype == node.dtype and branch.levels == node.levels:
         return branch
     if branch.levels is not None or node.levels is not None:
@@ -77,9 +79,7 @@ def _chosen(node: Node, parents: Sequence[Node]) -> Node | None:
 
 def _connected(node: Node, parents: Sequence[Node]) -> Node | None:
     """Return what a condition comes down to if one of those it is put together of is known."""
-    operation = node.operation
-    assert isinstance(operation, Elementwise)
-    connective = operation.traits.connective
+    connective = node.operation.traits.connective
     if connective not in (Connective.AND, Connective.OR) or any(parent.dtype != np.bool_ for parent in parents):
         return None
     for one, other in (parents, parents[::-1]):

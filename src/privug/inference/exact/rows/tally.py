@@ -21,6 +21,7 @@ from privug.model.node import Array
 
 MOST_DENOMINATOR = 10**6
 MOST_UNITS = 10**7
+LARGEST = 2.0**53  # of whole numbers that floats tell apart
 LATTICE = 1e-11  # how far from a multiple of a unit a number may be, relative to its size, for rounding
 MOST_VECTORS = 400_000
 
@@ -70,11 +71,11 @@ def unit_of(values: Array) -> float | None:
     """Return a unit of which all numbers are multiples, but for rounding; None if there is none to be seen."""
     sizes = np.abs(values[values != 0])
     plain = _unit(values)
-    if plain is not None or not len(sizes):
+    if not len(sizes) or (plain is not None and sizes.max() / plain < LARGEST):
         return plain
     smallest = float(sizes.min())
     relative = _unit(values / smallest)
-    return None if relative is None else smallest * relative
+    return smallest * relative if relative is not None and sizes.max() / smallest / relative < LARGEST else None
 
 
 def _unit(values: Array) -> float | None:

@@ -225,11 +225,9 @@ def _ends(two: TwoRanks, lower: tuple[float, float], upper: tuple[float, float])
     high = two.first * lower[two.first > 0] + two.second * upper[1]
     if two.first > 0:
         return two.first * lower[0] + two.second * upper[0], high
-    scale = two.first + two.second  # what the sum is of two that are equal
-    if not scale:
-        return 0.0, high
-    equal = scale * np.array([max(lower[0], upper[0]), min(lower[1], upper[1])])
-    return float(np.nan_to_num(equal, nan=0.0).min()), high
+    together = two.first + two.second
+    equal = together * np.array([max(lower[0], upper[0]), min(lower[1], upper[1])]) if together else np.zeros(1)
+    return float(equal.min()), high
 
 
 def paired(two: TwoRanks) -> Curve:
