@@ -104,9 +104,7 @@ REFUSED = (
 """Releases that are known not to be answered exactly."""
 
 NO_JOINT = (
-    "histogram with small cells suppressed",  # several numbers together
-    "histogram with Laplace noise",
-    "rounded mean and count together",
+    "histogram with Laplace noise",  # several numbers together
     "means by group",
     "two rounded means, with and without one person",
     "exact values of a pair in order",
@@ -116,13 +114,13 @@ NO_JOINT = (
     "whether Alice earns more than Bob",  # a secret made of two continuous numbers
     "mean of Student's t",  # would take too fine a grid
     "top-coded salaries, rounded",  # not to be had to 1e-9
-    "third largest of fifteen",
     "range of eight",  # a continuous secret beside two ranks
     "largest of a summary, the rest unseen",  # order statistics and sums of the same rows
 )
 """Releases whose joint of secret and output, and so the mutual information, is known not to be had exactly."""
 
 LONG_JOINT = (
+    "histogram with small cells suppressed",
     "mean over a subgroup, a sentinel below 4",
     "weighted mean, discrete weights",
     "mean of those above a threshold",

@@ -91,12 +91,11 @@ def _forms(request: Request, case: Case) -> Forms:
     constraints = sorted(read(likelihood), key=lambda constraint: not isinstance(constraint, Value))
     seen = [_form("the output", constraint.node) for constraint in constraints]
     output = None
-    if request.observation is None:
-        try:
-            output = _form("the output", case.output)
-        except NotAffine:
-            if _is_single(case.output):
-                raise
+    if request.observation is None and _is_single(case.output):
+        output = _form("the output", case.output)
+    elif request.observation is None:
+        for leaf in flatten(case.output)[1]:
+            _form("a part of the output", as_node(leaf))
     return Forms(secret, output, query, seen, constraints)
 
 

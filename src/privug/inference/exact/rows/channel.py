@@ -81,6 +81,7 @@ def _of_cell(
 ) -> Source:
     """Return what outputs follow from a cell of the secret's row, if other rows are tallied."""
     found = _Found()
+    outcomes.settle(tally.flats + cell.flats, discrete)
     for group in groups_of(tally, cell.flats, discrete):
         found.add(outcomes.at(group.key, reach), tally, group)
     return found.source(weight, cell)

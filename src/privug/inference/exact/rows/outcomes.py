@@ -6,16 +6,21 @@ from functools import cached_property
 
 import numpy as np
 
+from privug.errors import PrivugError
 from privug.inference.curve import Curve
 from privug.inference.exact.curves.image import Image
 from privug.inference.exact.curves.pieces import Unfollowed
-from privug.inference.exact.rows.pullback import Affine, Reach, affine, core_of
+from privug.inference.exact.rows.pullback import Affine, Reach, affine, core_of, typed
 from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.regrouping import Placeholder
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
 from privug.model.maybe import Maybe
-from privug.model.node import Array, Node
+from privug.model.node import Array, Node, ancestors
+from privug.model.operations import SampleFailure
+from privug.model.plan import Plan
 
 Label = tuple[object, ...]
+MANY = 50  # vectors that are worth going through at once
 MOVING = object()
 """Stands in a label for the part of an output that is not certain."""
 
@@ -86,6 +91,24 @@ class Outcomes:
         self._outputs = list(outputs)
         self._sums = list(sums)
         self._known: dict[tuple[tuple[int, float], ...], Outcome] = {}
+
+    def settle(self, totals: Array, discrete: Sequence[int]) -> None:
+        """Find the outputs for known sums, a line of them for each vector, at once if they depend on no others."""
+        known = {self._sums[j] for j in discrete}
+        behind = [node for node in ancestors(self._outputs) if isinstance(node.operation, Placeholder)]
+        if len(totals) < MANY or not known.issuperset(behind):
+            return
+        given = {self._sums[j]: typed(self._sums[j], totals[:, j]) for j in discrete}
+        try:
+            with np.errstate(all="ignore"):
+                arrays = Plan(self._outputs, list(given)).run(
+                    len(totals), np.random.Generator(np.random.SFC64(0)), given
+                )
+        except (SampleFailure, PrivugError):
+            return  # it fails for some vectors, which may be those that cannot be
+        columns = [np.broadcast_to(array, len(totals)).tolist() for array in arrays]
+        for line, label in zip(totals[:, list(discrete)].tolist(), zip(*columns, strict=True), strict=True):
+            self._known[tuple(zip(discrete, line, strict=True))] = Outcome(label)
 
     def at(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Outcome:
         """Return the output, given the values of some sums by their positions."""

@@ -238,6 +238,7 @@ def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief
         tally = given.tally(None)
         cell = given.alone(())
         outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, [cell]).reach
+        outcomes.settle(tally.flats + cell.flats, given.discrete)
         for group in groups_of(tally, cell.flats, given.discrete):
             outcome = outcomes.at(group.key, reach)
             if outcome.is_certain:

@@ -130,7 +130,8 @@ RULED_OUT = Seen(0.0)
 CERTAIN = Seen()
 
 
-def _typed(node: Node, values: Array) -> Array:
+def typed(node: Node, values: Array) -> Array:
+    """Return values of a sum with the type that it has in the program."""
     return values if node.dtype.kind == "f" else np.rint(values).astype(node.dtype)
 
 
@@ -178,7 +179,7 @@ class Pullback:
         nodes = told.nodes
         if not nodes or not len(totals):
             return np.ones(len(totals))
-        given = {self._sums[j]: _typed(self._sums[j], totals[:, j]) for j in discrete}
+        given = {self._sums[j]: typed(self._sums[j], totals[:, j]) for j in discrete}
         try:
             with np.errstate(all="ignore"):
                 found = Plan(nodes, list(given)).run(len(totals), np.random.Generator(np.random.SFC64(0)), given)

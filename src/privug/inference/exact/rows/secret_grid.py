@@ -8,7 +8,7 @@ import numpy as np
 
 from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
-from privug.inference.density import apart, panel_nodes
+from privug.inference.density import apart, followed, panel_nodes, resolved
 from privug.inference.exact.rows.channel import Source
 from privug.inference.exact.rows.likelihood import Own
 from privug.inference.exact.rows.order.law import CountedLaw
@@ -17,6 +17,8 @@ from privug.model.node import Array
 
 MOST_PANELS = 1000
 MOST_BENDS = 4096
+FARTHEST = 1e-15  # the probability of tails without an end that are left out
+SETTLED = 1e-12  # by how much quadrature of a density may be off
 WIDTH = 6.0  # deviations of what other rows add that a panel may span
 TOO_FINE = "engine='exact' would need too fine a grid for the joint of secret and output; engine='sample' can serve"
 
@@ -44,7 +46,7 @@ class SecretGrid:
         curves = [one.cell.curve for one in self.found if one.cell.curve is not None and one.cell.curve.parts]
         if not curves:
             return np.empty(0)
-        edges = apart(np.concatenate([curve.edges for curve in curves]))
+        edges = apart(np.concatenate([_edges(curve) for curve in curves]))
         bends = np.concatenate([bends_of(one) for one in self.found])
         edges = apart(np.concatenate([edges, bends[(bends > edges[0]) & (bends < edges[-1])]]))
         pieces = np.ones(len(edges) - 1)
@@ -105,6 +107,17 @@ class SecretGrid:
                 secrets.append(np.stack([term.at(x) for term in one.cell.asked], axis=1))
                 rows.append(np.multiply.outer(weights / weights.sum(), table[code]))
         return np.concatenate([self.values[alone], *secrets]), np.concatenate([table[alone], *rows])
+
+
+def _edges(curve: Curve) -> Array:
+    """Return edges of panels at whose nodes a density sums to what it has to, but for the farthest tails."""
+    nodes, steps = panel_nodes(curve.edges)
+    edges = curve.edges
+    if not abs(float((curve.pdf(nodes) * steps).sum()) - curve.continuous_share) <= SETTLED:
+        edges = np.concatenate([resolved(part.pdf, followed(part, part.breaks))[0] for _, part in curve.parts])
+    low, high = curve.quantiles(np.array([FARTHEST, 1 - FARTHEST]))
+    ends = [end if math.isfinite(end) else far for end, far in zip(curve.support, (low, high), strict=True)]
+    return np.unique(np.clip(edges, ends[0], ends[1]))
 
 
 def _is_apart(ends: Array, number: int) -> bool:
