@@ -140,3 +140,75 @@ def test_counts_that_are_left_out_do_not_matter(seen, monkeypatch):
         result = attack.run(observe=pv.near(seen, within=0.2), engine="exact")
         found.append((float(result.posterior.probability(lambda x: x > 12)), float(result.diagnostics.evidence)))
     assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+MIXED = {
+    "constant": (pv.Constant(0.25), 0.3, 0.5, 0.3**2),
+    "choice": (pv.Choice([0.25, 0.75]), 0.3, 1.0, 2 * 0.15**2),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_value_that_mixtures_have_with_a_probability_counts_alone(name):
+    atom, share, seen, evidence = MIXED[name]
+    prior = {"x": pv.Array(pv.Mixture([atom, pv.Uniform(0, 1)], [share, 1 - share]), 2)}
+    result = exact(lambda x: sum(x), prior, lambda x: x[0], pv.equals(seen))
+    assert float(result.diagnostics.evidence) == pytest.approx(evidence, rel=1e-12)
+    assert result.diagnostics.evidence.unit == ""
+    assert float(result.posterior.probability(lambda x: (x == 0.25) | (x == 0.75))) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_mixture_seen_at_its_atom_or_elsewhere():
+    prior = {"x": pv.Mixture([pv.Choice([0.25, 0.75]), pv.Uniform(0, 1)], [0.3, 0.7])}
+    attack = pv.Attack(lambda x: x, prior, "x")
+    assert str(attack.run(pv.equals(0.25), engine="exact").diagnostics.evidence) == "0.15 (exact)"
+    assert "0.7 density" in str(attack.run(pv.equals(0.5), engine="exact").diagnostics.evidence)
+
+
+@pytest.mark.parametrize("sd", [0.2, 0.01, 1e-4])
+def test_narrow_noise_on_the_largest_in_tables_of_random_size(sd):
+    people = pv.Records(pv.Binomial(6, 0.5) + 1, lambda i: pv.Row(age=pv.Normal(50, sd=10)))
+    program = lambda people: max(one.age for one in people) + pv.sample(pv.Normal(0, sd=sd))
+    result = exact(program, {"people": people}, lambda people: people[0].age, pv.equals(55.3))
+    nodes, weights = special.roots_legendre(40)
+    y = 55.3 + 9 * sd * nodes  # the largest, given the noisy one
+    shares = 9 * sd * weights * stats.norm.pdf(y, 55.3, sd)
+    below, dense = stats.norm.cdf(y, 50, 10), stats.norm.pdf(y, 50, 10)
+    sizes = stats.binom(6, 0.5)
+    evidence = sum(sizes.pmf(k) * shares @ ((k + 1) * dense * below**k) for k in range(7))
+    assert float(result.diagnostics.evidence) == pytest.approx(evidence, rel=1e-9)
+    # The first one is the largest, or lies below it.
+    mean_below = 50 * below - 100 * dense  # E[x; x < y]
+    moment = sum(
+        sizes.pmf(k) * shares @ (y * dense * below**k + k * dense * below ** max(0, k - 1) * mean_below)
+        for k in range(7)
+    )
+    assert float(result.posterior.mean()) == pytest.approx(moment / evidence, rel=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-5, 1e-7])
+def test_narrow_noise_on_a_clamped_sum(scale):
+    program = lambda x: np.clip(x, 0.2, 0.8).sum() + pv.sample(pv.Laplace(0, scale))
+    result = exact(program, {"x": pv.Array(pv.Uniform(0, 1), 2)}, lambda x: x[0], pv.equals(1.15))
+    # One of them at 0.8 and the other one at 0.35, with density 2 * 0.2, or both between: 0.45.
+    assert float(result.diagnostics.evidence) == pytest.approx(0.85, rel=1e-9 + 2 * scale)
+    assert float(result.posterior.probability(lambda x: x > 0.6)) == pytest.approx(0.4 / 0.85, abs=1e-9 + 2 * scale)
+
+
+@pytest.mark.parametrize(
+    ("row", "seen"),
+    [
+        (lambda: pv.StudentT(3, 0, 10), 7.0),
+        (lambda: pv.Cauchy(0, 1), 0.7),
+        (lambda: pv.LogNormal(10, sd=1), 25_000.0),
+        (lambda: pv.Pareto(2.5, 1000), 1500.0),
+    ],
+)
+def test_narrow_noise_on_the_median_of_heavy_tails(row, seen):
+    reference = {7.0: stats.t(3, 0, 10), 0.7: stats.cauchy(), 25_000.0: stats.lognorm(1, scale=math.exp(10))}.get(
+        seen, stats.pareto(2.5, scale=1000)
+    )
+    below, dense = reference.cdf(seen), reference.pdf(seen)
+    program = lambda x: np.median(x) + pv.sample(pv.Normal(0, sd=1e-4 * seen))
+    result = exact(program, {"x": [row() for _ in range(3)]}, lambda x: x[0], pv.equals(seen))
+    assert float(result.diagnostics.evidence) == pytest.approx(6 * below * (1 - below) * dense, rel=1e-5)

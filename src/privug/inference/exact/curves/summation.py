@@ -20,6 +20,7 @@ from privug.inference.exact.curves.exponential_filter import blurred
 from privug.inference.exact.curves.inverted_sums import inverted_sum
 from privug.inference.exact.curves.panel_convolution import convolved
 from privug.inference.exact.curves.panels import Panels, panels_of
+from privug.inference.exact.curves.parts import discrete_part, smooth_part
 from privug.inference.exact.curves.shifted_mixtures import Shifts, blended
 from privug.inference.exact.curves.transforms import Term
 from privug.model.node import Array
@@ -96,7 +97,7 @@ class Powers:
 
     @cached_property
     def _split(self) -> "tuple[Powers, Powers]":
-        return Powers(_smooth(self._curve)), Powers(_discrete(self._curve))
+        return Powers(_smooth(self._curve)), Powers(discrete_part(self._curve))
 
 
 def added(left: Curve, right: Curve) -> Curve:
@@ -121,7 +122,7 @@ def added(left: Curve, right: Curve) -> Curve:
         pieces.append(Piece(both, np.zeros(1), np.array([share])))
     if not len(left.atoms) or not len(right.atoms):
         return _mixed(pieces, np.empty(0), np.empty(0))
-    atoms = _atoms_added(_discrete(left), _discrete(right))
+    atoms = _atoms_added(discrete_part(left), discrete_part(right))
     share = (1 - left.continuous_share) * (1 - right.continuous_share)
     return _mixed(pieces, atoms.atoms, share * atoms.masses)
 
@@ -220,17 +221,11 @@ def _smooth(curve: Curve) -> Curve:
     """Return the law given that the value is no atom."""
     if not len(curve.atoms):
         return curve
-    parts = tuple((weight / curve.continuous_share, part) for weight, part in curve.parts)
-    made = replace(curve, parts=parts, atoms=np.empty(0), masses=np.empty(0))
+    made = smooth_part(curve)
     _known[made] = _panels(curve)
     if curve in _origins:
         _origins[made] = _origins[curve]
     return made
-
-
-def _discrete(curve: Curve) -> Curve:
-    """Return the law given that the value is an atom."""
-    return Curve((), curve.atoms, curve.masses / curve.masses.sum())
 
 
 def _moved(curve: Curve, by: float) -> Curve:

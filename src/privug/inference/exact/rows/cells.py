@@ -15,6 +15,7 @@ import numpy as np
 
 from privug.inference.curve import Curve
 from privug.inference.exact.curves.image import Image, Images, Listed
+from privug.inference.exact.curves.parts import discrete_part, smooth_part
 from privug.inference.exact.curves.pieces import Evaluation
 from privug.inference.exact.finite.states import CERTAIN, Roots, States
 from privug.inference.exact.rows.quadrature import curve_of, quadrature
@@ -284,6 +285,11 @@ class Partition:
     def _cut(self, weight: float, curve: Curve, root: Node, nodes: Sequence[Node]) -> Iterator[Cell]:
         if all(map(is_known, nodes)):
             yield self._cell(weight, [Term(0.0, float(value_of(node))) for node in nodes], curve)
+            return
+        if curve.parts and len(curve.atoms):  # values with a probability are cells of their own
+            share = curve.continuous_share
+            yield from self._cut(weight * (1 - share), discrete_part(curve), root, nodes)
+            yield from self._cut(weight * share, smooth_part(curve), root, nodes)
             return
         images = Images(curve)
         found = [None if is_known(node) else images.of(node, root) for node in nodes]

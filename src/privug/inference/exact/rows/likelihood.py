@@ -24,6 +24,13 @@ MANY = 20  # groups of vectors above which those are left out that do not matter
 NEGLIGIBLE = 1e-22  # what all groups that are left out may be worth, relative to those that are not
 LOOKS = np.array([0.01, 0.25, 0.5, 0.75, 0.99])  # quantiles of a row's number
 
+BODY = np.array([0.01, 0.99])
+NARROW = 0.3  # how wide the rest may be, beside what the row adds, to be pointed at
+MOST_MARKS = 256
+MOST_PARTS = 32
+PANELS_OF_PEAK = 4.0
+STEPS = np.array([-20.0, -8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0])
+
 Key = tuple[tuple[int, float], ...]
 
 
@@ -120,6 +127,24 @@ class Factor:
                     density = density * np.logical_or.reduce([np.zeros(x.shape, bool), *held])
             total += density
         return total
+
+    @cached_property
+    def _bodies(self) -> Array:
+        """Where parts of the law lie, but for their tails."""
+        return np.array([part.quantile(BODY) for _, part in self.law.parts[:MOST_PARTS]])
+
+    @cached_property
+    def narrowest(self) -> float:
+        """How wide the narrowest peak of the law is."""
+        widths = np.diff(self.law.edges)
+        return float(min(np.diff(self._bodies).min(), PANELS_OF_PEAK * widths[widths > 0].min()))
+
+    @cached_property
+    def marks(self) -> Array:
+        """Points between which the law is followed, wherever it has something."""
+        edges = self.law.edges[:: len(self.law.edges) // MOST_MARKS + 1]
+        around = self._bodies.mean(axis=1)[:, np.newaxis] + np.diff(self._bodies) * STEPS
+        return np.unique(np.concatenate([self.points, edges, self.law.edges[-1:], around.reshape(-1)]))
 
     @property
     def points(self) -> Array:
@@ -272,10 +297,19 @@ class RowLikelihood:
                     ends = [end for part in c.ranges for end in part] + [place for place, _ in c.places]
                     targets = np.array([end for end in ends if math.isfinite(end)])
                     moved = np.subtract.outer(targets, c.constant + likely @ c.weights).reshape(-1)
-                    found.append(own.solved(np.subtract.outer(moved, ratio * factor.points).reshape(-1))[0])
+                    points = factor.marks if self._is_narrow(factor, own, ratio) else factor.points
+                    found.append(own.solved(np.subtract.outer(moved, ratio * points).reshape(-1))[0])
         points = np.unique(np.concatenate(found))
         points = points[np.isfinite(points)]
         return np.asarray(points[:: len(points) // MOST_KINKS + 1])
+
+    def _is_narrow(self, factor: Factor, own: "Own", ratio: float) -> bool:
+        """Say whether the rest is so narrow beside what the row adds that quadrature might miss it."""
+        curve = self._cell.curve
+        if not factor.law.parts or curve is None or not curve.parts:
+            return False
+        low, high = own.at(curve.quantiles(BODY))
+        return bool(abs(ratio) * factor.narrowest < NARROW * abs(high - low))
 
     def crossings(self) -> Iterator[tuple[float, float]]:
         """Yield numbers of the row that lead to a seen value all by themselves, with the densities that they give."""

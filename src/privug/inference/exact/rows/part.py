@@ -47,6 +47,7 @@ COST_OF_ONE_NUMBER = 5e7  # the same where one number is all there is, such as a
 COST_OF_NUMBER = 10.0
 FINE = 1e-11
 MOST_HALVINGS = 3
+SAME_TOTAL = 1e-7  # by how much two ways to the probability of what was seen may differ, relative to it
 
 Answer = TypeVar("Answer")
 
@@ -89,8 +90,21 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
     except REFUSALS as problem:
         return _obstacle(problem, suits=isinstance(problem, NotCounted))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
-    cost = COST_OF_CASE + COST_OF_SIZE * (len(sized) - 1) if numbers > 1 else COST_OF_ONE_NUMBER
+    cost = _cost(sized) if numbers > 1 else COST_OF_ONE_NUMBER
     return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
+
+
+def _cost(sized: Sequence[Sized]) -> float:
+    """Return about what an answer takes: more for ranks of unlike rows, and for rows with several continuous numbers."""
+    model = sized[0].model
+    heavy = sum(5 * len(family.rows) for family in model.families if len(family.rows) > 1)
+    heavy += sum(5 for family in model.families for _, ranks in family.picks if len(ranks) > 1)
+    heavy += sum(
+        10
+        for row in model.rows
+        if sum(isinstance(root.operation, Draw) and not family_of(root).listable for root in row.roots) > 1
+    )
+    return (COST_OF_CASE + COST_OF_SIZE * (len(sized) - 1)) * (1 + heavy)
 
 
 def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]]) -> list[Sized]:
@@ -167,6 +181,8 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
         error = belief.error * total
         beliefs.append(belief)
     is_density = any(piece.density for piece in pieces)
+    if request.observation is not None:
+        _check_total(settings, total, error)
     whole = [setting for one in sized for setting in one.integrated()] if request.observation is None else []
     beliefs.insert(1, _output(whole, sized[0].output) if request.observation is None else None)
     if request.question.facts:
@@ -177,6 +193,24 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
     source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
     joint = partial(_followed, _joint, request, sized, beliefs[1])
     return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), joint))
+
+
+def _check_total(settings: Sequence[tuple[Sized, list[tuple[float, Given]]]], total: float, error: float) -> None:
+    """Refuse an answer unless what was seen is as likely by all rows together as by one row and the rest."""
+    if any(given.unknown is not None for _, several in settings for _, given in several):
+        return  # integrated over already, which takes its time
+    try:
+        pieces = [
+            replace(piece, weight=weight * piece.weight)
+            for _, several in settings
+            for weight, given in several
+            for piece in posterior(given, ())
+        ]
+    except REFUSALS:
+        return
+    whole = sum(piece.weight for piece in settled(pieces))
+    if not abs(whole - total) <= SAME_TOTAL * max(whole, total) + error:
+        raise NotRows(f"what was seen came out as {total:.6g} and as {whole:.6g} likely: a peak was missed")
 
 
 def _probability_of_facts(request: Request) -> float:

@@ -9,6 +9,7 @@ import scipy.special
 
 from privug.estimate import Estimate
 from privug.inference.curve import Curve
+from privug.inference.exact.curves.parts import smooth_part
 from privug.inference.exact.rows.channel import Source
 from privug.inference.exact.rows.likelihood import Own
 
@@ -67,6 +68,5 @@ def _are_apart(found: Sequence[Source]) -> bool:
 def _entropy(curve: Curve) -> float:
     """Return the entropy of a density, and of values with probabilities, in bits."""
     share = curve.continuous_share
-    smooth = Curve(tuple((weight / share, part) for weight, part in curve.parts))
-    smooth_bits = share * (smooth.differential_entropy() - math.log2(share))
+    smooth_bits = share * (smooth_part(curve).differential_entropy() - math.log2(share))
     return smooth_bits + float(scipy.special.entr(curve.masses).sum()) / math.log(2)

@@ -10,6 +10,7 @@ from privug.errors import UnsuitableEngine
 from privug.inference.curve import Curve
 from privug.inference.density import apart, panel_nodes, united
 from privug.inference.exact.curves.image import Image
+from privug.inference.exact.curves.parts import smooth_part
 from privug.inference.exact.curves.refinement import best_guess_changes, refined
 from privug.inference.exact.rows.channel import Law, Source
 from privug.inference.exact.rows.likelihood import Own
@@ -138,14 +139,12 @@ class _Tabulation:
             return
         ends = [image.piece_ends(int(piece)) for piece in np.flatnonzero(image.steps)]
         labels = [_filled(outcome.label, place, float(value)) for value in image.middles[image.steps]]
-        share = law.continuous_share
-        smooth = Curve(tuple((weight / share, part) for weight, part in law.parts))
         low, high = np.array(ends).T
         if image.steps[0]:
             low[0] = -np.inf
         if image.steps[-1]:
             high[-1] = np.inf
-        self._put_ranges(number, low, high, labels, own, weights * share, smooth)
+        self._put_ranges(number, low, high, labels, own, weights * law.continuous_share, smooth_part(law))
 
     def _put_listed(self, outcome: Outcome, number: int, values: Array, told: Array) -> None:
         """Put outputs of the one part that moves, a column for each."""
