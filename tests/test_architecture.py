@@ -35,8 +35,8 @@ INSIDE = {
         "maybe",
         "tallies variable",
         "comparable plan table",
-        "plates",
-        "plated_table roundoff",
+        "framed plates",
+        "pandas_frames plated_table polars_frames roundoff",
         "structure",
         "batch graph",
         "merging",
@@ -46,6 +46,7 @@ INSIDE = {
         "generators memory traced",
         "calls staged",
         "batched tracing",
+        "forms",
         "native origins paths predicates",
         "lifting",
     ],
@@ -82,6 +83,8 @@ OPTIONAL = {
 }
 # The only rooms and files that import an optional library; they are themselves imported when first needed.
 SEAMS = {
+    "model/pandas_frames.py": {"pandas"},
+    "model/polars_frames.py": {"polars"},
     "inference/chains/pymc_engine.py": {"pymc", "pytensor", "nutpie"},
     "inference/chains/pymc_model.py": {"pymc", "pytensor"},
     "inference/chains/numpyro_engine.py": {"numpyro", "jax"},
