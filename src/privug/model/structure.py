@@ -12,6 +12,7 @@ from privug.errors import PriorError
 from privug.model.framed import Framed, frames, joined_column
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
+from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable
 
@@ -96,6 +97,8 @@ class Structure:
             return self._plate_or_rows
         if container is PlatedTable:
             return _plated_or_plain
+        if container in (SparseDict, SparseColumns):
+            return lambda parts: container.of(self.keys, parts)
         if container is dict:
             return lambda parts: dict(zip(self.keys, parts, strict=True))
         if dataclasses.is_dataclass(container):
@@ -156,6 +159,8 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
             container, keys, parts = Plate, (value.names, value.size), value.cells
         case Table():
             container, parts = Table, list(value)
+        case SparseDict():
+            container, keys, parts = type(value), tuple(value), list(value.values())
         case dict():
             container, keys, parts = dict, tuple(value), list(value.values())
         case tuple() if hasattr(value, "_fields") and hasattr(value, "_make"):

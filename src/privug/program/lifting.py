@@ -15,6 +15,7 @@ from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.escaping import inert
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue
+from privug.model.sparse import SparseDict
 from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
@@ -188,7 +189,7 @@ def _tables_in_place(value: Any) -> Any:
     match value:
         case Records():
             return as_input(value, value.table())
-        case dict():
+        case dict() if not isinstance(value, SparseDict):
             return {key: _tables_in_place(inner) for key, inner in value.items()}
         case list() | tuple() if type(value) in (list, tuple):
             return type(value)(_tables_in_place(inner) for inner in value)

@@ -34,6 +34,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.standing import Standing
 from privug.scoping import holding
 
 MOST_RANDOM_ROUNDS = 64
@@ -258,6 +259,10 @@ def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = Fa
         refuse("a change of one of several dictionaries")
     elif isinstance(container, MaskedDict):
         container.put(key, value, here, fresh)
+    elif isinstance(container, Standing):
+        if here is not True or current_plate.get() is not None:
+            refuse("a change of a frame under a random condition")
+        container[key] = value
     elif current_plate.get() is not getattr(container, "plate", None) and not isinstance(value, Accumulator):
         refuse("a container that each of many rows changes")
     elif has_random(key):

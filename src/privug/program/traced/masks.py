@@ -52,6 +52,10 @@ class Masked(ABC):
     def plain(self) -> Any:
         """Return the plain container, if there is one."""
 
+    def released(self) -> Any:
+        """Return what stands for it in an output."""
+        return self.plain()
+
     @property
     def is_certain(self) -> bool:
         """Whether all items are there for sure."""
@@ -386,7 +390,7 @@ def _unmasked(value: Any) -> Any:
     if isinstance(value, Accumulator | Lost):
         refuse("the last row's value of a variable, after a loop over many rows,")
     if isinstance(value, Masked):
-        return _unmasked(value.plain())
+        return _unmasked(value.released())
     if type(value) in (list, tuple):
         return type(value)(_unmasked(item) for item in value)
     if type(value) in (dict, Merged):
