@@ -25,6 +25,8 @@ def observes_by_default() -> bool:
 
 def labelled(labels: Sequence[Any], cells: Sequence[Cell], name: Any = None) -> Series:
     """Return a column of cells under fixed labels."""
+    if len(set(labels)) < len(labels):
+        refuse("labels that stand for several cells")
     return Series(cells, Rows.all_of(Axis((None,) * len(labels), tuple(labels))), name)
 
 
