@@ -28,7 +28,7 @@ from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.frames.entry import stand_in
-from privug.program.traced.masks import without_masks
+from privug.program.traced.unmasking import without_masks
 from privug.scoping import holding
 
 MOST_CHECKS = 32

@@ -122,6 +122,8 @@ def applied(function: np.ufunc, *cells: Cell) -> Cell:
     if known is False:
         return Cell(0.0, False)
     values = [cell.value for cell in cells]
+    if function in (np.floor_divide, np.remainder) and not almost_never_zero(as_node(values[1])):
+        refuse("a whole division by what may be zero")
     if any(isinstance(value, str) or is_category(value) for value in values):
         return Cell(_on_texts(function, values), known)
     if not any(isinstance(value, RandomVariable) for value in values):

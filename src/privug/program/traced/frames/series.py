@@ -171,9 +171,16 @@ def _comparison(function: np.ufunc) -> Any:
     return lambda self, other: self.combined(lambda a, b: compared(function, a, b), other, alike=True)
 
 
+def verdict(cell: Cell) -> Mask:
+    """Return a cell of truth values as a condition."""
+    if cell.known is not True or not of_cells.is_truth(cell.value):
+        refuse("logic of anything but truth values that are known")
+    return truth(cell.value)
+
+
 def _connective(function: Callable[[Mask, Mask], Mask]) -> Any:
     def joined(self: Series, other: Any) -> Any:
-        return self.combined(lambda left, right: Cell(function(truth(left.value), truth(right.value))), other)
+        return self.combined(lambda left, right: Cell(function(verdict(left), verdict(right))), other)
 
     return joined
 

@@ -180,7 +180,7 @@ class Table(Standing):
         return self.made(self.data, self.rows.among(masks))._with_hits(self)
 
     def head(self, n: int = 5) -> Any:
-        found: Any = self.iloc[: max(n, 0)]
+        found: Any = self.iloc[:n]
         return found
 
     @property
