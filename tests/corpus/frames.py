@@ -572,9 +572,9 @@ FRAME_THEMES: dict[str, list[Entry]] = {
     ),
     "Frames: group-bys": _of(
         people, mean_income_by_zip, filtered_group_means, sizes_by_zip, two_keys, named_aggregation, dict_aggregation,
-        list_aggregation, spread_by_zip, median_by_illness, groupby_apply, apply_on_groups,
+        list_aggregation, spread_by_zip, median_by_illness, groupby_apply, apply_on_groups, loop_over_groups,
         deviation_from_group, large_groups_only, one_group, best_zip, rollup_by_region,
-    ) + _of(people, loop_over_groups, tier="python"),
+    ),
     "Frames: frequency tables and suppression": _of(
         people, frequency_table, frequencies_suppressed, shares_of_zips, suppressed_by_where, rounded_to_five,
         smallest_cell, suppressed_in_loop, dominance_rule,
