@@ -270,3 +270,15 @@ def test_loops_over_groups_are_traced_as_far_as_rounds_stand_apart():
     assert (lifting.tier, wrong) == ("traced", [])
     lifting, wrong = differences(last_of_groups, table(9))
     assert (lifting.tier, wrong) == ("python", [])
+
+
+def test_frames_of_random_size_are_traced_empty_ones_too():
+    prior = pv.Records(pv.DiscreteUniform(0, 12), pv.Row(zip=pv.Choice(["2300", "8000"]), age=pv.Choice([1, 2])))
+    attack = pv.Attack(
+        lambda df: df.groupby("zip").size(), prior={"df": prior.as_frame("pandas")}, secret=lambda df: len(df)
+    )
+    assert attack.run(pv.equals({})).diagnostics.evidence.value == pytest.approx(1 / 13)
+    assert attack.run(pv.equals({"2300": 2})).diagnostics.evidence.value == pytest.approx(1 / 13 / 4)
+    assert attack.run(pv.equals({"2300": 2, "8000": 1})).diagnostics.evidence.value == pytest.approx(1 / 13 * 3 / 8)
+    assert len(attack.run().prediction.distribution()) == 91
+    assert attack.lifting.tier == "traced"

@@ -1,6 +1,6 @@
 """Methods of traced columns that give other columns or frames, and the functions of pandas itself."""
 
-import sys
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -138,7 +138,7 @@ for _name, _method in _METHODS.items():
 def _cut(column: Any, bins: Any, right: bool = True, labels: Any = None, include_lowest: bool = False) -> Any:
     if not isinstance(column, Series) or isinstance(bins, int | Standing | RandomVariable):
         refuse("pd.cut without a list of bounds")
-    made = sys.modules["pandas"].cut(
+    made = importlib.import_module("pandas").cut(
         np.array([], float), list(bins), right=right, labels=list(labels) if isinstance(labels, list) else labels,
         include_lowest=include_lowest,
     )  # fmt: skip

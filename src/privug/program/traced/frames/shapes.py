@@ -1,6 +1,6 @@
 """Small columns made of others: labelled summaries, counts of values, rows in another order."""
 
-import sys
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +20,7 @@ MOST_SORTED = 200
 
 def observes_by_default() -> bool:
     """Say whether groups that do not occur are left out unless it is said otherwise, as pandas does from 3.0 on."""
-    return int(str(sys.modules["pandas"].__version__).partition(".")[0]) >= 3
+    return int(str(importlib.import_module("pandas").__version__).partition(".")[0]) >= 3
 
 
 def labelled(labels: Sequence[Any], cells: Sequence[Cell], name: Any = None) -> Series:
