@@ -10,6 +10,7 @@ import anonymisation
 import discrete
 import drawing
 import exact
+import frames
 import k_ano
 import native
 import nearest
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **drawing.BENCHMARKS,
     **exact.BENCHMARKS,
     **exact.WITH_PYMC,
+    **frames.BENCHMARKS,
     **k_ano.BENCHMARKS,
     **native.BENCHMARKS,
     **nearest.BENCHMARKS,

@@ -34,9 +34,9 @@ INSIDE = {
         "category_operators numpy_functions",
         "maybe",
         "tallies variable",
-        "comparable plan table",
-        "plates",
-        "plated_table roundoff",
+        "comparable plan sparse table",
+        "framed plates",
+        "pandas_frames plated_table polars_frames roundoff",
         "structure",
         "batch graph",
         "merging",
@@ -46,6 +46,7 @@ INSIDE = {
         "generators memory traced",
         "calls staged",
         "batched tracing",
+        "forms",
         "native origins paths predicates",
         "lifting",
     ],
@@ -89,6 +90,8 @@ OPTIONAL = {
 }
 # The only rooms and files that import an optional library; they are themselves imported when first needed.
 SEAMS = {
+    "model/pandas_frames.py": {"pandas"},
+    "model/polars_frames.py": {"polars"},
     "inference/chains/pymc_engine.py": {"pymc", "pytensor", "nutpie"},
     "inference/chains/pymc_model.py": {"pymc", "pytensor"},
     "inference/chains/numpyro_engine.py": {"numpyro", "jax"},
@@ -177,8 +180,16 @@ def test_files_and_functions_stay_short():
                 assert (node.end_lineno or 0) - node.lineno <= 50, f"{path}: {node.name}"
 
 
-# Where such names mean something else: methods of arrays that compiled code may call, methods that change a container.
-NAMES_OF_OTHER_THINGS = {"program/native/checks.py", "program/traced/calling.py"}
+# Where such names mean something else: methods of arrays that compiled code may call, methods that
+# change a container, methods of data frames.
+NAMES_OF_OTHER_THINGS = {
+    "program/native/checks.py",
+    "program/traced/calling.py",
+    *(
+        f"program/traced/frames/{name}.py"
+        for name in ("frame", "grouping", "reductions", "series", "shapes", "summaries")
+    ),
+}
 
 
 def operations_told_apart(text: str) -> list[str]:

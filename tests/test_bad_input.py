@@ -100,6 +100,7 @@ def released(epsilon):
 
 # Valid values by the name of a parameter; those of one function come first.
 EXAMPLES = {
+    "form": lambda: "columns",
     "program": lambda: odd,
     "prior": lambda: result().prior,
     "posterior": lambda: result().posterior,

@@ -796,7 +796,7 @@ THEMES: dict[str, list[Entry]] = {
     ],
     "Group-bys": [
         Entry(largest_group), Entry(smallest_group), Entry(ill_in_zip), Entry(mean_income_of_groups),
-        Entry(oldest_by_group), Entry(counter_of_zips), Entry(group_totals, tier="python"),
+        Entry(oldest_by_group), Entry(counter_of_zips), Entry(group_totals),
         Entry(pandas_mean_by_zip, tier="python"),
     ],
     "Top-k and mode": [
@@ -804,7 +804,7 @@ THEMES: dict[str, list[Entry]] = {
         Entry(top_two_incomes), Entry(richest_person), Entry(youngest_two), Entry(ranking), Entry(sort_in_place),
     ],
     "Suppression, rounding, generalisation": [
-        Entry(suppressed_count), Entry(suppressed_cells), Entry(published_groups, tier="python"),
+        Entry(suppressed_count), Entry(suppressed_cells), Entry(published_groups),
         Entry(number_of_small_groups), Entry(round_to_base_five), Entry(age_bands), Entry(decades),
         Entry(bisected_bands), Entry(generalised_rows), Entry(is_two_anonymous), Entry(is_unique),
         Entry(capped_incomes),

@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import privug as pv
+from corpus.frames import FRAME_THEMES
 from corpus.programs import THEMES, Entry
 from privug.inference.question import Question
 from privug.program.lifting import Lifting
@@ -33,7 +34,7 @@ def line_of(entry: Entry) -> str:
 def table() -> str:
     """Return the whole table, theme by theme."""
     lines = []
-    for theme, entries in THEMES.items():
+    for theme, entries in {**THEMES, **FRAME_THEMES}.items():
         lines += [f"## {theme}", "", "| program | what it does | tier | why not traced |", "|---|---|---|---|"]
         lines += [line_of(entry) for entry in entries]
         lines.append("")

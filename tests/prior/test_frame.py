@@ -79,8 +79,7 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        ({"born": [datetime.date(1990, 1, 1)]}, {}, "write the year"),
-        (pd.DataFrame({"born": pd.to_datetime(["1990-01-01"])}), {}, "write the year"),
+        ({"since": [datetime.timedelta(days=1)]}, {}, "of which no model is made"),
         ({"a": [1, "x"]}, {}, "holds labels and numbers"),
         ({"a": [1, True]}, {}, "holds booleans and numbers"),
         ({"a": [np.inf, 1.0]}, {}, "finite"),

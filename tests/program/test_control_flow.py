@@ -549,7 +549,7 @@ def refused_try(x, y, k, m):
 
 
 def refused_random_dictionary(x, y, k, m):
-    return {k: x}
+    return {k: (x, y)}
 
 
 def refused_list_of_random_length(x, y, k, m):

@@ -16,20 +16,22 @@ from privug.arguments import shown
 from privug.errors import ObservationError, QuestionError
 from privug.estimate import Estimate
 from privug.model.critical import critical_section
+from privug.model.framed import rows_of
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import Index, constant
 from privug.model.pickling import Portable
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
-from privug.model.structure import flatten, random_leaves
+from privug.model.structure import flatten, random_leaves, spelled_out
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of, judged
 from privug.prior.family import Draw
 from privug.prior.given import check_prior
-from privug.prior.table import Records
+from privug.prior.table import Records, as_input, drawn_anew
 from privug.program import lifting
+from privug.program.forms import in_their_forms
 from privug.program.lifting import Lifting
 from privug.program.origins import lines_of
 from privug.program.staged import Staged
@@ -79,6 +81,7 @@ class Question(Portable):
 
     def __post_init__(self) -> None:
         self._check_names()
+        self.prior = in_their_forms(self.program, (), self.prior)[1]
         self._check_secret()
         for fact in self.facts:
             argument_names(fact, self.prior, "assume")
@@ -152,7 +155,7 @@ class Question(Portable):
 
     def _inputs(self, sizes: Mapping[str, int], made: Callable[[Records, int | None], Any]) -> dict[str, Any]:
         return {
-            name: made(value, sizes.get(name)) if isinstance(value, Records) else value
+            name: as_input(value, made(value, sizes.get(name))) if isinstance(value, Records) else value
             for name, value in self.prior.items()
         }
 
@@ -178,7 +181,8 @@ class Question(Portable):
     def _with_plates(self, sizes: Mapping[str, int]) -> Case | None:
         """Return the model in which rows that are alike are held as columns, if the program can be traced like that."""
         inputs = self._inputs(sizes, Records.plated)
-        plated = {name: value for name, value in inputs.items() if isinstance(value, PlatedTable)}
+        tables = {name: rows_of(value) for name, value in inputs.items()}
+        plated = {name: value for name, value in tables.items() if isinstance(value, PlatedTable)}
         if not plated or not isinstance(self.program, FunctionType | Staged):
             return None
         lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **self._lenient)
@@ -188,11 +192,8 @@ class Question(Portable):
         # Rows whose cells appear elsewhere are not alike after all.
         others = [inputs[name] for name in inputs if name not in plated]
         elsewhere = random_leaves((secret, facts, lifted.output, others, [table.cells() for table in plated.values()]))
-        replaced = [self.prior[name].drawn_anew() for name in plated]
-        together: set[int] = set().union(*replaced)
-        if len(together) < sum(map(len, replaced)) or len({id(self.prior[name]) for name in plated}) < len(plated):
-            return None
-        if any(id(node) in together for node in ancestors([variable.node for variable in elsewhere])):
+        replaced = drawn_anew([self.prior[name] for name in plated])
+        if replaced is None or any(id(node) in replaced for node in ancestors([one.node for one in elsewhere])):
             return None
         return Case(inputs, secret, lifted.output, lifted.lifting, facts)
 
@@ -217,18 +218,18 @@ class Question(Portable):
 
     def _function_of_inputs(self, function: Any, inputs: Mapping[str, Any], what: str) -> Any:
         if isinstance(function, str):
-            return inputs[function]
+            return rows_of(inputs[function])
         if not callable(function):
-            return tuple(inputs[name] for name in function)
+            return tuple(rows_of(inputs[name]) for name in function)
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
         label = LABELS.get(what, "the query")
         # A query is asked about inputs on which the program did not fail: its own errors are errors.
         options: Any = {"exclude_errors": self.exclude_errors and what == "secret", "checks": self._checks}
-        if any(isinstance(value, PlatedTable) for value in arguments):
+        if any(isinstance(rows_of(value), PlatedTable) for value in arguments):
             lifted = lifting.apply_traced(function, arguments, **options)
             if lifted is not None:
                 return lifted.output
-            arguments = [value.spelled_out() if isinstance(value, PlatedTable) else value for value in arguments]
+            arguments = [spelled_out(value) for value in arguments]
         return lifting.apply(function, arguments, label=label, **options).output
 
     def _arranged(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Many values of one quantity, column by column."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -30,6 +30,9 @@ class Column:
     def of(node: Node, array: Array) -> "Column":
         """Make the column of the values of a node."""
         return Column(array, node.levels, node.whole)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.decoded())
 
     def decoded(self) -> list[Any]:
         """Return plain Python values, one for each sample."""
@@ -109,7 +112,7 @@ class Batch:
 
     def values(self) -> list[Any]:
         """Return the plain Python values."""
-        return list(self.structure.build_each((column.decoded() for column in self.columns), self.samples))
+        return list(self.structure.build_each(iter(self.columns), self.samples))
 
     def numbers(self) -> Array | None:
         """Return the values as one array of numbers, or None if they are not single numbers."""

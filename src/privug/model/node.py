@@ -162,7 +162,7 @@ class Node:
             budget = trace_budget.get()
             if budget is not None and parents:  # constants are cheap
                 budget.take_node()
-            if not operation.opaque and any(parent.operation.absent for parent in parents):
+            if not operation.opaque and not operation.absent and any(parent.operation.absent for parent in parents):
                 refuse("a number that may be missing")
             if operation.can_fail(parents):
                 noted.append(self)

@@ -117,6 +117,11 @@ class Fold(Operation):
     def traits(self) -> Traits:
         return traits_of(self.how)
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether there is a term for each row."""
+        return self.how == "map"
+
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         samples = max(len(argument) for argument in arguments)
         step = max(1, CHUNK_BYTES // (self.size * self.plan.bytes_per_sample))

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from privug.errors import PriorError
+from privug.model.framed import Framed, frames, joined_column
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
+from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable
 
@@ -39,6 +42,8 @@ class Structure:
             return iter(next(leaves))
         if self._is_plain_table():
             return self._build_tables(leaves)
+        if self.container is Framed:
+            return self._build_frames(leaves, samples)
         parts = [child.build_each(leaves, samples) for child in self.children]
         rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else repeat((), samples)
         return map(self._joiner(), rows)
@@ -61,6 +66,27 @@ class Structure:
         make = row_maker(self.children[0].keys)
         return (Table(map(make, zip(*values, strict=True))) for values in zip(*columns, strict=True))
 
+    def _build_frames(self, leaves: Iterator[Iterable[Any]], samples: int) -> Iterator[Any]:
+        """Build plain frames column by column, or one that holds random variables."""
+        form, names, dtypes = self.keys
+        table = self.children[0]
+        parts = [next(leaves) for _ in range(table.leaves)]
+        if len(parts) != len(names) * len(table.children):
+            raise PriorError("as_frame: the cells of a frame must be single values, not tuples or lists of them")
+        if any(isinstance(part, list) and part and isinstance(part[0], RandomVariable) for part in parts):
+            return (Framed(one, form, names, dtypes) for one in table.build_each(iter(parts), samples))
+        width = len(names)
+        sizes = [row.keys[1] if row.container is Plate else 1 for row in table.children]
+        if samples == 0:
+            return iter(())
+        columns = [joined_column(parts[place::width], sizes, samples) for place in range(width)] if sizes else []
+        return frames(form, names, dtypes, columns, samples)
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return 1 if self.container is None else sum(child.leaves for child in self.children)
+
     def _joiner(self) -> Callable[[tuple[Any, ...]], Any]:
         container = self.container
         if container is np.ndarray:
@@ -71,6 +97,8 @@ class Structure:
             return self._plate_or_rows
         if container is PlatedTable:
             return _plated_or_plain
+        if container in (SparseDict, SparseColumns):
+            return lambda parts: container.of(self.keys, parts)
         if container is dict:
             return lambda parts: dict(zip(self.keys, parts, strict=True))
         if dataclasses.is_dataclass(container):
@@ -123,12 +151,16 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
     match value:
         case Row():
             container, keys, parts = Row, value.keys(), tuple(value)
+        case Framed():
+            container, keys, parts = Framed, (value.form, value.names, value.dtypes), (value.table,)
         case PlatedTable():
             container, parts = PlatedTable, value.segments
         case Plate():
             container, keys, parts = Plate, (value.names, value.size), value.cells
         case Table():
             container, parts = Table, list(value)
+        case SparseDict():
+            container, keys, parts = type(value), tuple(value), list(value.values())
         case dict():
             container, keys, parts = dict, tuple(value), list(value.values())
         case tuple() if hasattr(value, "_fields") and hasattr(value, "_make"):
@@ -144,6 +176,13 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
             leaves.append(value)
             return LEAF
     return Structure(container, keys, tuple(_flatten_into(part, leaves) for part in parts))
+
+
+def spelled_out(value: Any) -> Any:
+    """Return a table of plates, whatever its form, with every row by itself; anything else as it is."""
+    if isinstance(value, Framed):
+        return dataclasses.replace(value, table=spelled_out(value.table))
+    return value.spelled_out() if isinstance(value, PlatedTable) else value
 
 
 def random_leaves(value: Any) -> list[RandomVariable]:

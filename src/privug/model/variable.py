@@ -89,12 +89,18 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
 Operator = Callable[["RandomVariable", Any], "RandomVariable"]
 
 
+class Columns:
+    """What takes part in operators by itself, whatever stands beside it: columns of a frame."""
+
+    __array_priority__ = 2000
+
+
 def _operator(name: str) -> tuple[Operator, Operator]:
     """Return a Python operator on random variables, and the same with the other operand first."""
     function = traits_of(name).function
 
     def first(self: "RandomVariable", other: Any) -> "RandomVariable":
-        return _apply(name, function, self, other)
+        return NotImplemented if isinstance(other, Columns) else _apply(name, function, self, other)
 
     def second(self: "RandomVariable", other: Any) -> "RandomVariable":
         return _apply(name, function, other, self)
@@ -176,10 +182,10 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
     __gt__, __ge__ = _operator("greater")[0], _operator("greater_equal")[0]
 
     def __eq__(self, other: object) -> "RandomVariable":  # type: ignore[override]
-        return _apply("equal", np.equal, self, other)
+        return NotImplemented if isinstance(other, Columns) else _apply("equal", np.equal, self, other)
 
     def __ne__(self, other: object) -> "RandomVariable":  # type: ignore[override]
-        return _apply("not_equal", np.not_equal, self, other)
+        return NotImplemented if isinstance(other, Columns) else _apply("not_equal", np.not_equal, self, other)
 
     def __divmod__(self, other: Any) -> tuple["RandomVariable", "RandomVariable"]:
         return self // other, self % other
@@ -285,6 +291,8 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
 
     # NumPy protocols.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if any(isinstance(value, Columns) for value in inputs):
+            return NotImplemented
         if any(option not in ("axis",) for option in options):
             refuse(f"np.{ufunc.__name__} with {', '.join(options)}")
         if method == "reduce":

@@ -14,6 +14,7 @@ from privug.model.merging import WRITTEN
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.roundoff import UNTRACED
+from privug.model.sparse import SparseDict
 from privug.model.variable import RandomVariable
 from privug.program.outputs import ABSENT, NoValue, settled
 
@@ -196,6 +197,18 @@ def of_present(output: RandomVariable, seen: Callable[[Any], Likelihood]) -> Lik
 def of_absent(output: RandomVariable) -> Likelihood:
     """Return what is known where a number that may be missing was not there."""
     return Likelihood(conditions=((~RandomVariable(output.node.parents[0])).node,))
+
+
+def of_lacking(output: Any) -> Likelihood:
+    """Return what is known where a part of the output was not there at all."""
+    if isinstance(output, SparseDict):
+        lacking = Likelihood()
+        for part in output.values():
+            lacking = lacking & of_lacking(part)
+        return lacking
+    if may_be_missing(output) and output.node.operation.otherwise == ABSENT:
+        return of_absent(output)
+    return Likelihood(impossible="the output has a part that was not observed")
 
 
 def component(value: RandomVariable, key: Any) -> RandomVariable:

@@ -18,6 +18,7 @@ from privug.model.node import Kind, Node
 from privug.model.operations import constant
 from privug.model.overflow import INTEGER_LIMIT
 from privug.model.pickling import Portable
+from privug.model.sparse import SparseDict
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import bound_beside
@@ -35,6 +36,7 @@ from privug.observation.likelihood import (
     may_be_missing,
     numbers,
     of_absent,
+    of_lacking,
     of_present,
 )
 from privug.prior.continuous import NORMAL
@@ -81,6 +83,8 @@ def _equals(output: Any, value: Any) -> Likelihood:
         if len(output) != len(value):
             return Likelihood(impossible=f"the output has {len(output)} parts, but the observed value has {len(value)}")
         return all_of(_equals(part, wanted) for part, wanted in zip(output, value, strict=True))
+    if isinstance(output, SparseDict) and isinstance(value, Mapping) and value.keys() <= output.keys():
+        return all_of(_equals(part, value[key]) if key in value else of_lacking(part) for key, part in output.items())
     if isinstance(output, Mapping):
         if not isinstance(value, Mapping) or output.keys() != value.keys():
             return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {value!r}")
@@ -93,18 +97,16 @@ def _equals(output: Any, value: Any) -> Likelihood:
     return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
 
 
-def _measured(
-    likelihood: Likelihood, output: Any, distance: Callable[[Any], Any] | None, observation: str
-) -> Likelihood:
+def _measured(likelihood: Likelihood, output: Any, distance: Callable[[Any], Any] | None, what: str) -> Likelihood:
     """Join to conditions the distance from them that the user gave."""
     if distance is None or not likelihood.conditions:
         return likelihood
-    label = f"the distance of {observation}"
+    label = f"the distance of {what}"
     measured = lifting.apply(distance, [output], label=label).output
     if isinstance(measured, bool | int | float):
-        raise ObservationError(f"{observation}: distance is {measured!r} for every output, so it leads nowhere")
+        raise ObservationError(f"{what}: distance is {measured!r} for every output, so it leads nowhere")
     if not isinstance(measured, RandomVariable) or measured.shape or measured.node.levels is not None:
-        raise ObservationError(f"{observation}: distance must return one number, zero or more, for an output")
+        raise ObservationError(f"{what}: distance must return one number, zero or more, for an output")
     together = reduce(lambda one, other: one & other, map(RandomVariable, likelihood.conditions)).node
     return replace(likelihood, conditions=(together,), distances=((together, numbers(measured).node),))
 

@@ -148,7 +148,7 @@ def _checked_family(listed: list[Any]) -> ChoiceFamily:
     if any(isinstance(value, RandomVariable) for value in listed):
         raise PriorError("Choice: values must be plain; to choose between distributions write pv.Mixture")
     if any(isinstance(value, float) and value != value for value in listed):
-        raise PriorError("Choice: values must not be NaN")
+        raise PriorError("Choice: values must not be NaN; write None for a value that is missing")
     for value in listed:
         refuse_code("Choice: one of the values", value, PriorError)
     try:

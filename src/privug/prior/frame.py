@@ -1,5 +1,6 @@
 """Data sets as an attacker's knowledge: what the columns hold, whatever library or file they come from."""
 
+import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from privug.model.node import Array
 from privug.model.table import Row, row_maker
 from privug.prior.reading import Values, read_columns
 
-MISSING = ("refuse", "drop")
+MISSING = ("refuse", "drop", "keep")
 MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported for them
 
 
@@ -136,20 +137,27 @@ def frame_of(
 ) -> Frame:
     """Make a data set of a pandas or polars frame, a dict of columns, a list of rows, or the path of a file."""
     if not is_one_of(missing, MISSING):
-        raise PriorError(f"from_frame: missing must be 'refuse' or 'drop', not {shown(missing)}")
+        raise PriorError(f"from_frame: missing must be 'refuse', 'drop' or 'keep', not {shown(missing)}")
     cells = _cells_of(data, columns, labels, missing)
     if not cells or not all(len(values) for values in cells.values()):
         raise PriorError("from_frame: the data must have at least one column and one row")
     lengths = {len(values) for values in cells.values()}
     if len(lengths) > 1:
         raise PriorError(f"from_frame: the columns must be equally long, not of {sorted(lengths)} rows")
-    absent = _absent(cells, missing)
+    absent = _absent(cells, missing) if missing != "keep" else set()
     listed = {name: _without(values, absent) for name, values in cells.items()} if absent else dict(cells)
     for name in labels:
         if name not in listed:
             raise PriorError(f"from_frame: labels names {name!r}, but the columns are {', '.join(listed)}")
         listed[name] = [str(_plain(value)) for value in listed[name]]
-    return Frame(tuple(Column.of(name, _checked(name, values)) for name, values in listed.items()))
+    kept = {name: _with_holes(values) if missing == "keep" else values for name, values in listed.items()}
+    return Frame(tuple(Column.of(name, _checked(name, values)) for name, values in kept.items()))
+
+
+def _with_holes(values: Values) -> Values:
+    """Return a column with None in the place of what is missing."""
+    holes = set(_holes(values))
+    return [None if place in holes else _plain(value) for place, value in enumerate(values)] if holes else values
 
 
 def _cells_of(data: Any, wanted: Sequence[str] | None, labels: Sequence[str], missing: str) -> Mapping[str, Values]:
@@ -253,15 +261,14 @@ def _checked(name: str, values: Values) -> Values:
     for value in plain:
         if isinstance(value, float) and not math.isfinite(value):
             raise PriorError(f"from_frame: column {name!r} holds {value}; its numbers must be finite")
-        if not isinstance(value, bool | int | float | str | Enum | tuple):
-            hint = "write the year, the number of days or a text" if hasattr(value, "year") else "convert it"
-            raise PriorError(f"from_frame: column {name!r} holds {value!r}, of which no model is made; {hint}")
-    kinds = {_kind_of(value) for value in plain}
+        if not isinstance(value, bool | int | float | str | Enum | tuple | datetime.date | None):
+            raise PriorError(f"from_frame: column {name!r} holds {value!r}, of which no model is made; convert it")
+    kinds = {_kind_of(value) for value in plain if value is not None}
     if len(kinds) > 1:
         found = " and ".join(sorted(kinds))
         raise PriorError(f"from_frame: column {name!r} holds {found}; convert it, or write labels=[{name!r}]")
     if kinds == {"numbers"} and any(isinstance(value, float) for value in plain):
-        return [float(value) for value in plain]
+        return [value if value is None else float(value) for value in plain]
     return plain
 
 

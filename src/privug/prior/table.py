@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.arguments import check_takes, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
+from privug.model.framed import Framed, check_form, dtype_of
 from privug.model.graph import substitute
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.pickling import Portable
@@ -79,6 +80,7 @@ class Records(Portable):
         self._row = row
         self._rows: list[Row] = []
         self._likeness = Likeness()
+        self._form: str | None = None
 
     @classmethod
     def from_frame(
@@ -108,7 +110,7 @@ class Records(Portable):
         `smoothing` adds so many observations of each value, also of those listed in `values`, to what was seen.
         `families` fits families such as pv.Normal to columns, with `uncertainty` about their parameters if asked for.
         `columns` and `labels` choose columns, and say which hold names though they look like numbers. Rows with missing
-        cells are refused, or left out if `missing="drop"`.
+        cells are refused, or left out if `missing="drop"`; "keep" takes a missing cell as a value, None.
 
         >>> import privug as pv
         >>> table = pv.Records.from_frame({"age": [30, 40, 50], "ill": [False, True, True]}, target={"age": 40})
@@ -181,6 +183,22 @@ class Records(Portable):
             self._rows.append(self._checked_row(len(self._rows)))
         return Table(self._rows[:size])
 
+    def as_frame(self, form: str) -> "Records":
+        """Return the same table, to be handed to the program as a data frame.
+
+        `form` is "pandas" or "polars" for a frame of that library, "columns" for a dict of NumPy arrays, or
+        "structured" for a structured array of NumPy. A parameter annotated with a frame's type needs none of this.
+
+        >>> import privug as pv
+        >>> table = pv.Records(3, pv.Row(age=pv.DiscreteUniform(18, 90))).as_frame("columns")
+        >>> pv.explain(lambda people: people["age"].max(), people=table).tier
+        'traced'
+        """
+        check_form(form)
+        made = Records.__new__(Records)
+        vars(made).update(vars(self), _form=form)
+        return made
+
     def copied_table(self, size: int | None = None) -> Table:
         """Return the rows as quantities of their own, for a program that cannot take whole columns of those alike."""
         rows = self.size if size is None else size
@@ -250,6 +268,28 @@ class Records(Portable):
 
     def __repr__(self) -> str:
         return f"Records({self.size} rows)"
+
+
+def form_of(records: Records) -> str | None:
+    """Return the form in which a table is handed to the program; None for rows."""
+    return records._form
+
+
+def drawn_anew(tables: Sequence[Records]) -> set[int] | None:
+    """Return the identities of the random roots that the plates of tables stand for; None if tables share rows."""
+    replaced = [table.drawn_anew() for table in tables]
+    together: set[int] = set().union(*replaced)
+    origins = {id(table._rows) for table in tables}
+    return None if len(together) < sum(map(len, replaced)) or len(origins) < len(tables) else together
+
+
+def as_input(records: Records, rows: Table) -> Table | Framed:
+    """Return rows of a table as a program gets them."""
+    form = records._form
+    if form is None:
+        return rows
+    first = records.template or records.table(max(1, len(records._rows)))[0]
+    return Framed(rows, form, first.keys(), tuple(map(dtype_of, first)))
 
 
 def _copied(row: Row) -> Row:

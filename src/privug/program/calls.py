@@ -59,7 +59,7 @@ class Arguments:
                 if len(array) != samples:
                     array = np.repeat(array, samples, axis=0)
                 # Programs may write into the arrays they get: they must not share ours.
-                yield Column.of(leaf.node, array.copy() if array.ndim > 1 else array).decoded()
+                yield Column.of(leaf.node, array.copy() if array.ndim > 1 else array)
             elif isinstance(leaf, np.ndarray):
                 yield [leaf.copy() for _ in range(samples)]
             else:

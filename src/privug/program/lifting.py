@@ -15,14 +15,16 @@ from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.escaping import inert
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue
+from privug.model.sparse import SparseDict
 from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given, unit
-from privug.prior.table import Records
+from privug.prior.table import Records, as_input
 from privug.program.batched import BatchedProgram, apply_batched
 from privug.program.calls import Arguments, call, undisturbed_randomness
 from privug.program.external import External
+from privug.program.forms import in_their_forms
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
@@ -186,8 +188,8 @@ def _tables_in_place(value: Any) -> Any:
     """Replace tables of known size by their rows."""
     match value:
         case Records():
-            return value.table()
-        case dict():
+            return as_input(value, value.table())
+        case dict() if not isinstance(value, SparseDict):
             return {key: _tables_in_place(inner) for key, inner in value.items()}
         case list() | tuple() if type(value) in (list, tuple):
             return type(value)(_tables_in_place(inner) for inner in value)
@@ -224,6 +226,8 @@ def lift(program: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(program)
     def lifted(*positional: Any, **named: Any) -> Any:
+        inputs = in_their_forms(program, positional, named)
+        positional, named = tuple(inputs[0]), inputs[1]
         tables = [value for value in (*positional, *named.values()) if isinstance(value, Records)]
         random_tables = [table for table in tables if not table.is_fixed]
         if random_tables:
@@ -251,8 +255,9 @@ def _by_size(
         raise PriorError("lift: the table's size must have a known largest value here; pv.Attack takes any size")
 
     def at(rows: int) -> Any:
-        placed = [table.table(rows) if value is table else value for value in positional]
-        placed_named = {name: table.table(rows) if value is table else value for name, value in named.items()}
+        sized = as_input(table, table.table(rows))
+        placed = [sized if value is table else value for value in positional]
+        placed_named = {name: sized if value is table else value for name, value in named.items()}
         return apply(program, placed, placed_named).output
 
     return given(size, {rows: at(rows) for rows in support})
@@ -271,4 +276,4 @@ def explain(program: Callable[..., Any], **inputs: Any) -> Lifting:
         raise ArgumentError(f"explain: a function is needed, not {shown(program)}")
     if not inputs:
         raise ArgumentError("explain: give the program's inputs by name, such as age=pv.Uniform(0, 100)")
-    return apply(program, [], inputs).lifting
+    return apply(program, *in_their_forms(program, [], inputs)).lifting

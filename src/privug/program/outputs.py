@@ -2,28 +2,18 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from privug.model.sparse import ABSENT as ABSENT  # those who ask for outputs find it here
+from privug.model.sparse import NoValue as NoValue
 from privug.prior.frame import is_missing
 
 SCALARS = frozenset({bool, int, float, str, bytes, complex, type(None)})
 
 
-@dataclass(frozen=True)
-class NoValue:
-    """Stands where there is no value to look at; no observation agrees with it."""
-
-    reason: str
-
-    def __repr__(self) -> str:
-        return f"<{self.reason}>"
-
-
 FAILED = NoValue("the program raised")  # where such inputs are to be excluded
-ABSENT = NoValue("the output has no such part")
 
 
 def settled(value: Any) -> Any:

@@ -22,7 +22,7 @@ from privug.model.variable import RandomVariable
 from privug.program.drawing import recorded
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import call
-from privug.program.traced.masks import without_masks
+from privug.program.traced.unmasking import without_masks
 
 PILOT_CALLS = 8
 

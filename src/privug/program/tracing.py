@@ -27,7 +27,8 @@ from privug.program.drawing import recorded, replayed
 from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
-from privug.program.traced.masks import without_masks
+from privug.program.traced.frames.entry import stand_in
+from privug.program.traced.unmasking import without_masks
 from privug.scoping import holding
 
 MOST_CHECKS = 32
@@ -81,7 +82,8 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
         for held in (*notes, *afresh):
             block.enter_context(held)
         try:
-            output = without_masks(settled(rewritten(program)(*positional, **named)))
+            standing = [stand_in(value) for value in positional], {k: stand_in(value) for k, value in named.items()}
+            output = without_masks(settled(rewritten(program)(*standing[0], **standing[1])))
         except (PriorError, KeyboardInterrupt):
             raise
         except TraceTooLong as error:

@@ -6,6 +6,7 @@ from typing import Any
 from privug.estimate import Estimate
 from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.model.framed import rows_of
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.prior.family import describe
@@ -32,7 +33,8 @@ def known_inputs(question: Question) -> str:
     secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
     shown = []
     for name, value in case.inputs.items():
-        size: Any = len(value) if isinstance(value, list) else None
+        table = rows_of(value)
+        size: Any = len(table) if isinstance(table, list) else None
         if name in question.random_tables:
             size = describe(question.prior[name].size.node) or "a random number of"
         shown.append(name if size is None else f"{name}: {size} rows")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from privug.model.framed import Framed
 from privug.model.node import Node
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
@@ -33,6 +34,8 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Node]]:
         case Row():
             for key, cell in value._asdict().items():
                 yield from _leaves(cell, f"{path}.{key}")
+        case Framed():
+            yield from _leaves(value.table, path)
         case PlatedTable():
             yield from _segments(value, path)
         case Plate():

@@ -1,6 +1,7 @@
 """Calls from rewritten programs: library functions lifted, the user's own functions rewritten too."""
 
 import functools
+import inspect
 import sysconfig
 import types
 from collections import Counter, defaultdict
@@ -15,6 +16,7 @@ from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.traced import control, expressions, iteration, masks
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.frames.conversions import FUNCTIONS
 from privug.program.traced.functions import (
     CALLING,
     CALLING_METHODS,
@@ -31,6 +33,7 @@ from privug.program.traced.masks import Masked, MaskedList
 from privug.program.traced.rewriting import rewritten_code
 from privug.program.traced.selections import Selection, selection_of
 from privug.program.traced.sorting import holds_random
+from privug.program.traced.standing import OfStanding, Standing
 from privug.program.traced.syntax import RUNTIME
 
 _LIBRARY = (
@@ -48,12 +51,16 @@ _MUTATORS = {
 def call(function: Any, *arguments: Any, **named: Any) -> Any:
     """Call a function from rewritten code."""
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, Standing | OfStanding) or _is_of_frames(function, arguments, named):
+        return _of_frames(function, arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
         return _method(owner, function.__name__, arguments, named)
     if _is_container_type(function):
         return _made(function, arguments, named)
     lifted = _lifted_version(function)
     if lifted is not None:
+        if function not in (len, isinstance, type):
+            arguments = tuple(part.listing() if isinstance(part, Standing) else part for part in arguments)
         if function in TAKING_ITERATORS and len(arguments) == 1 and hasattr(arguments[0], "__next__"):
             arguments = (MaskedList(arguments[0]),)
         always = function in (len, isinstance, map, filter) or named.get("key") is not None
@@ -62,6 +69,8 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
         return function(*arguments, **named)
     if (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
         stacked = tuple(map(_stacked, arguments))
+        if function in (np.array, np.asarray) and isinstance(stacked[0], Standing):
+            return stacked[0].to_numpy()
         if function in (np.array, np.asarray) and not named and isinstance(stacked[0], RandomVariable | Selection):
             return stacked[0]
         return function(*stacked, **named)
@@ -76,6 +85,38 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
         arguments = tuple(_plain(argument) for argument in arguments)
         named = {name: _plain(argument) for name, argument in named.items()}
     return own(*arguments, **named)
+
+
+def _is_of_frames(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Say whether this is a function of pandas, called on what stands for its objects or on something random."""
+    of_library = (getattr(function, "__module__", None) or "").partition(".")[0] == "pandas"
+    return of_library and any(map(holds_random, (*arguments, *named.values())))
+
+
+def _of_frames(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Call a method of what stands for a frame, or a function of its library; functions it is given are rewritten."""
+    if (getattr(function, "__module__", None) or "").partition(".")[0] == "pandas":
+        name = getattr(function, "__name__", "?")
+        function = FUNCTIONS.get(name) or refuse(f"pd.{name}")
+    given, options = [*map(_handed, arguments)], {name: _handed(argument) for name, argument in named.items()}
+    if isinstance(function, types.FunctionType | types.MethodType):
+        try:
+            inspect.signature(function).bind(*given, **options)
+        except TypeError:
+            owner = getattr(getattr(function, "__self__", None), "kind", "pd")
+            refuse(f"{owner}.{function.__name__.strip('_')}() with {', '.join(options) or 'such arguments'}")
+    return function(*given, **options)
+
+
+def _handed(argument: Any) -> Any:
+    """Return an argument as methods of frames take it: plain containers, and functions that can be traced."""
+    if isinstance(argument, MaskedList) and argument.is_certain:
+        return [_handed(part) for part in argument.plain()]
+    if isinstance(argument, MaskedDict) and argument.is_certain:
+        return argument.plain()
+    if isinstance(argument, types.FunctionType | types.MethodType | functools.partial):
+        return functools.partial(call, argument) if rewritten(argument) is not argument else argument
+    return argument
 
 
 def _is_simple_class(function: Any) -> bool:
@@ -94,6 +135,8 @@ def method(owner: Any, name: str, *arguments: Any, **named: Any) -> Any:
     is_category = isinstance(owner, RandomVariable) and owner.node.levels is not None and owner.node.shape == ()
     if is_category and not any(holds_random(argument) for argument in (*arguments, *named.values())):
         return of_category(owner, name, *arguments, **named)
+    if isinstance(owner, Standing):
+        return _of_frames(getattr(owner, name), arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
         return _method(owner, name, arguments, named)
     return call(getattr(owner, name), *arguments, **named)
@@ -145,6 +188,8 @@ def _made(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         return MaskedDict(default=lambda: None if items is None else call(items)) if items else MaskedDict()
     if kind is Counter and not named and not isinstance(items, dict | MaskedDict):
         return MaskedDict(counting=True).count(iteration.iterate(items))
+    if kind is dict and isinstance(items, Standing) and not named:
+        return items.to_dict()
     if kind is dict and not arguments and not named:
         return MaskedDict()
     if kind is list and not named:
@@ -186,7 +231,7 @@ def _plain(argument: Any) -> Any:
     """Hand a container as a plain one to code that is not rewritten."""
     if type(argument) is MaskedList and argument.is_certain:
         return argument
-    return argument.plain() if isinstance(argument, Masked) else argument
+    return argument.plain() if isinstance(argument, Masked) and not isinstance(argument, Standing) else argument
 
 
 def _lifted_version(function: Any) -> Callable[..., Any] | None:
@@ -201,7 +246,7 @@ def _lifted_version(function: Any) -> Callable[..., Any] | None:
 def _stacked(argument: Any) -> Any:
     """Turn a list of random numbers into one random array for NumPy; of some elements, if its length is random."""
     if isinstance(argument, Masked) and not argument.is_certain:
-        return argument if isinstance(argument, Selection) else selection_of(argument)
+        return argument if isinstance(argument, Selection | Standing) else selection_of(argument)
     if iteration.has_plates(argument):
         return whole_array(argument)
     if isinstance(argument, list | tuple) and argument and holds_random(argument):

@@ -34,6 +34,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.standing import Standing
 from privug.scoping import holding
 
 MOST_RANDOM_ROUNDS = 64
@@ -47,6 +48,7 @@ class Frame:
         self._value: Any = UNDEFINED
         self._returned: Mask = False
         self._loops: list[dict[str, Mask]] = []
+        self._by_parts: list[bool] = []
         self._plates: list[Plate | None] = []
 
     # Three flags: returned, and broken off or gone on in the innermost loop. They are relative to the branch
@@ -128,6 +130,7 @@ class Frame:
         """Yield the items of a loop while any sample is still in it."""
         flags: dict[str, Mask] = {"broken": False, "continued": False}
         self._loops.append(flags)
+        self._by_parts.append(isinstance(items, Standing))
         for item, there, plate in segments(items):
             count_round()
             flags["continued"] = False
@@ -146,6 +149,11 @@ class Frame:
     def for_many(self) -> bool:
         """Whether the innermost loop's body is being traced once for many rows."""
         return self._plates[-1] is not None
+
+    @property
+    def by_parts(self) -> bool:
+        """Whether the innermost loop goes through parts of a frame, which cannot be alternatives of one variable."""
+        return self._by_parts[-1]
 
     def carried(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
         """Return the variables that a loop's body assigns, as it may use them."""
@@ -173,6 +181,7 @@ class Frame:
 
     def end_loop(self) -> Mask:
         """Leave the loop; return for which samples it was not broken off."""
+        self._by_parts.pop()
         return negated(self._loops.pop()["broken"])
 
     def while_true(self, test: Callable[[], Any]) -> Iterator[None]:
@@ -182,6 +191,7 @@ class Frame:
         """
         flags: dict[str, Mask] = {"broken": False, "continued": False}
         self._loops.append(flags)
+        self._by_parts.append(False)
         running: Mask = True
         rounds = 0
         while True:
@@ -258,6 +268,10 @@ def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = Fa
         refuse("a change of one of several dictionaries")
     elif isinstance(container, MaskedDict):
         container.put(key, value, here, fresh)
+    elif isinstance(container, Standing):
+        if here is not True or current_plate.get() is not None:
+            refuse("a change of a frame under a random condition")
+        container[key] = value
     elif current_plate.get() is not getattr(container, "plate", None) and not isinstance(value, Accumulator):
         refuse("a container that each of many rows changes")
     elif has_random(key):

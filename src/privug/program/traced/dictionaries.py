@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from privug.model.maybe import maybe
 from privug.model.plates import current_plate
-from privug.model.variable import refuse
+from privug.model.sparse import ABSENT, SparseDict
+from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
@@ -17,6 +19,7 @@ from privug.program.traced.masks import (
     current,
     either,
     fail_where,
+    holds,
     is_value,
     negated,
     one_of,
@@ -120,6 +123,11 @@ class MaskedDict(Masked):
             refuse("a dictionary of random keys")
         return dict(self.stored)
 
+    def released(self) -> Any:
+        if self.is_certain or not all(is_value(value) for value in self.stored.values()):
+            return self.plain()
+        return SparseDict({key: _entry(value, self.masks[key]) for key, value in self.stored.items()})
+
     def __iter__(self) -> Any:
         return iter([key for (key, _), _ in self._entries()]) if self.is_certain else iter(self.plain())
 
@@ -217,6 +225,14 @@ class MaskedDict(Masked):
         for item, there in items:
             self.put(item, self[item] + 1, both(current(), there))
         return self
+
+
+def _entry(value: Any, mask: Mask) -> Any:
+    if isinstance(value, tuple) or (isinstance(value, RandomVariable) and value.shape):
+        refuse("a dictionary of random keys")
+    if holds(mask):
+        return value
+    return RandomVariable(maybe(as_node(mask), as_node(value), ABSENT))
 
 
 class View(Masked):

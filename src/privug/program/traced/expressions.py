@@ -30,6 +30,7 @@ from privug.program.traced.masks import (
     under,
 )
 from privug.program.traced.selections import is_mask, selected
+from privug.program.traced.standing import Standing
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
@@ -167,7 +168,7 @@ def _equality(left: Any, right: Any) -> Callable[[], Any]:
 
 def contains(container: Any, item: Any) -> Any:
     """Python's `in`."""
-    if isinstance(container, MaskedDict | MaskedSet):
+    if isinstance(container, MaskedDict | MaskedSet | Standing):
         return container.contains(item)
     if isinstance(container, RandomVariable):
         if container.node.levels is not None and container.node.shape == ():

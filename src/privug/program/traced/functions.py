@@ -53,6 +53,7 @@ from privug.program.traced.sorting import (
     sort_in_place,
     sorted_items,
 )
+from privug.program.traced.standing import Standing
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
@@ -66,6 +67,9 @@ def _sum(items: Any, start: Any = 0) -> Any:
 
 
 def _len(items: Any) -> Any:
+    if isinstance(items, Standing):
+        number = items.length()
+        return as_python(number) if isinstance(number, RandomVariable) else number
     if isinstance(items, Selection):
         return as_python(items.size)
     if isinstance(items, Masked) and not items.is_iterator and (has_plates(items) or not items.is_certain):
@@ -251,6 +255,10 @@ def _enumerate(items: Any, start: int = 0) -> Any:
 
 def _isinstance(value: Any, kinds: Any) -> Mask:
     """Answer for the plain value that the random one stands for."""
+    if isinstance(value, Standing):
+        return value.kind in {
+            getattr(kind, "__name__", "") for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+        }
     if isinstance(value, MaskedDict):
         example: dict[Any, Any] = defaultdict() if value.default is not None else {}
         return isinstance(Counter() if value.counting else example, kinds)

@@ -8,6 +8,7 @@ from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, current_plate, fold, going_through
 from privug.model.variable import refuse
 from privug.program.traced.masks import Mask, Masked, MaskedList, OneOf, both, either, present_item, truth, under
+from privug.program.traced.standing import Standing
 from privug.scoping import holding
 
 Segment = tuple[Any, Mask, Plate | None]
@@ -16,6 +17,8 @@ Segment = tuple[Any, Mask, Plate | None]
 
 def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
     """Yield the items of anything iterable one by one, each with the condition under which it is there."""
+    if isinstance(items, Standing):
+        items = items.listing()
     if isinstance(items, MaskedList):
         yield from _live(items)
     elif isinstance(items, Masked):
@@ -107,6 +110,8 @@ def listed(items: Any, ordered: bool = True) -> list[tuple[Any, Mask]]:
 
 def segments(items: Any, ordered: bool = True) -> Iterator[Segment]:
     """Yield the items of anything iterable; those that stand for many rows, while their plate is gone through."""
+    if isinstance(items, Standing):
+        items = items.listing()
     if isinstance(items, PlatedTable):
         yield from _entered([_segment(part) for part in items.segments])
     elif has_plates(items):

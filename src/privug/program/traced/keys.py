@@ -9,10 +9,12 @@ import numpy as np
 from privug.errors import ProgramError
 from privug.model.categories import map_levels, map_pairs
 from privug.model.node import ConstantValue, Node
-from privug.model.operations import Elementwise, Index, SampleFailure
+from privug.model.numpy_functions import Cast
+from privug.model.operations import Elementwise, Index, Lookup, SampleFailure
+from privug.model.plates import Fold, Lane
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.conditional import finite_support
-from privug.prior.family import Draw
+from privug.prior.family import Draw, draw_node
 from privug.program.traced.masks import Mask, either
 
 MOST_KEYS = 64
@@ -40,6 +42,8 @@ def alternatives(key: Any) -> dict[Any, Mask]:
 def _support(node: Node) -> list[Any] | None:
     """Return the values a quantity can take, if they are known and few."""
     operation = node.operation
+    if isinstance(operation, Lane):
+        return _support(_one_of_many(operation.column))
     if node.shape != () and not isinstance(operation, Draw):
         return None
     support: list[Any] | None = None
@@ -50,10 +54,25 @@ def _support(node: Node) -> list[Any] | None:
     elif node.dtype == np.dtype(bool):
         support = [False, True]
     elif isinstance(operation, Index):
-        support = _support(node.parents[0])
+        support = _support(_one_of_many(node.parents[0]))
+    elif isinstance(operation, Lookup) and operation.table.ndim == 1:
+        support = list(dict.fromkeys(operation.table.tolist()))
+    elif isinstance(operation, Cast):
+        inner = _support(node.parents[0])
+        support = None if inner is None else list(dict.fromkeys(np.array(inner).astype(node.dtype).tolist()))
     elif isinstance(operation, Elementwise):
         support = _image(operation, [_support(parent) for parent in node.parents])
     return support if support is not None and len(support) <= MOST_KEYS else None
+
+
+def _one_of_many(column: Node) -> Node:
+    """Return what one element of a column is like."""
+    operation = column.operation
+    drawn = isinstance(operation, Draw) and column.levels is None and len(column.shape) == 1
+    if drawn and all(parent.shape == () for parent in column.parents):
+        assert isinstance(operation, Draw)
+        return draw_node(operation.family, column.parents, ())
+    return operation.term if isinstance(operation, Fold) and operation.keeps_rows else column
 
 
 def _image(operation: Elementwise, supports: list[list[Any] | None]) -> list[Any] | None:

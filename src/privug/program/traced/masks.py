@@ -20,7 +20,7 @@ from privug.model.table import Row
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
 from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected
-from privug.program.traced.failures import fail_at, with_failures
+from privug.program.traced.failures import fail_at
 from privug.scoping import holding
 
 Mask = Any  # True, False, or a random variable of truth values
@@ -51,6 +51,10 @@ class Masked(ABC):
     @abstractmethod
     def plain(self) -> Any:
         """Return the plain container, if there is one."""
+
+    def released(self) -> Any:
+        """Return what stands for it in an output."""
+        return self.plain()
 
     @property
     def is_certain(self) -> bool:
@@ -375,20 +379,3 @@ def _select_single(mask: Mask, new: Any, old: Any) -> Any:
     if plain and new == old:
         return new
     return where(mask, new, old)
-
-
-def without_masks(value: Any) -> Any:
-    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
-    return with_failures(_unmasked(value))
-
-
-def _unmasked(value: Any) -> Any:
-    if isinstance(value, Accumulator | Lost):
-        refuse("the last row's value of a variable, after a loop over many rows,")
-    if isinstance(value, Masked):
-        return _unmasked(value.plain())
-    if type(value) in (list, tuple):
-        return type(value)(_unmasked(item) for item in value)
-    if type(value) in (dict, Merged):
-        return {key: _unmasked(item) for key, item in value.items()}
-    return value

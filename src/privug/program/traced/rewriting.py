@@ -354,17 +354,21 @@ def _placed(new: Any, old: ast.expr | ast.stmt) -> Any:
 def _prepared(variables: LoopVariables) -> list[ast.stmt]:
     """Prepare the variables of a loop for a round that stands for many rows."""
     steps = _assigned_by("carried", variables.handed_on) + _assigned_by("lost", variables.temporary)
-    return _for_many(steps + _told("carry_items", variables.containers))
+    return _if("for_many", steps + _told("carry_items", variables.containers)) + _apart(variables)
 
 
 def _finished(variables: LoopVariables) -> list[ast.stmt]:
     """Bring the variables of a loop to what they are after a round that stood for many rows."""
     steps = _assigned_by("folded", variables.handed_on) + _assigned_by("lost", variables.temporary)
-    return _for_many(steps + _told("fold_items", variables.containers))
+    return _if("for_many", steps + _told("fold_items", variables.containers)) + _apart(variables)
 
 
-def _for_many(steps: list[ast.stmt]) -> list[ast.stmt]:
-    return [ast.If(ast.Attribute(variable(FRAME), "for_many", ast.Load()), steps, [])] if steps else []
+def _apart(variables: LoopVariables) -> list[ast.stmt]:
+    return _if("by_parts", _assigned_by("lost", variables.temporary))
+
+
+def _if(condition: str, steps: list[ast.stmt]) -> list[ast.stmt]:
+    return [ast.If(ast.Attribute(variable(FRAME), condition, ast.Load()), steps, [])] if steps else []
 
 
 def _assigned_by(method: str, names: list[str]) -> list[ast.stmt]:

@@ -31,6 +31,7 @@ from privug.program.traced.masks import (
     under,
 )
 from privug.program.traced.selections import Selection, extreme_of, selection_of
+from privug.program.traced.standing import Standing
 
 Call = Callable[..., Any]
 
@@ -39,7 +40,7 @@ def holds_random(value: Any) -> bool:
     """Say whether a value is random or a container of something random."""
     if isinstance(value, RandomVariable):
         return True
-    if has_plates(value):
+    if isinstance(value, Standing) or has_plates(value):
         return True
     if isinstance(value, Masked):
         return not value.is_certain or any(holds_random(item) for item, _ in value.unordered())

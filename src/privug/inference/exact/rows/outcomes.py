@@ -164,4 +164,4 @@ def _present(node: Node) -> object:
     there, value = node.parents
     if not is_known(there):
         raise NotRows("whether there is an output depends on a continuous quantity", node)
-    return value if value_of(there) else node.operation.otherwise
+    return _present(value) if value_of(there) else node.operation.otherwise

@@ -95,7 +95,7 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
 
 
 def _cost(sized: Sequence[Sized]) -> float:
-    """Return about what an answer takes: more for ranks of unlike rows, and for rows with several continuous numbers."""
+    """Return about what an answer takes: more for ranks of unlike rows, and for rows of several continuous numbers."""
     model = sized[0].model
     heavy = sum(5 * len(family.rows) for family in model.families if len(family.rows) > 1)
     heavy += sum(5 for family in model.families for _, ranks in family.picks if len(ranks) > 1)

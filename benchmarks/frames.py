@@ -1,0 +1,73 @@
+"""Programs on data frames: calls against a plain loop that makes its frames by hand, and tracing against calls."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from measuring import Bar, Outcome, compare
+
+import privug as pv
+from privug import settings
+
+ROWS = 200
+SAMPLES = 1_000
+TRACED_SAMPLES = 10_000
+ZIPS = np.array(["2300", "2450", "8000"], object)
+
+
+def mean_by_zip(df: pd.DataFrame):  # type: ignore[no-untyped-def]
+    """A filter and a group-by."""
+    return df[df.age >= 40].groupby("zip")["income"].mean().to_dict()
+
+
+def called_mean_by_zip(df: pd.DataFrame):  # type: ignore[no-untyped-def]
+    """The same; `try` keeps it in the python tier, whatever the traced tier learns to do."""
+    try:
+        return mean_by_zip(df)
+    except TypeError:
+        return None
+
+
+def people() -> pv.Records:
+    row = pv.Row(age=pv.DiscreteUniform(18, 80), income=pv.Choice([1, 2, 3, 4]), zip=pv.Choice(ZIPS.tolist()))
+    return pv.Records(ROWS, row)
+
+
+def by_hand() -> list[object]:
+    """Draw inputs with NumPy and make a frame of each, as one would."""
+    rng = np.random.Generator(np.random.SFC64(1))
+    outputs = []
+    for _ in range(SAMPLES):
+        columns = {
+            "age": rng.integers(18, 81, ROWS),
+            "income": rng.integers(1, 5, ROWS),
+            "zip": ZIPS[rng.integers(3, size=ROWS)],
+        }
+        outputs.append(called_mean_by_zip(pd.DataFrame(columns)))
+    return outputs
+
+
+def called() -> Outcome:
+    attack = pv.Attack(called_mean_by_zip, prior={"df": people()}, secret=lambda df: df.age[0])
+    with settings.limited(workers=1):
+        timing = compare(partial(attack.run, engine="sample", samples=SAMPLES, seed=1), by_hand, rounds=5)
+    detail = f"tier {attack.lifting.tier}, drawing and frames included on both sides, {SAMPLES:,} calls; {timing}"
+    return Outcome("frames-called", timing.ratio, Bar(1.2), detail)
+
+
+def traced() -> Outcome:
+    """Samples a second, traced, over those of calls: as many more samples are drawn as the bar asks for."""
+    prior = {"df": people()}
+    tracing = pv.Attack(mean_by_zip, prior=prior, secret=lambda df: df.age[0])
+    calling = pv.Attack(called_mean_by_zip, prior=prior, secret=lambda df: df.age[0])
+    with settings.limited(workers=1):
+        timing = compare(
+            partial(tracing.run, engine="sample", samples=TRACED_SAMPLES, seed=1),
+            partial(calling.run, engine="sample", samples=TRACED_SAMPLES // 100, seed=1),
+            rounds=5,
+        )
+    detail = f"{TRACED_SAMPLES:,} samples of {ROWS} rows, traced, against a hundredth of them by calls; {timing}"
+    return Outcome("frames-traced", timing.ratio, Bar(1.0), detail)
+
+
+BENCHMARKS = {"frames-called": called, "frames-traced": traced}

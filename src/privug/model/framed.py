@@ -1,0 +1,205 @@
+"""Tables that a program gets as data frames, and the columns such frames are made of, for many samples at once."""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from privug.arguments import is_one_of, shown
+from privug.errors import PriorError
+from privug.model.categories import encode
+from privug.model.node import Array
+from privug.model.table import Table
+from privug.model.variable import RandomVariable
+
+FORMS = ("pandas", "polars", "columns", "structured")
+"""A frame of either library, a dict of columns, a structured array of NumPy."""
+
+LIBRARIES = {"pandas": "privug.model.pandas_frames", "polars": "privug.model.polars_frames"}
+
+
+def check_form(form: Any) -> None:
+    """Refuse forms of tables that there are not, and frames of a library that is not installed."""
+    if not is_one_of(form, FORMS):
+        raise PriorError(f"as_frame: a table can be one of {', '.join(map(repr, FORMS))}, not {shown(form)}")
+    if form in LIBRARIES and importlib.util.find_spec(form) is None:
+        raise PriorError(f"as_frame: {form} is not installed; write pip install 'privug[frames]'")
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """A table of random rows that a program gets in another form."""
+
+    table: Table
+    form: str
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    """The types of the columns, for a table without rows."""
+
+
+def rows_of(value: Any) -> Any:
+    """Return the table behind a frame; anything else as it is."""
+    return value.table if isinstance(value, Framed) else value
+
+
+def dtype_of(cell: Any) -> str:
+    """Return the type of the column in which a cell stands, as far as it alone tells."""
+    if isinstance(cell, RandomVariable):
+        known, levels = cell.node.dtype, cell.node.levels
+    else:
+        known, levels = np.dtype(object), (cell,)
+    if levels is not None:
+        there = [level for level in levels if level is not None]
+        known = np.asarray(there or [np.nan]).dtype
+        if len(there) < len(levels):  # read from a file, such whole numbers are floats and truth values objects
+            known = np.dtype(np.float64 if known.kind in "if" else object)
+    return known.str if known.kind in "bif" else "O"
+
+
+@runtime_checkable
+class Values(Protocol):
+    """The values of one cell in all samples: numbers, or codes into `levels`."""
+
+    array: Array
+    levels: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class FrameColumn:
+    """One column in all samples: samples by rows of numbers, or of codes into `labels`."""
+
+    cells: Array
+    labels: tuple[Any, ...] | None = None
+    missing: Array | None = None
+    """Where numbers are not there; a label that is not there is None."""
+
+    @property
+    def flat(self) -> Array:
+        """The cells of all samples, one after the other."""
+        return self.cells.reshape(-1)
+
+    @property
+    def holes(self) -> Array | None:
+        """Where numbers are not there, of all samples one after the other."""
+        return None if self.missing is None or not self.missing.any() else self.missing.reshape(-1)
+
+    def with_nan(self) -> Array:
+        """Return the numbers of all samples with NaN where there is none: as floats, or objects for truth values."""
+        if self.missing is None:
+            return self.flat
+        wide = self.flat.astype(object if self.cells.dtype.kind == "b" else np.float64)
+        wide[self.missing.reshape(-1)] = np.nan
+        return wide
+
+
+def joined_column(parts: Sequence[Any], widths: Sequence[int], samples: int) -> FrameColumn:
+    """Put a column together of the cells of single rows and of runs of rows."""
+    pieces = [_piece(part, width) for part, width in zip(parts, widths, strict=True)]
+    numeric = [_as_numbers(piece) for piece in pieces]
+    kinds = {numbers[0].dtype.kind for numbers in numeric if numbers is not None and numbers[0].dtype != object}
+    if all(numbers is not None for numbers in numeric) and (kinds <= {"b"} or kinds <= {"i", "f"}):
+        found = [numbers for numbers in numeric if numbers is not None]
+        dtype = np.dtype(bool if kinds == {"b"} else np.int64 if kinds == {"i"} else np.float64)
+        cells = _beside([values.astype(dtype) for values, _ in found], widths, samples)
+        holes = None if all(missing is None for _, missing in found) else _beside(_masks(found), widths, samples)
+        return FrameColumn(cells, None, holes)
+    labels: dict[tuple[type, Any], int] = {}
+    codes = [_recoded(piece, labels) for piece in pieces]
+    return FrameColumn(_beside(codes, widths, samples), tuple(value for _, value in labels))
+
+
+def _piece(part: Any, width: int) -> tuple[Array, tuple[Any, ...] | None]:
+    """Return the values of a cell or a run of cells as samples by rows, one sample where all are the same."""
+    if isinstance(part, Values):
+        if part.array.dtype == object:
+            array, levels, _ = encode(part.array.tolist())
+            return array.reshape(part.array.shape[0], -1), levels
+        return (part.array[:, np.newaxis] if part.array.ndim == 1 else part.array), part.levels
+    value = next(iter(part))
+    listed = value.tolist() if isinstance(value, np.ndarray) else [value] * width
+    array, levels, _ = encode(listed)
+    return array[np.newaxis], levels
+
+
+def _as_numbers(piece: tuple[Array, tuple[Any, ...] | None]) -> tuple[Array, Array | None] | None:
+    """Return numbers or truth values, and where there are none; None if there is anything else."""
+    array, levels = piece
+    if levels is None:
+        return array, None
+    there = [level for level in levels if level is not None]
+    truths = [isinstance(level, bool | np.bool_) for level in there]
+    if not all(truths) and (any(truths) or not all(type(level) in (int, float) for level in there)):
+        return None
+    missing = np.array([level is None for level in levels])
+    if not there:
+        return np.zeros(array.shape, object), missing[array]
+    table = np.array([there[0] if level is None else level for level in levels])
+    return (table[array], missing[array] if missing.any() else None) if table.dtype.kind in "bif" else None
+
+
+def _masks(found: Sequence[tuple[Array, Array | None]]) -> list[Array]:
+    return [np.zeros(values.shape, np.bool_) if missing is None else missing for values, missing in found]
+
+
+def _recoded(piece: tuple[Array, tuple[Any, ...] | None], labels: dict[tuple[type, Any], int]) -> Array:
+    """Return a piece as codes into labels that all pieces have in common."""
+    array, levels = piece
+    if levels is None:
+        values, array = np.unique(array, return_inverse=True)
+        array, levels = array.reshape(piece[0].shape), tuple(values.tolist())
+    table = np.array([labels.setdefault((type(level), level), len(labels)) for level in levels], np.int64)
+    return table[array]
+
+
+def _beside(arrays: Sequence[Array], widths: Sequence[int], samples: int) -> Array:
+    full = [np.broadcast_to(array, (samples, width)) for array, width in zip(arrays, widths, strict=True)]
+    return np.concatenate(full, axis=1)  # always a copy: programs may write into their frames
+
+
+def frames(
+    form: str, names: Sequence[str], dtypes: Sequence[str], columns: Sequence[FrameColumn], samples: int
+) -> Iterator[Any]:
+    """Yield the table of each sample in a form; without columns there are no rows."""
+    held = dict(zip(names, columns, strict=True)) if columns else _empty(names, dtypes, samples)
+    rows = next(iter(held.values())).cells.shape[1]
+    make: Callable[..., Iterable[Any]]
+    if form in LIBRARIES:
+        make = importlib.import_module(LIBRARIES[form]).frames
+    else:
+        make = _dicts if form == "columns" else _structured
+    return iter(make(held, rows, samples))
+
+
+def _empty(names: Sequence[str], dtypes: Sequence[str], samples: int) -> dict[str, FrameColumn]:
+    return {
+        name: FrameColumn(np.empty((samples, 0), np.int64 if dtype == "O" else dtype), () if dtype == "O" else None)
+        for name, dtype in zip(names, dtypes, strict=True)
+    }
+
+
+def _dicts(columns: dict[str, FrameColumn], rows: int, samples: int) -> Iterator[dict[str, Array]]:
+    arrays = {name: _plain(column).reshape(samples, rows) for name, column in columns.items()}
+    return ({name: array[sample] for name, array in arrays.items()} for sample in range(samples))
+
+
+def _structured(columns: dict[str, FrameColumn], rows: int, samples: int) -> Iterator[Array]:
+    arrays = {name: _plain(column).reshape(samples, rows) for name, column in columns.items()}
+    made = np.empty((samples, rows), [(name, array.dtype) for name, array in arrays.items()])
+    for name, array in arrays.items():
+        made[name] = array
+    return iter(made)
+
+
+def _plain(column: FrameColumn) -> Array:
+    """Return the cells of all samples as one array of NumPy: of numbers, of texts, or of objects."""
+    if column.labels is None:
+        return column.with_nan()
+    if column.labels and all(type(label) is str for label in column.labels):
+        return np.array(column.labels)[column.flat]
+    labels = np.empty(len(column.labels), object)
+    labels[:] = column.labels
+    chosen: Array = labels[column.flat]
+    return chosen

@@ -1,0 +1,23 @@
+"""Tables as frames of polars."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from privug.model.framed import FrameColumn
+
+
+def frames(columns: Mapping[str, FrameColumn], rows: int, samples: int) -> Iterator[Any]:
+    """Yield a frame for each sample: parts of one long frame, which share its memory and never change."""
+    long = pl.DataFrame([_cells(column).alias(name) for name, column in columns.items()])
+    return (long.slice(sample * rows, rows) for sample in range(samples))
+
+
+def _cells(column: FrameColumn) -> Any:
+    if column.labels is not None:
+        return pl.Series(list(column.labels), dtype=None if column.labels else pl.String).gather(column.flat)
+    numbers = pl.Series(column.flat)
+    if column.holes is None:
+        return numbers
+    return pl.select(pl.when(pl.Series(column.holes)).then(None).otherwise(numbers)).to_series()

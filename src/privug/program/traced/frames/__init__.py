@@ -1,0 +1,1 @@
+"""What a traced program gets in the place of a data frame."""

@@ -1,0 +1,270 @@
+"""Cells of traced columns: values that may be missing, and functions of them."""
+
+import contextlib
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privug.model.categories import map_levels
+from privug.model.maybe import Maybe, maybe
+from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.operations import Elementwise, almost_never_zero
+from privug.model.plates import going_through
+from privug.model.propositions import implies
+from privug.model.variable import RandomVariable, as_element, as_node, refuse
+from privug.program.logic import where
+from privug.program.traced.frames.rows import Rows
+from privug.program.traced.keys import alternatives
+from privug.program.traced.masks import Mask, both, either, negated, under
+
+
+class Cell(NamedTuple):
+    """A value, and the condition under which it is known: elsewhere it is missing, and the value means nothing."""
+
+    value: Any
+    known: Mask = True
+
+
+def cell_of(value: Any) -> Cell:
+    """Return a cell of a table, or a number at hand, as a value that may be missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, RandomVariable):
+        missing = value is None or (isinstance(value, float) and value != value)
+        return Cell(0.0, False) if missing else Cell(value)
+    node = value.node
+    if isinstance(node.operation, Maybe):
+        if node.operation.otherwise is not None:
+            refuse("a column of numbers and texts")
+        return Cell(RandomVariable(node.parents[1]), RandomVariable(node.parents[0]))
+    found = _unless_missing(value)
+    if found is not None:
+        return found
+    if node.levels is not None and None in node.levels:
+        there = [level for level in node.levels if level is not None]
+        if not there:
+            return Cell(0.0, False)
+        filled = RandomVariable(map_levels(node, lambda level: there[0] if level is None else level))
+        return Cell(filled, RandomVariable(map_levels(node, lambda level: level is not None)))
+    return Cell(value)
+
+
+def _unless_missing(value: RandomVariable) -> Cell | None:
+    """Take apart a number that is NaN under a condition, as `number` makes it."""
+    operation, parents = value.node.operation, value.node.parents
+    if not isinstance(operation, Elementwise) or operation.traits.chooses != 1 or len(parents) != 3:
+        return None
+    other = parents[2].operation
+    if not isinstance(other, ConstantValue) or other.array.dtype.kind != "f" or not np.isnan(other.array).all():
+        return None
+    return Cell(RandomVariable(parents[1]), RandomVariable(parents[0]))
+
+
+def computed(value: Any) -> Cell:
+    """Return what a function of the program gave as a cell: zero divided by zero is missing."""
+    cell = cell_of(value)
+    if not isinstance(cell.value, RandomVariable) or cell.value.node.dtype.kind != "f" or cell.known is False:
+        return cell
+    dividing = [
+        node
+        for node in ancestors([cell.value.node])
+        if isinstance(node.operation, Elementwise) and node.operation.traits.divides
+    ]
+    if all(_is_safe(node.parents[1]) for node in dividing):
+        return cell
+    return Cell(cell.value, both(cell.known, negated(np.isnan(cell.value))))
+
+
+def _is_safe(divisor: Node) -> bool:
+    """Say whether a divisor is never zero: or one where it would be, as `reductions` makes them."""
+    if almost_never_zero(divisor):
+        return True
+    operation, parents = divisor.operation, divisor.parents
+    chosen_one = isinstance(operation, Elementwise) and operation.traits.chooses == 1 and len(parents) == 3
+    return chosen_one and isinstance(parents[2].operation, ConstantValue) and almost_never_zero(parents[2])
+
+
+def number(cell: Cell) -> Any:
+    """Return a cell as a single number of NumPy, which is NaN where it is missing; a text is none there."""
+    if cell.known is True:
+        return as_element(as_node(np.positive(cell.value))) if _is_number(cell.value) else cell.value
+    if cell.known is False:
+        return np.nan
+    if is_category(cell.value) or isinstance(cell.value, str):
+        return RandomVariable(maybe(cell.known.node, as_node(cell.value), None))
+    value = cell.value.astype(float) if isinstance(cell.value, RandomVariable) else float(cell.value)
+    return as_element(as_node(where(cell.known, value, np.nan)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, RandomVariable) and value.node.levels is None and value.node.dtype.kind in "if"
+
+
+def is_category(value: Any) -> bool:
+    """Say whether a value is a random text, or another category."""
+    return isinstance(value, RandomVariable) and value.node.levels is not None
+
+
+def is_truth(value: Any) -> bool:
+    """Say whether a value is a truth value, random or plain."""
+    if isinstance(value, RandomVariable):
+        return value.node.levels is None and value.node.dtype == np.dtype(bool)
+    return isinstance(value, bool | np.bool_)
+
+
+def applied(function: np.ufunc, *cells: Cell) -> Cell:
+    """Apply a function of numbers to cells; what is computed of something missing is missing."""
+    known: Mask = True
+    for cell in cells:
+        known = both(known, cell.known)
+    if known is False:
+        return Cell(0.0, False)
+    values = [cell.value for cell in cells]
+    if function in (np.floor_divide, np.remainder) and not almost_never_zero(as_node(values[1])):
+        refuse("a whole division by what may be zero")
+    if any(isinstance(value, str) or is_category(value) for value in values):
+        return Cell(_on_texts(function, values), known)
+    if not any(isinstance(value, RandomVariable) for value in values):
+        return Cell(function(*values).item(), known)
+    return Cell(function(*values), known)
+
+
+_PYTHON: dict[Any, Callable[..., Any]] = {
+    np.equal: operator.eq, np.not_equal: operator.ne, np.less: operator.lt, np.less_equal: operator.le,
+    np.greater: operator.gt, np.greater_equal: operator.ge, np.add: operator.add,
+}  # fmt: skip
+
+
+def _on_texts(function: np.ufunc, values: list[Any]) -> Any:
+    own = _PYTHON.get(function)
+    if own is None or len(values) != 2:
+        refuse(f"np.{function.__name__} of texts")
+    return own(*values)
+
+
+def divided(left: Cell, right: Cell, there: Mask) -> Cell:
+    """Divide as NumPy does: zero by zero is missing."""
+    quotient = applied(np.true_divide, left, right) if _are_random(left, right) else _plain_quotient(left, right)
+    divisor = right.value
+    if not isinstance(divisor, RandomVariable) or almost_never_zero(divisor.node):
+        return quotient
+    some = either(_truth(left.value > 0), _truth(left.value < 0))
+    fine = either(some, divisor != 0)
+    if fine is True or (isinstance(there, RandomVariable) and implies(there.node, as_node(fine))):
+        return quotient
+    return Cell(quotient.value, both(quotient.known, fine))
+
+
+def _plain_quotient(left: Cell, right: Cell) -> Cell:
+    if not (left.known and right.known):
+        return Cell(0.0, False)
+    with np.errstate(all="ignore"):
+        return cell_of(np.true_divide(left.value, right.value).item())
+
+
+def _are_random(*cells: Cell) -> bool:
+    return any(isinstance(cell.value, RandomVariable) or isinstance(cell.known, RandomVariable) for cell in cells)
+
+
+def _truth(value: Any) -> Mask:
+    return value if isinstance(value, RandomVariable) else bool(value)
+
+
+def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
+    """Compare cells: what is missing is unlike anything."""
+    if is_category(left.value) != is_category(right.value) and function in (np.equal, np.not_equal):
+        told = _unlike_kinds(function, left.value, right.value)
+        if told is not None:
+            return Cell(told)
+    held, known = applied(function, left, right)
+    known = True if known is True else both(left.known, right.known)
+    verdict = _truth(held) if known is not False else False
+    return Cell(either(negated(known), verdict) if function is np.not_equal else both(known, verdict))
+
+
+def _unlike_kinds(function: np.ufunc, left: Any, right: Any) -> bool | None:
+    """Compare a text with a number: they are never equal."""
+    other = right if is_category(left) else left
+    texts = (left if is_category(left) else right).node.levels
+    if isinstance(other, int | float) and all(isinstance(level, str) for level in texts):
+        return function is np.not_equal
+    return None
+
+
+def chosen(mask: Mask, yes: Cell, no: Cell) -> Cell:
+    """Return one cell where a condition holds, and another elsewhere."""
+    if isinstance(mask, bool):
+        return yes if mask else no
+    known = either(both(mask, yes.known), both(negated(mask), no.known)) if yes.known is not no.known else yes.known
+    if yes.known is False or no.known is False:
+        return Cell(no.value if yes.known is False else yes.value, known)
+    return Cell(where(mask, yes.value, no.value), known)
+
+
+def mapped(function: Callable[[Any], Any], cell: Cell) -> Cell:
+    """Apply a plain function to each value that a cell may have; where it gives None or NaN, a value is missing."""
+    if cell.known is False:
+        return cell
+    if not isinstance(cell.value, RandomVariable):
+        found = cell_of(function(cell.value))
+        return Cell(found.value, both(cell.known, found.known))
+    if is_category(cell.value):
+        results = RandomVariable(map_levels(cell.value.node, lambda level: _plain(function(level))))
+        found = cell_of(results)
+        return Cell(found.value, both(cell.known, found.known))
+    total = Cell(0.0, False)
+    for level, hit in alternatives(cell.value).items():
+        total = chosen(hit, cell_of(_plain(function(level))), total)
+    return Cell(total.value, both(cell.known, total.known))
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and value != value else value
+
+
+def hits_of(cell: Cell) -> dict[Any, Mask]:
+    """Return the plain values that a cell may have, each with the condition under which it is known and has it."""
+    if cell.known is False:
+        return {}
+    return {level: both(cell.known, hit) for level, hit in alternatives(cell.value).items()}
+
+
+def or_none(cell: Cell, none: bool) -> Any:
+    """Return a cell as a single value: where it is missing None, or NaN."""
+    if none and isinstance(cell.known, RandomVariable):
+        return RandomVariable(maybe(cell.known.node, as_node(cell.value), None))
+    return number(cell)
+
+
+EQUAL = np.equal
+
+
+def called(function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, as_rows: bool = False) -> list[Cell]:
+    """Call a function of the program's on each value, once for rows that are alike."""
+    found = []
+    for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
+        if there is False:
+            found.append(Cell(0.0, False))
+            continue
+        with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
+            found.append(computed(function(cell.value if as_rows else number(cell))))
+    return found
+
+
+def converted(cell: Cell, dtype: Any) -> Cell:
+    """Return a cell in another type."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
+    if name in ("str", "string", "object", "category"):
+        return cell if name in ("category", "object") else mapped(str, cell)
+    kinds = {"int": int, "int64": int, "float": float, "float64": float, "bool": bool}
+    if name not in kinds:
+        refuse(f"astype({name})")
+    kind = kinds[name]
+    if is_category(cell.value) or not isinstance(cell.value, RandomVariable):
+        return mapped(kind, cell)
+    if kind is not float and cell.known is not True:
+        refuse(f"astype({name}) of a column with missing values")
+    return Cell(cell.value.astype(kind), cell.known)

@@ -1,0 +1,269 @@
+"""A traced column as such: its cells and rows, and where they are found."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.dictionaries import MaskedDict
+from privug.program.traced.frames import cells as of_cells
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_truth, number
+from privug.program.traced.frames.released import released, singled_out
+from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.summaries import Summaries
+from privug.program.traced.iteration import PlatedList
+from privug.program.traced.masks import Mask, MaskedList, both, either, fail_where, negated, truth
+from privug.program.traced.standing import OfStanding, Standing
+
+
+class Column(Summaries):
+    """Cells in rows, some of which may not be there."""
+
+    kind = "Series"
+
+    @abstractmethod
+    def made(self, cells: Sequence[Cell], rows: Rows, name: Any = None) -> Any:
+        """Return another column."""
+
+    def __init__(self, cells: Sequence[Cell], rows: Rows, name: Any = None) -> None:
+        self.cells = list(cells)
+        self.rows = rows
+        self.name = name
+        self.hits: list[dict[Any, Mask]] | None = None
+        """Of a column made by pd.cut, when cells have each of their values."""
+        self.categorical = False
+        """Whether the values that do not occur count as well."""
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it holds numbers or truth values."""
+        return not any(isinstance(cell.value, str) or of_cells.is_category(cell.value) for cell in self.cells)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is missing."""
+        return all(cell.known is True for cell in self.cells)
+
+    def listing(self) -> Any:
+        """Return the values as a list; many rows stay together."""
+        self.in_order("iteration")
+        values = [number(cell) for cell in self.cells]
+        plates = self.rows.axis.plates
+        if any(plate is not None for plate in plates):
+            return PlatedList(list(zip(values, self.rows.there, plates, strict=True)))
+        return MaskedList.of_pairs(zip(values, self.rows.there, strict=True))
+
+    def in_order(self, what: str) -> None:
+        """Refuse what depends on the order of rows, where that is random."""
+        if not self.rows.axis.sorted:
+            refuse(f"{what} of a Series whose order is random")
+
+    def tolist(self) -> Any:
+        return self.listing()
+
+    to_list = tolist
+
+    def plain(self) -> Any:
+        return released(self.cells, self.rows)
+
+    def to_dict(self) -> Any:
+        """Return the values by their labels."""
+        cells, there = singled_out(self.cells, self.rows)
+        axis = self.rows.axis
+        if axis.anonymous:
+            refuse("the labels of rows in a random order")
+        labels = axis.labels or tuple(range(axis.size))
+        if all(mask is True for mask in there):
+            return {label: number(cell) for label, cell in zip(labels, cells, strict=True)}
+        made = MaskedDict()
+        for label, cell, mask in zip(labels, cells, there, strict=True):
+            made.put(label, number(cell), mask)
+        return made
+
+    def with_cells(self, cells: Sequence[Cell], name: Any = None) -> Any:
+        """Return a column of other cells in the same rows."""
+        return self.made(cells, self.rows, self.name if name is None else name)
+
+    def beside(self, other: Any) -> list[Cell]:
+        """Return the cells that stand beside these: of another column of the same rows, or the same value for all."""
+        if isinstance(other, Column):
+            self.beside_rows(other)
+            return other.cells
+        if isinstance(other, np.ndarray | list | tuple) or (isinstance(other, RandomVariable) and other.shape):
+            return self.in_these_rows(other)
+        return [cell_of(other)] * len(self.cells)
+
+    def beside_rows(self, other: "Column") -> None:
+        """Refuse a column of other rows."""
+        if not self.rows.same_as(other.rows) and not (other.rows.are_all and other.rows.axis is self.rows.axis):
+            refuse("two columns of different rows together")
+
+    def in_these_rows(self, values: Any) -> list[Cell]:
+        """Return the values of a list or an array, one for each row, as cells."""
+        if not self.rows.are_all:
+            refuse("a list beside a random number of rows")
+        if len(values) != self.rows.axis.size:
+            raise ValueError(f"{len(values)} values for {self.rows.axis.size} rows")
+        array = values if isinstance(values, np.ndarray | RandomVariable) else list(values)
+        if isinstance(array, list):
+            plates = self.rows.axis.plates
+            if all(plate is None for plate in plates):
+                return [cell_of(value) for value in array]
+            array = np.array(array) if not any(isinstance(v, RandomVariable) for v in array) else refuse("such a list")
+        return [cell_of(part) for part in self.rows.axis.parts(array)]
+
+    def combined(self, function: Callable[[Cell, Cell], Cell], other: Any, alike: bool = False) -> Any:
+        """Return a column computed of this one and another, which may have other labels, or a single value."""
+        one, two = (self, other) if alike else self.aligned(other)
+        name = self.name if not isinstance(two, Column) or two.name == self.name else None
+        return self.made([function(a, b) for a, b in zip(one.cells, one.beside(two), strict=True)], one.rows, name)
+
+    def aligned(self, other: Any) -> tuple[Any, Any]:
+        """Return two columns of labels with those of both; what only one has is missing in the other."""
+        if not isinstance(other, Standing) and hasattr(other, "to_dict") and hasattr(other, "index"):
+            labels = tuple(other.index.tolist())
+            axis = Axis((None,) * len(labels), labels, tuple(other.index.names))
+            other = self.made([cell_of(value) for value in other.tolist()], Rows.all_of(axis), other.name)
+        if not isinstance(other, Column) or self.rows.same_as(other.rows):
+            return self, other
+        one, two = self.rows, other.rows
+        if one.axis is two.axis or one.axis.labels is None or two.axis.labels is None:
+            return self, other
+        union = sorted({*one.axis.labels, *two.axis.labels})
+        sides = [dict(zip(rows.axis.labels or (), rows.there, strict=True)) for rows in (one, two)]
+        there = tuple(either(sides[0].get(label, False), sides[1].get(label, False)) for label in union)
+        rows = Rows(Axis((None,) * len(union), tuple(union), one.axis.names), there)
+        return self._at_labels(rows), other._at_labels(rows)
+
+    def _at_labels(self, rows: Rows) -> Any:
+        own = {
+            label: Cell(cell.value, both(there, cell.known))
+            for label, cell, there in zip(self.rows.axis.labels or (), self.cells, self.rows.there, strict=True)
+        }
+        return self.made([own.get(label, Cell(0.0, False)) for label in rows.axis.labels or ()], rows, self.name)
+
+    def each(self, function: Callable[[Cell], Cell]) -> Any:
+        """Return a column computed of this one."""
+        return self.with_cells([function(cell) for cell in self.cells])
+
+    def masks(self) -> list[Mask]:
+        """Return a column of truth values as conditions."""
+        if not all(is_truth(cell.value) and cell.known is True for cell in self.cells):
+            refuse("a mask of anything but truth values")
+        return [truth(cell.value) for cell in self.cells]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, Column):
+            return self.filtered(key)
+        if isinstance(key, slice) or self.rows.axis.anonymous:
+            return self.iloc[key]
+        return self.loc[key]
+
+    def filtered(self, key: "Column") -> Any:
+        """Return those cells for which another column is true."""
+        self.beside(key)
+        return self.made(self.cells, self.rows.among(key.masks()), self.name)
+
+    def on(self, rows: Rows) -> Any:
+        """Return the cells of other rows of the same axis."""
+        return self.made(self.cells, rows, self.name)
+
+    @property
+    def loc(self) -> Any:
+        """Cells by their labels."""
+        return Places(self, by_label=True)
+
+    @property
+    def iloc(self) -> Any:
+        """Cells by their positions."""
+        return Places(self, by_label=False)
+
+    at, iat = loc, iloc
+
+    def at_label(self, label: Any) -> Any:
+        """Return the value at a label; an error where it is not there."""
+        cell, there = self.look_up(label)
+        fail_where(negated(there), KeyError(label))
+        return number(cell)
+
+    def at_random(self, position: RandomVariable) -> Any:
+        """Return the value at a random position, among rows called by their positions."""
+        axis = self.rows.axis
+        if axis.labels is not None or not self.is_known or position.shape or position.node.levels is not None:
+            refuse("a row at a random place")
+        if not self.rows.are_all:
+            fail_where(negated(self.rows.mask[position]), KeyError("a random label"))
+        return axis.whole([cell.value for cell in self.cells])[position]
+
+    def look_up(self, label: Any) -> tuple[Cell, Mask]:
+        """Return the cell at a label, and whether it is there."""
+        axis = self.rows.axis
+        cells, there = singled_out(self.cells, self.rows)
+        labels = list(range(axis.size)) if axis.labels is None else list(axis.labels)
+        place = labels.index(label) if label in labels else None
+        return (Cell(0.0, False), False) if place is None else (cells[place], there[place])
+
+    def get(self, label: Any, default: Any = None) -> Any:
+        cell, there = self.look_up(label)
+        if isinstance(there, bool):
+            return number(cell) if there else default
+        missing = default is None
+        return of_cells.or_none(chosen(there, cell, cell_of(default)), missing)
+
+    def item(self) -> Any:
+        """Return the only value."""
+        number_there = self.rows.count
+        wrong = number_there != 1
+        fail_where(wrong if isinstance(wrong, RandomVariable) else bool(wrong), ValueError("not one value"))
+        found = Cell(0.0, False)
+        cells, there = singled_out(self.cells, self.rows)
+        for cell, mask in zip(cells, there, strict=True):
+            found = chosen(mask, cell, found)
+        return number(Cell(found.value, True if all(cell.known is True for cell in cells) else found.known))
+
+    def copy(self, deep: bool = True) -> Any:
+        return self.made(self.cells, self.rows, self.name)
+
+    def rename(self, name: Any) -> Any:
+        return self._renamed(name)
+
+    def _renamed(self, name: Any) -> Any:
+        return self.made(self.cells, self.rows, name)
+
+    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        return function(self, *arguments, **named)
+
+
+class Places(OfStanding):
+    """The cells of a column by their labels or positions: `series.loc` and `series.iloc`."""
+
+    def __init__(self, column: Column, by_label: bool) -> None:
+        self._column = column
+        self._by_label = by_label
+
+    def __getitem__(self, key: Any) -> Any:
+        column, axis = self._column, self._column.rows.axis
+        if isinstance(key, Column):
+            return column.filtered(key)
+        if isinstance(key, RandomVariable):
+            return column.at_random(key)
+        if self._by_label and not isinstance(key, slice | list):
+            return column.at_label(key)
+        column.in_order("a position")
+        if isinstance(key, list):
+            refuse("several rows by a list")
+        if isinstance(key, slice) and self._by_label:
+            refuse("a slice by labels")
+        cells, there = singled_out(column.cells, column.rows)
+        if all(mask is True for mask in there):
+            if isinstance(key, slice):
+                labels = (axis.labels or tuple(range(axis.size)))[key]
+                return column.made(
+                    cells[key], Rows.all_of(Axis((None,) * len(labels), labels, axis.names)), column.name
+                )
+            return number(cells[key])
+        if not all(cell.known is True for cell in cells):
+            refuse("a position among rows of a random number")
+        return MaskedList.of_pairs(zip([number(cell) for cell in cells], there, strict=True))[key]

@@ -1,0 +1,208 @@
+"""Methods of traced columns that give other columns or frames, and the functions of pandas itself."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, number
+from privug.program.traced.frames.frame import Frame
+from privug.program.traced.frames.grouping import GroupBy, unstacked
+from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.released import singled_out
+from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.series import Series
+from privug.program.traced.frames.shapes import (
+    Index,
+    all_labels,
+    counted_values,
+    described,
+    hits_in,
+    labelled,
+    sorted_rows,
+)
+from privug.program.traced.frames.texts import Dates, Texts
+from privug.program.traced.masks import Mask, MaskedList, both, negated, truth
+from privug.program.traced.standing import Standing
+
+FRAMES: dict[str, Callable[..., Any]] = {"pandas": Frame}
+"""What stands for the frames of a library."""
+
+
+def _value_counts(self: Series, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
+    return counted_values([self], self.rows, normalize)
+
+
+def _sort_index(self: Series, ascending: bool = True) -> Any:
+    axis = self.rows.axis
+    if axis.labels is None or axis.anonymous or not ascending:
+        return refuse("sort_index()")
+    order = sorted(range(len(axis.labels)), key=axis.labels.__getitem__)
+    labels = tuple(axis.labels[k] for k in order)
+    made = Axis(axis.plates, labels, axis.names)
+    return Series([self.cells[k] for k in order], Rows(made, tuple(self.rows.there[k] for k in order)), self.name)
+
+
+def _sorted(self: Series, ascending: bool, most: int | None) -> Any:
+    if not self.rows.axis.sorted:
+        refuse("an order of a Series whose order is random")
+    data, rows = sorted_rows({self.name: self.cells}, self.rows, self.cells, ascending, most)
+    return Series(data[self.name], rows, self.name)
+
+
+def _head(self: Series, n: int = 5) -> Any:
+    if self.rows.axis.anonymous:  # in order, those that are there first
+        axis = Axis(self.rows.axis.plates[:n], self.rows.axis.labels and self.rows.axis.labels[:n], anonymous=True)
+        return Series(self.cells[:n], Rows(axis, self.rows.there[:n]), self.name)
+    found: Series = self.iloc[:n]
+    return found
+
+
+def _items(self: Series) -> Any:
+    cells, there = singled_out(self.cells, self.rows)
+    labels = self.rows.axis.labels or tuple(range(self.rows.axis.size))
+    return MaskedList.of_pairs(
+        ((label, number(cell)), mask) for label, cell, mask in zip(labels, cells, there, strict=True)
+    )
+
+
+def _reset_index(self: Series, drop: bool = False, name: Any = None) -> Any:
+    if not drop:
+        return Frame({self.name if name is None else name: self.cells}, self.rows).reset_index()
+    if self.rows.axis.sorted and not any(plate is not None for plate in self.rows.axis.plates):
+        return Series(self.cells, Rows(Axis(self.rows.axis.plates), self.rows.there), self.name)
+    return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
+
+
+def _agg(self: Series, spec: Any) -> Any:
+    if isinstance(spec, str):
+        return number(self.summary(spec))
+    if callable(spec):
+        return spec(self)
+    return labelled(list(spec), [self.summary(how) for how in spec], self.name)
+
+
+def _groupby(self: Series, by: Any, **options: Any) -> Any:
+    keys = by if isinstance(by, list) else [by]
+    if not all(isinstance(key, Series) for key in keys):
+        refuse("groupby() of a Series by its labels")
+    frame = Frame({self.name: self.cells}, self.rows)
+    return GroupBy(frame, keys, isinstance(by, list), **options)[self.name]
+
+
+def _cumsum(self: Series) -> Any:
+    if not self.rows.are_all or not self.is_known:
+        refuse("cumsum() of a random number of rows")
+    total: Any = np.cumsum(self.rows.axis.whole([cell.value for cell in self.cells]))
+    return self.with_cells([Cell(part) for part in self.rows.axis.parts(total)])
+
+
+def _unique(self: Series) -> Any:
+    hits = hits_in([self], self.rows)
+    levels = list(dict.fromkeys(level for one in hits for level in one))
+    return MaskedList.of_pairs(
+        (level, self.rows.among([one.get(level, False) for one in hits]).count > 0) for level in levels
+    )
+
+
+def _mode(self: Series) -> Any:
+    hits = hits_in([self], self.rows)
+    levels = all_labels([self], hits)
+    counts = [self.rows.among([one.get(level, False) for one in hits]).count for level in levels]
+    most = counts[0]
+    for count in counts[1:]:
+        most = np.maximum(most, count)
+    there = tuple(both(positive(one), truth(one == most)) for one in counts)
+    axis = Axis((None,) * len(levels), tuple(range(len(levels))), anonymous=True)
+    return Series([cell_of(level) for level in levels], Rows(axis, there), self.name)
+
+
+_METHODS: dict[str, Any] = {
+    "value_counts": _value_counts, "sort_index": _sort_index, "head": _head, "items": _items, "agg": _agg,
+    "aggregate": _agg, "reset_index": _reset_index, "groupby": _groupby, "cumsum": _cumsum, "unique": _unique,
+    "nlargest": lambda self, n=5: _sorted(self, False, n), "nsmallest": lambda self, n=5: _sorted(self, True, n),
+    "sort_values": lambda self, ascending=True: _sorted(self, ascending, None), "describe": described,
+    "to_frame": lambda self, name=None: Frame({self.name if name is None else name: self.cells}, self.rows),
+    "unstack": lambda self, fill_value=None: Frame(*unstacked(self, fill_value)),
+    "index": property(lambda self: Index(self.rows)), "keys": lambda self: Index(self.rows),
+    "str": property(Texts), "dt": property(Dates),
+    "squeeze": lambda self: self.item(), "mode": _mode,
+}  # fmt: skip
+for _name, _method in _METHODS.items():
+    setattr(Series, _name, _method)
+
+
+# Functions of pandas itself.
+def _cut(column: Any, bins: Any, right: bool = True, labels: Any = None, include_lowest: bool = False) -> Any:
+    if not isinstance(column, Series) or isinstance(bins, int | Standing | RandomVariable):
+        refuse("pd.cut without a list of bounds")
+    made = importlib.import_module("pandas").cut(
+        np.array([], float), list(bins), right=right, labels=list(labels) if isinstance(labels, list) else labels,
+        include_lowest=include_lowest,
+    )  # fmt: skip
+    names = list(range(len(bins) - 1)) if labels is False else made.categories.tolist()
+    cells, hits = [], []
+    for cell in column.cells:
+        own: dict[Any, Mask] = {}
+        for place, name in enumerate(names):
+            low, high = cell_of(bins[place]), cell_of(bins[place + 1])
+            after = np.greater_equal if not right or (include_lowest and place == 0) else np.greater
+            before = np.less_equal if right else np.less
+            own[name] = both(truth(compared(after, cell, low).value), truth(compared(before, cell, high).value))
+        total = Cell(0.0, False)
+        for name, mask in own.items():
+            total = chosen(mask, Cell(name), total)
+        cells.append(total)
+        hits.append(own)
+    found = Series(cells, column.rows, column.name)
+    found.hits, found.categorical = hits, labels is not False
+    return found
+
+
+def _crosstab(index: Any, columns: Any, normalize: Any = False) -> Any:
+    if normalize is not False or not isinstance(index, Series) or not isinstance(columns, Series):
+        refuse("pd.crosstab with options")
+    frame = Frame({0: index.cells, 1: columns.cells}, index.rows)
+    return Frame(*unstacked(frame.groupby([0, 1]).size(), 0))
+
+
+def _isna(value: Any) -> Any:
+    if isinstance(value, Standing):
+        return value.isna()
+    return negated(cell_of(value).known)
+
+
+def _notna(value: Any) -> Any:
+    return value.notna() if isinstance(value, Standing) else negated(_isna(value))
+
+
+def _series(data: Any = None, index: Any = None, name: Any = None) -> Any:
+    if isinstance(data, Series):
+        return data.copy()
+    if isinstance(data, Mapping):
+        return labelled(list(data), [cell_of(value) for value in data.values()], name)
+    values = list(data)
+    if index is not None:
+        return labelled(list(index), [cell_of(value) for value in values], name)
+    return Series([cell_of(value) for value in values], Rows.all_of(Axis((None,) * len(values))), name)
+
+
+def _data_frame(data: Any = None, **options: Any) -> Any:
+    if isinstance(data, Frame) and not options:
+        return data.copy()
+    if not isinstance(data, Mapping) or options or not all(isinstance(part, Series) for part in data.values()):
+        refuse("pd.DataFrame of anything but columns")
+    columns = list(data.values())
+    if any(not columns[0].rows.same_as(column.rows) for column in columns):
+        refuse("pd.DataFrame of columns of different rows")
+    return Frame({name: column.cells for name, column in data.items()}, columns[0].rows)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna,
+    "notnull": _notna, "Series": _series, "DataFrame": _data_frame,
+    "to_datetime": lambda column: column, "to_numeric": lambda column: column.astype("float"),
+}  # fmt: skip
+"""By the names they have in pandas."""

@@ -1,0 +1,51 @@
+"""What stands in for a frame while a program is traced."""
+
+from typing import Any
+
+from privug.model.framed import Framed
+from privug.model.plated_table import PlatedTable
+from privug.model.plates import Plate
+from privug.model.sparse import SparseDict
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.dictionaries import MaskedDict
+from privug.program.traced.frames.cells import cell_of
+from privug.program.traced.frames.conversions import FRAMES
+from privug.program.traced.frames.rows import Axis, Rows
+
+
+def stand_in(value: Any) -> Any:
+    """Return what a traced program gets for a frame; anything else as it is.
+
+    A dict of columns is one of random arrays, and a table of rows has what a structured array has: columns by name and
+    rows by position. An output of which some entries may be absent is a dictionary of random keys again.
+    """
+    if isinstance(value, SparseDict):
+        return _dictionary(value)
+    if not isinstance(value, Framed):
+        return value
+    if value.form == "columns":
+        return {name: value.table[name] for name in value.names}
+    if value.form == "structured":
+        return value.table
+    return _frame(value) if value.form in FRAMES else refuse(f"a frame of {value.form}")
+
+
+def _frame(value: Framed) -> Any:
+    table = value.table
+    segments = table.segments if isinstance(table, PlatedTable) else list(table)
+    plates = tuple(segment if isinstance(segment, Plate) else None for segment in segments)
+    rows = [segment.row if isinstance(segment, Plate) else segment for segment in segments]
+    data = {name: [cell_of(row[name]) for row in rows] for name in value.names}
+    return FRAMES[value.form](data, Rows.all_of(Axis(plates)))
+
+
+def _dictionary(value: SparseDict) -> Any:
+    if any(isinstance(part, SparseDict) for part in value.values()):
+        refuse("a table of which some columns may be absent")
+    made = MaskedDict()
+    for key, part in value.items():
+        cell = part.node.parents if isinstance(part, RandomVariable) and value.is_absent(part) else None
+        made.put(
+            key, part if cell is None else RandomVariable(cell[1]), True if cell is None else RandomVariable(cell[0])
+        )
+    return made

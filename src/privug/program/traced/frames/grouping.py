@@ -1,0 +1,290 @@
+"""Traced group-bys: groups of random keys, each with the rows that may be in it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.frames import reductions
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed
+from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.series import Series
+from privug.program.traced.frames.shapes import all_labels, hits_in
+from privug.program.traced.masks import Mask, MaskedList, any_of, both, fail_where, negated, truth, under
+from privug.program.traced.standing import Standing
+
+_FUNCTIONS = {"len": "size", "amin": "min", "amax": "max"}
+
+
+class GroupBy(Standing):
+    """The groups of a frame by the values of some columns."""
+
+    kind = "GroupBy"
+
+    def __init__(
+        self, frame: Any, keys: Sequence[Series], by_list: bool, *, observed: bool = True, ordered: bool = True
+    ) -> None:
+        for key in keys:
+            frame.alike(key)
+        self.frame = frame
+        self.keys = list(keys)
+        self.by_list = by_list
+        self.observed = observed
+        self.ordered = ordered
+        self.selected: Any = None
+        self.numbered = False
+
+    def _with(self, **changes: Any) -> "GroupBy":
+        made = GroupBy(self.frame, self.keys, self.by_list, observed=self.observed, ordered=self.ordered)
+        vars(made).update({"selected": self.selected, "numbered": self.numbered, **changes})
+        return made
+
+    def renumbered(self) -> "GroupBy":
+        """Return the group-by whose results have keys as columns."""
+        return self._with(numbered=True)
+
+    def __getitem__(self, key: Any) -> "GroupBy":
+        return self._with(selected=key)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "frame" not in vars(self) or name not in self.frame.data:
+            return super().__getattr__(name)
+        return self[name]
+
+    @cached_property
+    def hits(self) -> list[dict[Any, Mask]]:
+        """For each segment of rows, the groups its rows may be in."""
+        return hits_in(self.keys, self.frame.rows)
+
+    @cached_property
+    def groups_of_rows(self) -> list[tuple[Any, Rows]]:
+        """The labels of the groups in ascending order, each with its rows."""
+        labels = all_labels(self.keys, self.hits)
+        found = [(label, self.frame.rows.among([hits.get(label, False) for hits in self.hits])) for label in labels]
+        if not self.observed and any(key.categorical for key in self.keys):
+            return found
+        return [(label, rows) for label, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The groups as rows of a result."""
+        labels = tuple(label for label, _ in self.groups_of_rows)
+        names = tuple(key.name for key in self.keys)
+        axis = Axis((None,) * len(labels), labels, names, sorted=self.ordered)
+        everything = not self.observed and all(key.categorical for key in self.keys)
+        return Rows(axis, tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows))
+
+    @property
+    def names(self) -> list[Any]:
+        """The columns that are summarised."""
+        if self.selected is not None:
+            return self.selected if isinstance(self.selected, list) else [self.selected]
+        keys = {key.name for key in self.keys if key.name in self.frame.data and key.cells is self.frame.data[key.name]}
+        own = {key.name for key in self.keys}
+        return [name for name in self.frame.data if name not in keys and name not in own]
+
+    def listing(self) -> Any:
+        """Return the groups with their labels, as a loop over a group-by gives them."""
+        if not self.ordered:
+            refuse("groups in the order of their first rows")
+        pairs = zip(self.groups_of_rows, self.rows.there, strict=True)
+        return MaskedList.of_pairs(
+            (((label,) if self.by_list and len(self.keys) == 1 else label, self._part(rows)), there)
+            for (label, rows), there in pairs
+        )
+
+    def _part(self, rows: Rows) -> Any:
+        part = type(self.frame)(self.frame.data, rows)._with_hits(self.frame)
+        return part if self.selected is None else part[self.selected]
+
+    def length(self) -> Any:
+        return self.rows.count
+
+    ngroups = property(length)
+
+    # Summaries.
+    def summaries(self, name: Any, how: Any, *arguments: Any, **options: Any) -> list[Cell]:
+        """Return what a column comes to in each group."""
+        column = self.frame.column(name)
+        if callable(how):
+            known = getattr(how, "__name__", "")
+            how = _FUNCTIONS.get(known, known) if _is_of_library(how) else how
+        if isinstance(how, str):
+            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.groups_of_rows]
+        return self._called(lambda rows: how(column.on(rows)))
+
+    def _called(self, function: Callable[[Rows], Any]) -> list[Cell]:
+        found = []
+        for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+            with under(there):
+                found.append(computed(function(rows)))
+        return found
+
+    def result(self, data: Mapping[Any, Sequence[Cell]], single: bool) -> Any:
+        """Return summaries of groups as a column or a frame."""
+        if self.numbered:
+            return type(self.frame)(data, self.rows).reset_index()
+        if single:
+            ((name, cells),) = data.items()
+            return Series(cells, self.rows, name)
+        return type(self.frame)(data, self.rows)
+
+    def _summary(self, how: str, *arguments: Any, **options: Any) -> Any:
+        numeric_only = options.pop("numeric_only", False)
+        names = [name for name in self.names if not numeric_only or self.frame.column(name).is_numeric]
+        data = {name: self.summaries(name, how, *arguments, **options) for name in names}
+        return self.result(data, self.selected is not None and not isinstance(self.selected, list))
+
+    def size(self) -> Any:
+        counts = [Cell(rows.count) for _, rows in self.groups_of_rows]
+        return (
+            self.result({"size": counts}, True)._renamed(None)
+            if not self.numbered
+            else self.result({"size": counts}, False)
+        )
+
+    def agg(self, spec: Any = None, **named: Any) -> Any:
+        if named:
+            data = {}
+            for name, one in named.items():
+                column, how = one if isinstance(one, tuple) else (self.selected, one)
+                data[name] = self.summaries(column, how)
+            return self.result(data, False)
+        if isinstance(spec, Mapping):
+            return self.result(_by_column(self, spec), False)
+        if isinstance(spec, list):
+            return self.result(self._several(spec), False)
+        if not isinstance(spec, str) and not callable(spec):
+            self.unknown("agg()")
+        data = {name: self.summaries(name, spec) for name in self.names}
+        return self.result(data, self.selected is not None and not isinstance(self.selected, list))
+
+    aggregate = agg
+
+    def _several(self, spec: list[Any]) -> dict[Any, list[Cell]]:
+        if self.selected is not None and not isinstance(self.selected, list):
+            return {_name(how): self.summaries(self.selected, how) for how in spec}
+        return {(name, _name(how)): self.summaries(name, how) for name in self.names for how in spec}
+
+    def apply(self, function: Any, include_groups: bool = False) -> Any:
+        """Call a function on each group."""
+        found: list[Any] = []
+        for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+            part = self._part(rows)
+            if self.selected is None:
+                part = part[self.names]
+            with under(there):
+                found.append(function(part))
+        if found and all(isinstance(one, Series) for one in found):
+            labels = found[0].rows.axis.labels
+            if labels is None or any(one.rows.axis.labels != labels or not one.rows.are_all for one in found):
+                refuse("apply() with columns of different labels")
+            return self.result({label: [one.cells[k] for one in found] for k, label in enumerate(labels)}, False)
+        if any(isinstance(one, Standing) for one in found):
+            refuse("apply() with a result that is a frame")
+        return self.result({None: [computed(one) for one in found]}, True)
+
+    def transform(self, how: Any) -> Series:
+        """Give each row what its group comes to."""
+        if self.selected is None or isinstance(self.selected, list):
+            self.unknown("transform() of several columns")
+        cells = self.summaries(self.selected, how)
+        return Series(self._spread(cells), self.frame.rows, self.selected)
+
+    def _spread(self, cells: Sequence[Cell]) -> list[Cell]:
+        found = []
+        for hits in self.hits:
+            total = Cell(0.0, False)
+            for (label, _), cell in zip(self.groups_of_rows, cells, strict=True):
+                total = chosen(hits.get(label, False), cell, total)
+            whole = all(cell.known is True for cell in cells) and all(key.is_known for key in self.keys)
+            found.append(Cell(total.value, True) if whole else total)
+        return found
+
+    def filter(self, function: Any) -> Any:
+        """Return the rows of those groups for which a function holds."""
+        verdicts = [Cell(truth(cell.value)) for cell in self._called(lambda rows: function(self._part(rows)))]
+        spread = [
+            any_of(
+                [
+                    both(hits.get(label, False), truth(v.value))
+                    for (label, _), v in zip(self.groups_of_rows, verdicts, strict=True)
+                ]
+            )
+            for hits in self.hits
+        ]
+        return type(self.frame)(self.frame.data, self.frame.rows.among(spread))._with_hits(self.frame)
+
+    def get_group(self, label: Any) -> Any:
+        """Return the rows of one group; an error where there are none."""
+        for (own, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+            if own == label:
+                fail_where(negated(there), KeyError(label))
+                return self._part(rows)
+        raise KeyError(label)
+
+    def pivoted(
+        self, values: Any = None, aggfunc: Any = "mean", fill_value: Any = None
+    ) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
+        """Return a table of the second key's values by those of the first."""
+        if not isinstance(values, str) or not (isinstance(aggfunc, str) or callable(aggfunc)):
+            refuse("pivot_table() of several values")
+        return unstacked(self.result({values: self.summaries(values, aggfunc)}, True), fill_value)
+
+
+def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
+    """Return a column with labels in pairs as a table: rows by the first, columns by the second."""
+    axis = column.rows.axis
+    labels = axis.labels or ()
+    if not labels or any(not isinstance(label, tuple) or len(label) != 2 for label in labels):
+        refuse("unstack() of labels that are no pairs")
+    outer = list(dict.fromkeys(label[0] for label in labels))
+    inner = sorted({label[1] for label in labels})
+    there = dict(zip(labels, column.rows.there, strict=True))
+    cells = dict(zip(labels, column.cells, strict=True))
+    filling = cell_of(fill_value)
+    data: dict[Any, list[Cell]] = {
+        name: [chosen(there.get((row, name), False), cells.get((row, name), filling), filling) for row in outer]
+        for name in inner
+    }
+    rows = tuple(any_of([there.get((row, name), False) for name in inner]) for row in outer)
+    present = {name: any_of([there.get((row, name), False) for row in outer]) for name in inner}
+    made = replace(axis, plates=(None,) * len(outer), labels=tuple(outer), names=axis.names[:1])
+    return data, Rows(made, rows), present
+
+
+def _by_column(groups: GroupBy, spec: Mapping[Any, Any]) -> dict[Any, list[Cell]]:
+    if any(isinstance(how, list) for how in spec.values()):
+        return {
+            (name, _name(one)): groups.summaries(name, one)
+            for name, how in spec.items()
+            for one in (how if isinstance(how, list) else [how])
+        }
+    return {name: groups.summaries(name, how) for name, how in spec.items()}
+
+
+def _name(how: Any) -> Any:
+    return how if isinstance(how, str) else getattr(how, "__name__", "<lambda>")
+
+
+def _is_of_library(function: Any) -> bool:
+    named = getattr(function, "__name__", "")
+    known = _FUNCTIONS.get(named, named) in reductions.REDUCTIONS
+    return known and (function in (len, sum, min, max) or getattr(np, named, None) is function)
+
+
+def _summary(name: str) -> Any:
+    def method(self: GroupBy, *arguments: Any, **options: Any) -> Any:
+        return self._summary(name, *arguments, **options)
+
+    method.__name__ = name
+    return method
+
+
+for _name_of in reductions.REDUCTIONS:
+    if _name_of not in ("size", "average"):
+        setattr(GroupBy, _name_of, _summary(_name_of))

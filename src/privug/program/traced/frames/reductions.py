@@ -1,0 +1,237 @@
+"""What columns come to: sums, means, extremes and the like of those cells that are there and known."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.model.plates import Plate, fold
+from privug.model.variable import RandomVariable, as_element, as_node, refuse
+from privug.program.logic import where
+from privug.program.traced.frames.cells import Cell, applied, chosen, divided, hits_of, is_category, is_truth
+from privug.program.traced.frames.rows import Rows, counted
+from privug.program.traced.masks import Mask, both, negated, truth
+from privug.program.traced.selections import Selection
+
+_LARGEST = int(np.iinfo(np.int64).max)
+Held = list[tuple[Any, Mask, Plate | None]]
+
+
+def held(cells: Sequence[Cell], rows: Rows) -> Held:
+    """Return the values of a column, each with the condition under which it is there and known, and its plate."""
+    found = [
+        (cell.value, both(there, cell.known), plate)
+        for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True)
+    ]
+    return [one for one in found if one[1] is not False]
+
+
+def _masks(cells: Sequence[Cell], rows: Rows) -> list[Mask]:
+    return [both(there, cell.known) for cell, there in zip(cells, rows.there, strict=True)]
+
+
+def count(cells: Sequence[Cell], rows: Rows) -> Any:
+    """Return how many values are known."""
+    if all(cell.known is True for cell in cells):
+        return rows.count
+    return counted(_masks(cells, rows), rows.axis.plates)
+
+
+def positive(number: Any) -> Mask:
+    """Return whether a count is above zero."""
+    return number > 0 if isinstance(number, RandomVariable) else bool(number > 0)
+
+
+def total(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the sum; of nothing, zero."""
+    return Cell(_summed(held(cells, rows)))
+
+
+def _summed(values: Held) -> Any:
+    known: Any = 0
+    result: Any = None
+    for value, mask, plate in values:
+        if isinstance(value, str) or is_category(value):
+            refuse("a sum of texts")
+        term = _term(value, mask)
+        if not isinstance(term, RandomVariable):
+            known = known + term * (1 if plate is None else plate.size)
+            continue
+        more: Any = fold(plate, "sum", term) if plate is not None else np.multiply(term, 1) if is_truth(term) else term
+        result = more if result is None else np.add(result, more)
+    return known if result is None else as_element(as_node(np.add(result, known)))
+
+
+def _term(value: Any, mask: Mask) -> Any:
+    if mask is True:
+        return int(value) if isinstance(value, bool) else value
+    return both(mask, value) if is_truth(value) else where(mask, value, 0)
+
+
+def mean(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the mean; of nothing, there is none."""
+    return _ratio(_summed(held(cells, rows)), count(cells, rows), 0)
+
+
+def _ratio(numerator: Any, number: Any, less: int) -> Cell:
+    """Divide by a count less some, if that is above zero."""
+    if not isinstance(number, RandomVariable):
+        return Cell(0.0, False) if number <= less else divided(Cell(numerator), Cell(number - less), True)
+    enough = number > less
+    return Cell(np.true_divide(numerator, where(enough, number - less, 1)), enough)
+
+
+def variance(cells: Sequence[Cell], rows: Rows, ddof: int = 1) -> Cell:
+    """Return the variance; of too few, there is none."""
+    middle, number = mean(cells, rows), count(cells, rows)
+    squares = []
+    for value, mask, plate in held(cells, rows):
+        apart = applied(np.subtract, Cell(value), Cell(middle.value)).value
+        squares.append((apart * apart, mask, plate))
+    return _ratio(_summed(squares), number, ddof)
+
+
+def deviation(cells: Sequence[Cell], rows: Rows, ddof: int = 1) -> Cell:
+    """Return the standard deviation; of too few, there is none."""
+    found = variance(cells, rows, ddof)
+    return found if found.known is False else applied(np.sqrt, found)
+
+
+def standard_error(cells: Sequence[Cell], rows: Rows, ddof: int = 1) -> Cell:
+    """Return the standard error of the mean."""
+    spread, number = deviation(cells, rows, ddof), count(cells, rows)
+    size = where(number > 0, number, 1) if isinstance(number, RandomVariable) else max(number, 1)
+    return spread if spread.known is False else applied(np.true_divide, spread, applied(np.sqrt, Cell(size)))
+
+
+def smallest(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the smallest value; of nothing, there is none."""
+    return _extreme(cells, rows, "min", np.minimum, 1)
+
+
+def largest(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the largest value; of nothing, there is none."""
+    return _extreme(cells, rows, "max", np.maximum, -1)
+
+
+def _extreme(cells: Sequence[Cell], rows: Rows, how: str, better: np.ufunc, sign: int) -> Cell:
+    best: Any = None
+    values = held(cells, rows)
+    fractional = any(_kind(value) == "f" for value, _, _ in values)
+    for value, mask, plate in values:
+        if _kind(value) not in "if":
+            refuse(f"{how}() of anything but numbers")
+        last = sign * (np.inf if fractional else _LARGEST)
+        term = value if mask is True else where(mask, value, last)
+        if plate is not None and isinstance(term, RandomVariable):
+            term = fold(plate, how, term)
+        best = term if best is None else better(best, term)
+    if best is None:
+        return Cell(0.0, False)
+    return Cell(best.item() if isinstance(best, np.generic) else best, positive(count(cells, rows)))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, RandomVariable):
+        return "O" if value.node.levels is not None else value.node.dtype.kind
+    return np.asarray(value).dtype.kind
+
+
+def selection(cells: Sequence[Cell], rows: Rows) -> Selection | RandomVariable:
+    """Return the numbers that are there and known: as an array, or as some elements of one."""
+    array = rows.axis.whole([cell.value for cell in cells])
+    if array.node.levels is not None:
+        refuse("an array of texts")
+    masks = _masks(cells, rows)
+    if all(mask is True for mask in masks):
+        return array
+    return Selection(array, rows.axis.whole([RandomVariable(as_node(mask)) for mask in masks]))
+
+
+def quantile(cells: Sequence[Cell], rows: Rows, q: Any = 0.5) -> Cell:
+    """Return a quantile, between two values as NumPy does by default; of nothing, there is none."""
+    if isinstance(q, RandomVariable) or not isinstance(q, int | float):
+        refuse("quantile() at several places")
+    known = positive(count(cells, rows))
+    if known is False:
+        return Cell(0.0, False)
+    values = selection(cells, rows)
+    found: Any = values.quantile(q) if isinstance(values, Selection) else np.quantile(values, q)
+    return Cell(found, known)
+
+
+def middle(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the median; of nothing, there is none."""
+    return quantile(cells, rows, 0.5)
+
+
+def distinct(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return how many different values there are."""
+    found = [positive(number) for _, number in tallies(cells, rows)]
+    known = sum(1 for one in found if one is True)
+    uncertain = [one for one in found if isinstance(one, RandomVariable)]
+    return Cell(known if not uncertain else _summed([(one, True, None) for one in uncertain]) + known)
+
+
+def tallies(cells: Sequence[Cell], rows: Rows) -> list[tuple[Any, Any]]:
+    """Return each value that a column may hold with how often it does."""
+    several = [hits_of(cell) for cell in cells]
+    levels = list(dict.fromkeys(level for hits in several for level in hits))
+    return [(level, rows.among([hits.get(level, False) for hits in several]).count) for level in levels]
+
+
+def first(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the first value that is there and known."""
+    return _first_of(cells, rows, list(range(len(cells))))
+
+
+def last(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the last value that is there and known."""
+    return _first_of(cells, rows, list(range(len(cells)))[::-1])
+
+
+def _first_of(cells: Sequence[Cell], rows: Rows, order: list[int]) -> Cell:
+    if any(plate is not None for plate in rows.axis.plates) or not rows.axis.sorted:
+        refuse("the first or last of many rows")
+    masks = _masks(cells, rows)
+    found = Cell(0.0, False)
+    for place in reversed(order):
+        found = chosen(masks[place], Cell(cells[place].value), found)
+    return found
+
+
+def some(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Say whether any value is true."""
+    verdicts = [both(mask, truth(cell.value)) for mask, cell in zip(_masks(cells, rows), cells, strict=True)]
+    return Cell(positive(counted(verdicts, rows.axis.plates)))
+
+
+def every(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Say whether all values are true."""
+    failing = [both(mask, negated(truth(cell.value))) for mask, cell in zip(_masks(cells, rows), cells, strict=True)]
+    return Cell(negated(positive(counted(failing, rows.axis.plates))))
+
+
+def place_of_extreme(cells: Sequence[Cell], rows: Rows, sign: int) -> tuple[Any, Mask]:
+    """Return the position of the largest value (of the smallest, if the sign is negative), and whether there is one."""
+    known = positive(count(cells, rows))
+    array = rows.axis.whole([cell.value for cell in cells])
+    masks = _masks(cells, rows)
+    if array.node.levels is not None:
+        refuse("the largest of texts")
+    if not all(mask is True for mask in masks):
+        mask = rows.axis.whole([RandomVariable(as_node(one)) for one in masks])
+        array = Selection(array.astype(float), mask).filled(-sign * np.inf)
+    place: Any = np.argmax(array) if sign > 0 else np.argmin(array)
+    return place, known
+
+
+Reduction = Callable[..., Cell]
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": total, "mean": mean, "average": mean, "min": smallest, "max": largest, "std": deviation, "var": variance,
+    "sem": standard_error, "median": middle, "quantile": quantile, "nunique": distinct, "first": first, "last": last,
+    "any": some, "all": every, "count": lambda cells, rows: Cell(count(cells, rows)),
+    "size": lambda cells, rows: Cell(rows.count),
+}  # fmt: skip
+"""By the names of pandas."""

@@ -1,0 +1,68 @@
+"""Traced columns as outputs: as a plain call's frames are taken apart, with entries that may be absent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from privug.model.maybe import maybe
+from privug.model.propositions import implies
+from privug.model.sparse import ABSENT, SparseDict
+from privug.model.variable import RandomVariable, as_node, refuse
+from privug.program.traced.frames.cells import Cell
+from privug.program.traced.frames.rows import Rows, spelled_out
+from privug.program.traced.masks import Mask
+
+
+def released(cells: Sequence[Cell], rows: Rows) -> Any:
+    """Return a column as an output: a dict by its labels, or a list where rows are called by their positions."""
+    axis = rows.axis
+    if axis.anonymous:
+        refuse("the labels of rows in a random order")
+    if axis.labels is None:
+        if not rows.are_all:
+            refuse("a random number of rows as output")
+        spelled_out(rows)
+        return [leaf(cell, True) for cell in singled_out(cells, rows)[0]]
+    leaves = [leaf(cell, there) for cell, there in zip(cells, rows.there, strict=True)]
+    kept = [
+        (label, one) for label, one, there in zip(axis.labels, leaves, rows.there, strict=True) if there is not False
+    ]
+    return dict(kept) if rows.are_all else SparseDict(kept)
+
+
+def leaf(cell: Cell, there: Mask) -> Any:
+    """Return one part of an output: None where it is missing, absent where it is not there."""
+    value = cell.value
+    known = cell.known
+    if isinstance(known, RandomVariable) and isinstance(there, RandomVariable) and implies(there.node, known.node):
+        known = True
+    if known is False:
+        value = None
+    elif known is not True:
+        value = RandomVariable(maybe(known.node, as_node(value), None))
+    return value if there is True else RandomVariable(maybe(as_node(there), as_node(value), ABSENT))
+
+
+def singled_out(cells: Sequence[Cell], rows: Rows) -> tuple[list[Cell], list[Mask]]:
+    """Return the cells of every row by itself, and the conditions under which rows are there."""
+    axis = rows.axis
+    if all(plate is None for plate in axis.plates):
+        return list(cells), list(rows.there)
+    spelled_out(rows)
+    found: list[Cell] = []
+    there: list[Mask] = []
+    for place, plate in enumerate(axis.plates):
+        if plate is None:
+            found.append(cells[place])
+            there.append(rows.there[place])
+            continue
+        parts = [_each(axis_part, plate.size, axis, place) for axis_part in (*cells[place], rows.there[place])]
+        found += [Cell(value, known) for value, known in zip(parts[0], parts[1], strict=True)]
+        there += parts[2]
+    return found, there
+
+
+def _each(part: Any, size: int, axis: Any, place: int) -> list[Any]:
+    if not isinstance(part, RandomVariable):
+        return [part] * size
+    whole = axis.__class__((axis.plates[place],)).whole([part])
+    return [whole[row] for row in range(size)]

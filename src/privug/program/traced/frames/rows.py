@@ -1,0 +1,141 @@
+"""The rows of a traced frame: what stands for each or for many of them, their labels, and which are there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privug.model.plates import Plate, fold
+from privug.model.variable import RandomVariable, as_element, as_node, refuse, stack_values
+from privug.program.traced.masks import Mask, both
+
+MOST_SPELLED_OUT = 256
+"""How many rows may be taken one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Positions along a column: for each a single row, or a plate of rows that are alike."""
+
+    plates: tuple[Plate | None, ...]
+    labels: tuple[Any, ...] | None = None
+    """The labels of single rows; None if rows are called by their positions."""
+    names: tuple[Any, ...] = (None,)
+    sorted: bool = True
+    """Whether rows stand in this order; else their order is random, and only their labels tell them apart."""
+    anonymous: bool = False
+    """Whether rows stand in this order under other labels, which are not known."""
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The position of the first row of each segment, and the number of rows."""
+        sizes = [1 if plate is None else plate.size for plate in self.plates]
+        return [0, *np.cumsum(sizes, dtype=int).tolist()]
+
+    @property
+    def size(self) -> int:
+        """How many rows there may be."""
+        return self.starts[-1]
+
+    def whole(self, cells: Sequence[Any]) -> RandomVariable:
+        """Return the cells of a column as one array over rows."""
+        if all(plate is None for plate in self.plates):
+            return RandomVariable(stack_values(list(cells)))
+        parts: list[Any] = [
+            RandomVariable(stack_values([cell])) if plate is None else _mapped(plate, cell)
+            for cell, plate in zip(cells, self.plates, strict=True)
+        ]
+        joined: Any = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        assert isinstance(joined, RandomVariable)
+        return joined
+
+    def parts(self, array: Any) -> list[Any]:
+        """Return an array over rows as the cells of a column."""
+        cells: list[Any] = []
+        for place, plate in enumerate(self.plates):
+            start = self.starts[place]
+            if plate is None:
+                cells.append(array[start])
+            else:
+                cells.append(Plate(("cell",), (array[start : start + plate.size],), plate.size).row[0])
+        return cells
+
+    def positions(self) -> list[Any]:
+        """Return the positions of rows, as the cells of a column."""
+        return self.parts(np.arange(self.size))
+
+    def called(self) -> list[Any]:
+        """Return what rows are called, as the cells of a column."""
+        return self.positions() if self.labels is None else list(self.labels)
+
+
+def _mapped(plate: Plate, cell: Any) -> Any:
+    if isinstance(cell, RandomVariable):
+        return fold(plate, "map", cell)
+    return RandomVariable(as_node(np.array([cell] * plate.size)))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Those rows of an axis that are there, each under a condition."""
+
+    axis: Axis
+    there: tuple[Mask, ...]
+
+    @staticmethod
+    def all_of(axis: Axis) -> "Rows":
+        """Return all rows of an axis."""
+        return Rows(axis, (True,) * len(axis.plates))
+
+    @property
+    def are_all(self) -> bool:
+        """Whether all rows are there for sure."""
+        return all(there is True for there in self.there)
+
+    def among(self, masks: Sequence[Mask]) -> "Rows":
+        """Return those rows for which a further condition holds."""
+        return Rows(self.axis, tuple(both(there, mask) for there, mask in zip(self.there, masks, strict=True)))
+
+    def same_as(self, other: "Rows") -> bool:
+        """Say whether two are the same rows for sure."""
+        alike = self is other or (
+            self.axis is other.axis and all(one is two for one, two in zip(self.there, other.there, strict=True))
+        )
+        return alike or (self.are_all and other.are_all and self.is_labelled_as(other))
+
+    def is_labelled_as(self, other: "Rows") -> bool:
+        """Say whether two axes have single rows of the same labels."""
+        one, two = self.axis, other.axis
+        return one is two or (one.plates == two.plates and one.labels == two.labels and one.labels is not None)
+
+    @cached_property
+    def count(self) -> Any:
+        """How many rows are there: a number of NumPy, if it is random."""
+        return counted(self.there, self.axis.plates)
+
+    @property
+    def mask(self) -> RandomVariable:
+        """Which rows are there, as one array over rows."""
+        return self.axis.whole([RandomVariable(as_node(there)) for there in self.there])
+
+
+def counted(masks: Sequence[Mask], plates: Sequence[Plate | None]) -> Any:
+    """Return for how many rows a condition holds."""
+    known, total = 0, None
+    for mask, plate in zip(masks, plates, strict=True):
+        if isinstance(mask, bool):
+            known += int(mask) * (1 if plate is None else plate.size)
+            continue
+        more: Any = np.multiply(mask, 1) if plate is None else fold(plate, "sum", mask)
+        total = more if total is None else total + more
+    if total is None:
+        return known
+    return as_element(np.add(total, known).node)
+
+
+def spelled_out(rows: Rows) -> None:
+    """Refuse rows that are too many to be taken one by one."""
+    if rows.axis.size > MOST_SPELLED_OUT:
+        refuse(f"more than {MOST_SPELLED_OUT} rows, one by one,")

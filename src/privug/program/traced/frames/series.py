@@ -1,0 +1,209 @@
+"""A traced column with what pandas does cell by cell: the stand-in of a Series."""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privug.model.variable import refuse
+from privug.program.traced.frames import cells as of_cells
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, mapped
+from privug.program.traced.frames.column import Column
+from privug.program.traced.frames.rows import Rows
+from privug.program.traced.masks import Mask, MaskedList, any_of, both, either, negated, truth
+
+
+class Series(Column):
+    """A column of a frame, or one by itself."""
+
+    def made(self, cells: Sequence[Cell], rows: Rows, name: Any = None) -> Any:
+        return Series(cells, rows, name)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or options or ufunc.nout != 1:
+            refuse(f"np.{ufunc.__name__}.{method} of a Series")
+        if ufunc in (np.true_divide, np.divide) and len(inputs) == 2:
+            return self / inputs[1] if inputs[0] is self else inputs[0] / self
+        if len(inputs) == 2 and ufunc in _COMPARING:
+            other, swapped = (inputs[1], False) if inputs[0] is self else (inputs[0], True)
+            return self.combined(lambda a, b: compared(ufunc, b, a) if swapped else compared(ufunc, a, b), other)
+        columns = [self.beside(one) for one in inputs]
+        return self.with_cells([of_cells.applied(ufunc, *several) for several in zip(*columns, strict=True)])
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        if function is np.where and len(arguments) == 3 and not options:
+            mask, yes, no = arguments
+            column = next(one for one in arguments if isinstance(one, Series))
+            masks = column.beside(mask)
+            picked = [
+                chosen(truth(m.value), a, b)
+                for m, a, b in zip(masks, column.beside(yes), column.beside(no), strict=True)
+            ]
+            return column.with_cells(picked)
+        if function.__name__ in _SAME_AS_METHODS and arguments[0] is self:
+            if function.__name__ in ("std", "var"):
+                options = {"ddof": 0, **options}
+            return getattr(self, function.__name__)(*arguments[1:], **options)
+        return super().__array_function__(function, types, arguments, options)
+
+    def __truediv__(self, other: Any) -> Any:
+        one, two = self.aligned(other)
+        triples = zip(one.cells, one.beside(two), one.rows.there, strict=True)
+        return one.with_cells([of_cells.divided(a, b, there) for a, b, there in triples])
+
+    def __rtruediv__(self, other: Any) -> Any:
+        one, two = self.aligned(other)
+        triples = zip(one.cells, one.beside(two), one.rows.there, strict=True)
+        return one.with_cells([of_cells.divided(b, a, there) for a, b, there in triples])
+
+    def __invert__(self) -> Any:
+        return self.with_cells([Cell(negated(mask)) for mask in self.masks()])
+
+    def __neg__(self) -> Any:
+        return self.each(lambda cell: of_cells.applied(np.negative, cell))
+
+    def __abs__(self) -> Any:
+        return self.each(lambda cell: of_cells.applied(np.absolute, cell))
+
+    abs = __abs__
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self.round(digits)
+
+    def round(self, decimals: int = 0) -> Any:
+        return self.each(lambda cell: cell if cell.known is False else Cell(np.round(cell.value, decimals), cell.known))
+
+    div = truediv = divide = __truediv__
+
+    def where(self, condition: Any, other: Any = None) -> Any:
+        triples = zip(self.masks_of(condition), self.cells, self.beside(other), strict=True)
+        return self.with_cells([chosen(mask, yes, no) for mask, yes, no in triples])
+
+    def mask(self, condition: Any, other: Any = None) -> Any:
+        triples = zip(self.masks_of(condition), self.cells, self.beside(other), strict=True)
+        return self.with_cells([chosen(mask, no, yes) for mask, yes, no in triples])
+
+    def masks_of(self, condition: Any) -> list[Mask]:
+        """Return a condition on the same rows, or a function that gives one, as conditions."""
+        column = condition(self) if callable(condition) else condition
+        if not isinstance(column, Series):
+            refuse("a condition that is not a Series")
+        self.beside(column)
+        return column.masks()
+
+    def clip(self, lower: Any = None, upper: Any = None) -> Any:
+        found = self
+        if lower is not None:
+            found = np.maximum(found, lower)
+        return found if upper is None else np.minimum(found, upper)
+
+    def between(self, left: Any, right: Any, inclusive: str = "both") -> Any:
+        low = self >= left if inclusive in ("both", "left") else self > left
+        return low & (self <= right if inclusive in ("both", "right") else self < right)
+
+    def isin(self, values: Any) -> Any:
+        listed = list(values.plain() if isinstance(values, MaskedList) else values)
+        return self.each(lambda cell: Cell(any_of([truth(compared(np.equal, cell, cell_of(v)).value) for v in listed])))
+
+    def isna(self) -> Any:
+        return self.each(lambda cell: Cell(negated(cell.known)))
+
+    def notna(self) -> Any:
+        return self.each(lambda cell: Cell(cell.known))
+
+    isnull, notnull = isna, notna
+
+    def fillna(self, value: Any) -> Any:
+        pairs = zip(self.cells, self.beside(value), strict=True)
+        return self.with_cells([chosen(cell.known, Cell(cell.value), other) for cell, other in pairs])
+
+    def dropna(self) -> Any:
+        return Series(self.cells, self.rows.among([cell.known for cell in self.cells]), self.name)
+
+    def map(self, function: Any, na_action: Any = None) -> Any:
+        if isinstance(function, Mapping):
+            table = dict(function)
+            return self.each(lambda cell: mapped(table.get, cell))
+        return self.apply(function)
+
+    def replace(self, old: Any, new: Any = None) -> Any:
+        table = dict(old) if isinstance(old, Mapping) else {old: new}
+        return self.each(lambda cell: mapped(lambda value: table.get(value, value), cell))
+
+    def apply(self, function: Any) -> Any:
+        """Call a function on each value; it is traced once for rows that are alike."""
+        return self.with_cells(of_cells.called(function, self.cells, self.rows))
+
+    def astype(self, dtype: Any) -> Any:
+        return self.each(lambda cell: of_cells.converted(cell, dtype))
+
+
+_COMPARING = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+_SAME_AS_METHODS = {
+    "sum",
+    "mean",
+    "min",
+    "max",
+    "amin",
+    "amax",
+    "std",
+    "var",
+    "median",
+    "quantile",
+    "any",
+    "all",
+    "round",
+}
+
+
+def _operator(function: np.ufunc) -> tuple[Any, Any]:
+    def first(self: Series, other: Any) -> Any:
+        return self.combined(lambda left, right: of_cells.applied(function, left, right), other)
+
+    def second(self: Series, other: Any) -> Any:
+        return self.combined(lambda left, right: of_cells.applied(function, right, left), other)
+
+    return first, second
+
+
+def _comparison(function: np.ufunc) -> Any:
+    return lambda self, other: self.combined(lambda a, b: compared(function, a, b), other, alike=True)
+
+
+def verdict(cell: Cell) -> Mask:
+    """Return a cell of truth values as a condition."""
+    if cell.known is not True or not of_cells.is_truth(cell.value):
+        refuse("logic of anything but truth values that are known")
+    return truth(cell.value)
+
+
+def _connective(function: Callable[[Mask, Mask], Mask]) -> Any:
+    def joined(self: Series, other: Any) -> Any:
+        return self.combined(lambda left, right: Cell(function(verdict(left), verdict(right))), other)
+
+    return joined
+
+
+for _name, _function, _method in (
+    ("add", np.add, "add"), ("sub", np.subtract, "sub"), ("mul", np.multiply, "mul"), ("pow", np.power, "pow"),
+    ("floordiv", np.floor_divide, "floordiv"), ("mod", np.remainder, "mod"),
+):  # fmt: skip
+    _first, _second = _operator(_function)
+    setattr(Series, f"__{_name}__", _first)
+    setattr(Series, f"__r{_name}__", _second)
+    setattr(Series, _method, _first)
+for _plain, _comparing in (
+    (operator.eq, np.equal), (operator.ne, np.not_equal), (operator.lt, np.less), (operator.le, np.less_equal),
+    (operator.gt, np.greater), (operator.ge, np.greater_equal),
+):  # fmt: skip
+    setattr(Series, f"__{_plain.__name__}__", _comparison(_comparing))
+    setattr(Series, _plain.__name__, _comparison(_comparing))
+for _name, _joining in (
+    ("and", both),
+    ("or", either),
+    ("xor", lambda a, b: either(both(a, negated(b)), both(negated(a), b))),
+):
+    setattr(Series, f"__{_name}__", _connective(_joining))
+    setattr(Series, f"__r{_name}__", _connective(_joining))
+Series.__hash__ = None  # type: ignore[assignment]

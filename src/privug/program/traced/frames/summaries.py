@@ -1,0 +1,102 @@
+"""What a traced column or frame comes to, under the names of pandas."""
+
+from typing import Any
+
+from privug.model.variable import refuse
+from privug.program.traced.frames import reductions
+from privug.program.traced.frames.cells import Cell, number
+from privug.program.traced.frames.rows import Rows
+from privug.program.traced.masks import fail_where, negated
+from privug.program.traced.standing import Standing
+
+
+class Summaries(Standing):
+    """The summaries of a column."""
+
+    cells: list[Cell]
+    rows: Rows
+
+    def summary(self, how: str, *arguments: Any, **options: Any) -> Cell:
+        """Return what the column comes to, by a name of pandas."""
+        reduction = reductions.REDUCTIONS.get(how)
+        if reduction is None:
+            self.unknown(f"{how}()")
+        if options.pop("skipna", True) is not True or options.pop("numeric_only", False):
+            self.unknown(f"{how}() with options")
+        try:
+            return reduction(self.cells, self.rows, *arguments, **options)
+        except TypeError:
+            self.unknown(f"{how}() with options")
+
+    def idxmax(self) -> Any:
+        return self._place(1)
+
+    def idxmin(self) -> Any:
+        return self._place(-1)
+
+    def argmax(self) -> Any:
+        return reductions.place_of_extreme(self.cells, self.rows, 1)[0]
+
+    def argmin(self) -> Any:
+        return reductions.place_of_extreme(self.cells, self.rows, -1)[0]
+
+    def _place(self, sign: int) -> Any:
+        axis = self.rows.axis
+        if not axis.sorted:
+            refuse("idxmax() or idxmin() among equals whose order is random")
+        place, known = reductions.place_of_extreme(self.cells, self.rows, sign)
+        fail_where(negated(known), ValueError("attempt to get argmax of an empty sequence"))
+        if axis.labels is None:
+            return place
+        from_labels: Any = axis.whole(list(axis.labels))[place]
+        return from_labels
+
+    @property
+    def size(self) -> Any:
+        """How many cells there are, missing ones too."""
+        return self.rows.count
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """How many cells there are."""
+        return (self.rows.count,)
+
+    @property
+    def empty(self) -> Any:
+        """Whether no cell is there."""
+        return negated(reductions.positive(self.rows.count))
+
+    def length(self) -> Any:
+        return self.rows.count
+
+    def to_numpy(self) -> Any:
+        """Return the column as an array, or as some elements of one."""
+        if all(cell.known is True for cell in self.cells):
+            if self.rows.are_all:
+                return self.rows.axis.whole([cell.value for cell in self.cells])
+            return reductions.selection(self.cells, self.rows)
+        whole = [number(cell) for cell in self.cells]
+        return reductions.selection([Cell(value) for value in whole], self.rows)
+
+    @property
+    def values(self) -> Any:
+        """The column as an array."""
+        return self.to_numpy()
+
+    @property
+    def array(self) -> Any:
+        """The column as an array."""
+        return self.to_numpy()
+
+
+def _summary(name: str) -> Any:
+    def method(self: Summaries, *arguments: Any, **options: Any) -> Any:
+        return number(self.summary(name, *arguments, **options))
+
+    method.__name__ = name
+    return method
+
+
+for _name in reductions.REDUCTIONS:
+    if _name not in ("size", "average", "first", "last"):
+        setattr(Summaries, _name, _summary(_name))

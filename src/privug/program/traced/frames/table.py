@@ -1,0 +1,274 @@
+"""A traced frame as such: its columns and rows, and where they are found."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from privug.model.sparse import SparseColumns, SparseDict
+from privug.model.table import row_maker
+from privug.model.variable import refuse
+from privug.program.traced.frames import reductions
+from privug.program.traced.frames.cells import Cell, chosen, number
+from privug.program.traced.frames.queries import queried
+from privug.program.traced.frames.released import leaf, singled_out
+from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.series import Series
+from privug.program.traced.frames.shapes import Index
+from privug.program.traced.iteration import PlatedList
+from privug.program.traced.masks import Mask, MaskedList, both, current, negated
+from privug.program.traced.standing import OfStanding, Standing
+
+
+class Table(Standing):
+    """Columns of the same rows, some of which may not be there."""
+
+    kind = "DataFrame"
+
+    @abstractmethod
+    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
+        """Return another frame."""
+
+    def __init__(
+        self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None
+    ) -> None:
+        self.data = {name: list(cells) for name, cells in data.items()}
+        self.rows = rows
+        self.present = dict(present or {})
+        """Columns that are there under a condition."""
+        self.hits: dict[Any, Any] = {}
+        """Of columns made by pd.cut, when cells have each of their values."""
+
+    def listing(self) -> Any:
+        return MaskedList(list(self.data))
+
+    def contains(self, name: Any) -> Mask:
+        return name in self.data
+
+    def length(self) -> Any:
+        return self.rows.count
+
+    def plain(self) -> Any:
+        if self.rows.axis.labels is None or not self.present:
+            return {name: self[name].plain() for name in self.data}
+        columns = {}
+        for name, cells in self.data.items():
+            there = [both(one, self.present.get(name, True)) for one in self.rows.there]
+            leaves = [leaf(cell, mask) for cell, mask in zip(cells, there, strict=True)]
+            columns[name] = SparseDict(zip(self.rows.axis.labels, leaves, strict=True))
+        return SparseColumns(columns)
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+        return MaskedList(list(self.data))
+
+    @property
+    def index(self) -> Index:
+        """The labels of the rows."""
+        return Index(self.rows)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """How many rows and columns there are."""
+        return self.rows.count, len(self.data)
+
+    @property
+    def empty(self) -> Any:
+        """Whether there are no rows."""
+        return negated(reductions.positive(self.rows.count))
+
+    def column(self, name: Any) -> Series:
+        """Return a column."""
+        if name not in self.data:
+            raise KeyError(name)
+        made = Series(self.data[name], self.rows, name)
+        made.hits, made.categorical = self.hits.get(name, (None, False))
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, Series):
+            self.alike(key)
+            return self.made(self.data, self.rows.among(key.masks()), self.present)._with_hits(self)
+        if isinstance(key, list):
+            return self.made({name: self.column(name).cells for name in key}, self.rows)._with_hits(self)
+        if isinstance(key, slice):
+            return self.iloc[key]
+        return self.column(key)
+
+    def _with_hits(self, other: "Table") -> Any:
+        self.hits = {name: hits for name, hits in other.hits.items() if name in self.data}
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "data" not in vars(self) or name not in self.data:
+            return super().__getattr__(name)
+        return self.column(name)
+
+    def alike(self, column: Series) -> None:
+        """Refuse a column of other rows."""
+        Series([], self.rows).beside_rows(column)
+
+    def cells_of(self, value: Any) -> list[Cell]:
+        """Return what is to be a column as cells."""
+        return Series([Cell(0)] * len(self.rows.there), self.rows).beside(value)
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        if current() is not True:
+            refuse("a new column under a random condition")
+        if not isinstance(name, str):
+            refuse("an assignment to several columns or rows")
+        self.hits.pop(name, None)
+        if isinstance(value, Series) and value.hits is not None:
+            self.hits[name] = value.hits, value.categorical
+        self.data[name] = self.cells_of(value)
+
+    def assign(self, **columns: Any) -> Any:
+        made = self.copy()
+        for name, value in columns.items():
+            made[name] = value(made) if callable(value) else value
+        return made
+
+    def copy(self, deep: bool = True) -> Any:
+        return self.made(self.data, self.rows, self.present)._with_hits(self)
+
+    def drop(self, labels: Any = None, *, columns: Any = None, axis: Any = 0) -> Any:
+        names = columns if columns is not None else labels if axis in (1, "columns") else refuse("drop() of rows")
+        dropped = names if isinstance(names, list) else [names]
+        return self[[name for name in self.data if name not in dropped]]
+
+    def rename(self, columns: Any = None) -> Any:
+        if not isinstance(columns, Mapping):
+            self.unknown("rename()")
+        return self.made({columns.get(name, name): cells for name, cells in self.data.items()}, self.rows)
+
+    def each(self, function: Callable[[Series], Series]) -> Any:
+        """Return a frame whose columns are computed of these."""
+        return self.made({name: function(self.column(name)).cells for name in self.data}, self.rows, self.present)
+
+    def round(self, decimals: Any = 0) -> Any:
+        if isinstance(decimals, Mapping):
+            return self.each(lambda column: column.round(decimals[column.name]) if column.name in decimals else column)
+        return self.each(lambda column: column.round(decimals) if column.is_numeric else column)
+
+    def fillna(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return self.each(lambda column: column.fillna(value[column.name]) if column.name in value else column)
+        return self.each(lambda column: column.fillna(value))
+
+    def isna(self) -> Any:
+        return self.each(Series.isna)
+
+    isnull = isna
+
+    def notna(self) -> Any:
+        return self.each(Series.notna)
+
+    def astype(self, dtype: Any) -> Any:
+        if isinstance(dtype, Mapping):
+            return self.each(lambda column: column.astype(dtype[column.name]) if column.name in dtype else column)
+        return self.each(lambda column: column.astype(dtype))
+
+    def query(self, expression: str) -> Any:
+        found: Any = self[queried(expression, self.data, self.column)]
+        return found
+
+    def dropna(self, subset: Any = None) -> Any:
+        names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
+        masks: list[Mask] = [True] * len(self.rows.there)
+        for name in names:
+            masks = [both(mask, cell.known) for mask, cell in zip(masks, self.data[name], strict=True)]
+        return self.made(self.data, self.rows.among(masks))._with_hits(self)
+
+    def head(self, n: int = 5) -> Any:
+        found: Any = self.iloc[:n]
+        return found
+
+    @property
+    def loc(self) -> "Locations":
+        """Rows and cells by their labels and by masks."""
+        return Locations(self, by_label=True)
+
+    @property
+    def iloc(self) -> "Locations":
+        """Rows and cells by their positions."""
+        return Locations(self, by_label=False)
+
+    at, iat = loc, iloc
+
+    def itertuples(self, index: bool = True, name: Any = "Pandas") -> Any:
+        """Return the rows as tuples, one for rows that are alike."""
+        names = (*(("Index",) if index else ()), *self.data)
+        make = row_maker(names)
+        called = [self.rows.axis.called()] if index else []
+        columns = [*called, *([number(cell) for cell in cells] for cells in self.data.values())]
+        return self._listed([make(values) for values in zip(*columns, strict=True)])
+
+    def iterrows(self) -> Any:
+        """Return the rows with their labels."""
+        rows = list(self.itertuples(index=False).segments if self._has_plates else self.itertuples(index=False).pairs())
+        return self._listed([(label, row[0]) for label, row in zip(self.rows.axis.called(), rows, strict=True)])
+
+    @property
+    def _has_plates(self) -> bool:
+        return any(plate is not None for plate in self.rows.axis.plates)
+
+    def _listed(self, items: list[Any]) -> Any:
+        if self._has_plates:
+            return PlatedList(list(zip(items, self.rows.there, self.rows.axis.plates, strict=True)))
+        return MaskedList.of_pairs(zip(items, self.rows.there, strict=True))
+
+    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        return function(self, *arguments, **named)
+
+
+class Locations(OfStanding):
+    """Rows and cells of a frame: `df.loc` and `df.iloc`."""
+
+    def __init__(self, frame: Table, by_label: bool) -> None:
+        self._frame = frame
+        self._by_label = by_label
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        frame = self._frame
+        if not (isinstance(columns, slice) and columns == slice(None)):
+            chosen_names = columns if self._by_label else self._names(columns)
+            frame_or_column: Any = frame[chosen_names]
+            if isinstance(frame_or_column, Series):
+                everything = isinstance(rows, slice) and rows == slice(None)
+                place = frame_or_column.loc if self._by_label else frame_or_column.iloc
+                return frame_or_column if everything else place[rows]
+            frame = frame_or_column
+        if isinstance(rows, Series):
+            return frame[rows]
+        if isinstance(rows, slice):
+            return frame if rows == slice(None) else self._sliced(frame, rows)
+        return self._row(frame, rows)
+
+    def _names(self, columns: Any) -> Any:
+        names = list(self._frame.data)
+        return names[columns] if isinstance(columns, int) else [names[k] for k in columns]
+
+    def _sliced(self, frame: Table, rows: slice) -> Any:
+        if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
+            refuse("a slice of rows")
+        cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
+        axis = frame.rows.axis
+        labels = (axis.labels or tuple(range(axis.size)))[rows]
+        places = None if axis.labels is None and labels == tuple(range(len(labels))) else labels
+        return frame.made(cut, Rows.all_of(Axis((None,) * len(labels), places, axis.names, anonymous=axis.anonymous)))
+
+    def _row(self, frame: Table, key: Any) -> Any:
+        place = Series.loc if self._by_label else Series.iloc
+        columns = [place.fget(frame.column(name))[key] for name in frame.data]  # type: ignore[attr-defined]
+        return row_maker(tuple(frame.data))(columns)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
+            refuse("an assignment to rows by anything but a mask and a column")
+        mask, name = key
+        frame = self._frame
+        frame.alike(mask)
+        before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
+        new = frame.cells_of(value)
+        frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)

@@ -1,0 +1,81 @@
+"""Programs on pandas frames as analysts write them: how they are lifted, and that all tiers give what pandas gives."""
+
+import warnings
+
+import pytest
+
+import privug as pv
+from corpus.frames import EDGES, FRAME_CORPUS, large_groups_only, rate_of_inhabitants
+from corpus.table import lifting_of
+from privug.inference.question import Question
+from privug.inference.sampling import draw
+from privug.model.structure import flatten
+from privug.prior.table import as_input
+from privug.program import lifting
+from privug.program.calls import Arguments
+from privug.program.outputs import settled
+from privug.program.tracing import Trace
+from test_corpus import same
+
+NEVER = (large_groups_only, rate_of_inhabitants)  # have an answer if there is next to nothing
+
+
+@pytest.fixture(autouse=True)
+def _not_compiled():
+    with pv.limited(native=False):
+        yield
+
+
+def by_name(entry):
+    return entry.name
+
+
+def plain_call(entry, records, rows):
+    """Call a program as a user would, on the frame of some rows."""
+    structure, leaves = flatten(as_input(records, rows))
+    frame = next(Arguments(structure, tuple(leaves)).plain([], 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of divisions by zero
+        return settled(entry.program(frame))
+
+
+def differences(entry, prior, samples, seed):
+    """Return the tier and the inputs on which the lifted program differs from a plain call."""
+    question = Question(entry.program, prior, secret="df", exclude_errors=entry.on_error == "exclude")
+    run = draw(question, None, samples=samples, seed=seed)
+    pairs = zip(run.quantities[0].values(), run.quantities[1].values(), strict=True)
+    calls = [(rows, plain_call(entry, question.prior["df"], rows), output) for rows, output in pairs]
+    return question.case().lifting.tier, [call for call in calls if not same(call[1], call[2])]
+
+
+@pytest.mark.parametrize("entry", FRAME_CORPUS, ids=by_name)
+def test_tier_is_as_expected(entry):
+    found = lifting_of(entry)
+    assert found.tier == entry.tier, str(found)
+
+
+@pytest.mark.parametrize("entry", FRAME_CORPUS, ids=by_name)
+def test_the_best_tier_gives_what_pandas_gives(entry):
+    tier, wrong = differences(entry, entry.prior(), samples=80, seed=1)
+    assert tier == entry.tier
+    assert wrong == []
+
+
+@pytest.mark.parametrize("entry", [entry for entry in FRAME_CORPUS if entry.program not in NEVER], ids=by_name)
+def test_edge_values_give_what_pandas_gives(entry):
+    _, wrong = differences(entry, EDGES[entry.prior](), samples=30, seed=2)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("entry", FRAME_CORPUS, ids=by_name)
+def test_the_python_tier_gives_what_pandas_gives(entry, monkeypatch):
+    monkeypatch.setattr(lifting, "trace", lambda *arguments: Trace(obstacle="a test forbids it"))
+    tier, wrong = differences(entry, entry.prior(), samples=8, seed=3)
+    assert tier == "python"
+    assert wrong == []
+
+
+def test_most_programs_are_traced():
+    assert len(FRAME_CORPUS) >= 60
+    assert sum(entry.tier == "traced" for entry in FRAME_CORPUS) >= 45
+    assert len({entry.name for entry in FRAME_CORPUS}) == len(FRAME_CORPUS)
