@@ -212,3 +212,28 @@ def test_narrow_noise_on_the_median_of_heavy_tails(row, seen):
     program = lambda x: np.median(x) + pv.sample(pv.Normal(0, sd=1e-4 * seen))
     result = exact(program, {"x": [row() for _ in range(3)]}, lambda x: x[0], pv.equals(seen))
     assert float(result.diagnostics.evidence) == pytest.approx(6 * below * (1 - below) * dense, rel=1e-5)
+
+
+def test_a_sum_over_rows_that_another_continuous_quantity_selects():
+    """The mean income of those over 40: who is selected is one thing, what they add is another."""
+    people = pv.Records(6, lambda i: pv.Row(age=pv.Normal(45, sd=12), income=pv.Normal(30, sd=8)))
+
+    def release(people):
+        chosen = [one.income for one in people if one.age > 40]
+        return round(sum(chosen) / len(chosen)) if len(chosen) > 1 else None
+
+    share = stats.norm.sf(40, 45, 12)
+    seen = {
+        k: stats.norm.cdf(31.5, 30, 8 / math.sqrt(k)) - stats.norm.cdf(30.5, 30, 8 / math.sqrt(k)) for k in range(2, 7)
+    }
+    evidence = sum(stats.binom.pmf(k, 6, share) * p for k, p in seen.items())
+    by_income = exact(release, {"people": people}, lambda people: people[0].income, pv.equals(31))
+    assert float(by_income.diagnostics.evidence) == pytest.approx(evidence, rel=1e-12)
+    by_age = exact(release, {"people": people}, lambda people: people[0].age > 40, pv.equals(31))
+    old = share * sum(stats.binom.pmf(k - 1, 5, share) * p for k, p in seen.items()) / evidence
+    assert float(by_age.posterior.distribution()[True]) == pytest.approx(old, rel=1e-11)
+    # One of those chosen has the mean of their incomes; everybody else's income is not told.
+    means = {k: integrate.quad(lambda m, k=k: m * stats.norm.pdf(m, 30, 8 / math.sqrt(k)), 30.5, 31.5)[0] for k in seen}
+    chosen = share * sum(stats.binom.pmf(k - 1, 5, share) * means[k] for k in seen)
+    left = (1 - share) * sum(stats.binom.pmf(k, 5, share) * seen[k] for k in range(2, 6)) * 30
+    assert float(by_income.posterior.mean()) == pytest.approx((chosen + left) / evidence, rel=1e-9)

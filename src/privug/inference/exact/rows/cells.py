@@ -16,11 +16,12 @@ import numpy as np
 from privug.inference.curve import Curve
 from privug.inference.exact.curves.image import Image, Images, Listed
 from privug.inference.exact.curves.parts import discrete_part, smooth_part
-from privug.inference.exact.curves.pieces import Evaluation
+from privug.inference.exact.curves.pieces import Evaluation, Unfollowed
 from privug.inference.exact.finite.states import CERTAIN, Roots, States
 from privug.inference.exact.rows.quadrature import curve_of, quadrature
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Addend, RowSum, row_key
+from privug.inference.exact.rows.roots import alone, meeting
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
 from privug.inference.support import support
 from privug.model.node import Array, Node, ancestors
@@ -225,9 +226,22 @@ class Partition:
             else:
                 yield from self._cut(weight, curve, root, nodes)
         elif first:
-            yield from self._integrated(weight, first, nodes)
+            yield from self._by_stretches(weight, first, nodes)
         else:
             raise NotRows("the quantities of a row depend on each other in a way that is not followed", roots[0])
+
+    def _by_stretches(self, weight: float, roots: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Cell]:
+        """Yield the cells of a row with several continuous quantities: one that only is compared is cut there."""
+        for root in roots:
+            curve = curve_of(family_of(root), root.parents)
+            edges = _steps(curve, root, alone(nodes, root))
+            if edges is None:
+                continue
+            for start, stop, share, part in _stretches(curve, edges):
+                values = {root: _inside(start, stop, part)}
+                yield from self._of_state(weight * share, specialised(nodes, values))
+            return
+        yield from self._integrated(weight, roots, nodes)
 
     def _integrated(self, weight: float, roots: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Cell]:
         """Yield the cells of a row with several continuous quantities, one of which is integrated out."""
@@ -244,14 +258,14 @@ class Partition:
                     if not all(term.is_flat for term in cell.asked):
                         raise SeveralContinuous("the secret is a function of several continuous quantities", other)
                     if not is_asked and cell.moving and np.isfinite(cell.curve.breaks if cell.curve else 0.0).any():
-                        raise NotRows(TOGETHER, _meeting(nodes, roots))
+                        raise NotRows(TOGETHER, meeting(nodes, roots))
                     key = (*np.round(cell.flats, 9).tolist(), *map(float, cell.moving))
                     totals[key] = totals.get(key, 0.0) + cell.weight
                     if halvings == 0:
                         yield cell
             found.append(totals)
         if any(abs(found[0].get(key, 0.0) - x) > SAME_SHARE * x + ROUNDING * weight for key, x in found[1].items()):
-            raise NotRows(TOGETHER, _meeting(nodes, roots))
+            raise NotRows(TOGETHER, meeting(nodes, roots))
 
     def _listed(self) -> Iterator[Cell]:
         states = _states(self._roots)
@@ -299,14 +313,10 @@ class Partition:
                 yield self._cell(weight * float(mass), [Term(0.0, v) for v in values], Curve.point(float(atom)))
             return
         edges = np.unique(np.concatenate([image.edges[1:-1] for image in found if isinstance(image, Image)]))
-        low = np.concatenate([[-np.inf], edges])
-        high = np.concatenate([np.nextafter(edges, -np.inf), [np.inf]])
-        for start, stop in zip(low, high, strict=True):
-            share, part = curve.restricted(float(start), float(stop))
-            if part is not None and share > 0:
-                inside = _inside(start, stop, part)
-                terms = [_term(image, node, inside) for image, node in zip(found, nodes, strict=True)]
-                yield self._cell(weight * share, terms, part)
+        for start, stop, share, part in _stretches(curve, edges):
+            inside = _inside(start, stop, part)
+            terms = [_term(image, node, inside) for image, node in zip(found, nodes, strict=True)]
+            yield self._cell(weight * share, terms, part)
 
 
 def _added(terms: Sequence[tuple[int, Node]]) -> dict[int, Node]:
@@ -317,15 +327,25 @@ def _added(terms: Sequence[tuple[int, Node]]) -> dict[int, Node]:
     return added
 
 
-def _meeting(nodes: Sequence[Node], roots: Collection[Node]) -> Node | None:
-    """Return the first thing that is computed of several random quantities."""
-    behind: dict[Node, frozenset[Node]] = {}
-    for node in ancestors(nodes):
-        own = frozenset([node] if node in roots else ())
-        behind[node] = own.union(*(behind[parent] for parent in node.parents))
-        if len(behind[node]) > 1:
-            return node
-    return None
+def _stretches(curve: Curve, edges: Array) -> Iterator[tuple[float, float, float, Curve]]:
+    """Yield the stretches between edges with their probabilities, and the distribution in each."""
+    low = np.concatenate([[-np.inf], edges])
+    high = np.concatenate([np.nextafter(edges, -np.inf), [np.inf]])
+    for start, stop in zip(low.tolist(), high.tolist(), strict=True):
+        share, part = curve.restricted(start, stop)
+        if part is not None and share > 0:
+            yield start, stop, share, part
+
+
+def _steps(curve: Curve, root: Node, functions: Sequence[Node]) -> Array | None:
+    """Return where functions of a number jump, if they are constant elsewhere."""
+    images = Images(curve)
+    try:
+        found = [images.of(node, root) for node in functions]
+    except Unfollowed:
+        return None
+    steps = [image.edges[1:-1] for image in found if isinstance(image, Image) and image.is_discrete]
+    return np.unique(np.concatenate(steps)) if steps and len(steps) == len(found) else None
 
 
 def _inside(start: float, stop: float, part: Curve) -> float:
