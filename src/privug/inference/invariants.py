@@ -76,8 +76,12 @@ def _apart_in_means(side: Belief, known: Belief) -> float:
         return 0.0
     here, there = here.astype(float), there.astype(float)
     order = np.argsort(there, kind="stable")
-    places = np.searchsorted(np.cumsum(_weights(known)[order]), (0.1, 0.25, 0.5, 0.75, 0.9))
-    low, *middles, high = there[order][np.minimum(places, len(there) - 1)]
+    order = order[np.isfinite(there[order])]
+    if not len(order):
+        return 0.0
+    shares = np.cumsum(_weights(known)[order])
+    places = np.searchsorted(shares / shares[-1], (0.1, 0.25, 0.5, 0.75, 0.9))
+    low, *middles, high = there[order][np.minimum(places, len(order) - 1)]
     unit = float(high - low) or 1.0
     sides = ((here, _weights(side)), (there, _weights(known)))
     apart = [
