@@ -94,8 +94,9 @@ def _forms(request: Request, case: Case) -> Forms:
     if request.observation is None and _is_single(case.output):
         output = _form("the output", case.output)
     elif request.observation is None:
-        for leaf in flatten(case.output)[1]:
-            _form("a part of the output", as_node(leaf))
+        for node in map(as_node, flatten(case.output)[1]):
+            if not node.shape:
+                _form("a part of the output", node)
     return Forms(secret, output, query, seen, constraints)
 
 

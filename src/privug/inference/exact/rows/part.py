@@ -47,6 +47,7 @@ COST_OF_ONE_NUMBER = 5e7  # the same where one number is all there is, such as a
 COST_OF_NUMBER = 10.0
 FINE = 1e-11
 MOST_HALVINGS = 3
+COMMON = 1e-5  # a probability from which on two ways to it are compared
 SAME_TOTAL = 1e-7  # by how much two ways to the probability of what was seen may differ, relative to it
 
 Answer = TypeVar("Answer")
@@ -208,9 +209,22 @@ def _check_total(settings: Sequence[tuple[Sized, list[tuple[float, Given]]]], to
         ]
     except REFUSALS:
         return
-    whole = sum(piece.weight for piece in settled(pieces))
+    left = settled(pieces)
+    whole = sum(piece.weight for piece in left)
+    scale = _scale([given for _, several in settings for _, given in several]) if left and left[0].density else 1.0
+    if not whole * scale > COMMON:
+        return  # in far tails the law of all rows is known less well than that of the rest
     if not abs(whole - total) <= SAME_TOTAL * max(whole, total) + error:
         raise NotRows(f"what was seen came out as {total:.6g} and as {whole:.6g} likely: a peak was missed")
+
+
+def _scale(several: Sequence[Given]) -> float:
+    """Return how wide the widest law of a sum is, by which its density is to be judged; zero if that is not known."""
+    laws = [law for given in several for law in given.tally(None).laws if law.parts]
+    try:
+        return max((law.std() for law in laws), default=0.0)
+    except NoSuchMoment:
+        return 0.0
 
 
 def _probability_of_facts(request: Request) -> float:
@@ -268,6 +282,7 @@ def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief
     """Return the belief about the output before any observation; None if only the joint can give it."""
     labels: dict[tuple[object, ...], float] = {}
     curves: list[tuple[float, Curve]] = []
+    cut = False  # steps are followed as far as sums reach; all that is further out is put to the last one
     for weight, given in settings:
         tally = given.tally(None)
         cell = given.alone(())
@@ -289,21 +304,22 @@ def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief
                 masses = law.mass(low - starts[:, np.newaxis], high - starts[:, np.newaxis])
                 for name, mass in zip(names, group.probabilities @ masses, strict=True):
                     labels[name] = labels.get(name, 0.0) + weight * float(mass)
+                cut = True
                 continue
             image = outcome.images[0][1]
             for start, chance in zip(starts, group.probabilities, strict=True):
                 if chance > UNLIKELY:
                     moved = law.affine(1.0, float(start))
                     curves.append((weight * float(chance), moved if image is None else image.curve(moved)))
-    return _told(output, labels, curves)
+    return _told(output, labels, curves, UNLIKELY if cut else 0.0)
 
 
 def _told(
-    output: Quantity, labels: dict[tuple[object, ...], float], curves: Sequence[tuple[float, Curve]]
+    output: Quantity, labels: dict[tuple[object, ...], float], curves: Sequence[tuple[float, Curve]], error: float
 ) -> Belief | None:
     there = {label: weight for label, weight in labels.items() if weight > 0}
     if not curves:
-        return _labelled(output, list(there), np.array(list(there.values())))
+        return _labelled(output, list(there), np.array(list(there.values())), error)
     if len(output.nodes) > 1 or not all(isinstance(label[0], int | float) for label in there):
         return None
     points = [(weight, Curve.point(float(label[0]))) for label, weight in there.items()]  # type: ignore[arg-type]
@@ -311,11 +327,11 @@ def _told(
     return Belief.of_curve(Curve.mixture([w for w, _ in everything], [curve for _, curve in everything]))
 
 
-def _labelled(quantity: Quantity, labels: Sequence[tuple[object, ...]], weights: Array) -> Belief:
+def _labelled(quantity: Quantity, labels: Sequence[tuple[object, ...]], weights: Array, error: float) -> Belief:
     batch = labelled_batch(quantity, labels)
     codes, values = batch.factorized()
     masses = np.bincount(codes, weights, len(values))
-    return Belief(batch.take(first_places(codes)), masses / masses.sum(), True, spread=Kind.DISCRETE)
+    return Belief(batch.take(first_places(codes)), masses / masses.sum(), True, spread=Kind.DISCRETE, error=error)
 
 
 def labelled_batch(quantity: Quantity, labels: Sequence[tuple[object, ...]]) -> Batch:

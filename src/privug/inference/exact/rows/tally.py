@@ -49,6 +49,11 @@ class Tally:
     lost: float = 0.0
     _laws: dict[tuple[tuple[float, ...], tuple[int, ...]], Curve] = field(default_factory=dict, repr=False)
 
+    @property
+    def laws(self) -> list[Curve]:
+        """The distributions that were asked for."""
+        return list(self._laws.values())
+
     def law(self, weights: Sequence[float] | Array, counts: Sequence[int]) -> Curve:
         """Return the distribution of weighted moving parts of the sums, given how many rows are in each class."""
         scales = tuple(float(np.dot(weights, one.direction)) for one in self.classes)
