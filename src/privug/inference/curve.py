@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
+from privug.errors import ArgumentError, UnsuitableEngine
 from privug.inference.density import (
     Analytic,
     Tabulated,
@@ -36,6 +36,7 @@ CLOSEST = 200  # how often the distance from an end of the values is halved
 NOTHING = 1e-13  # a probability that quadrature cannot tell from zero
 UNRESOLVED = 1e-6  # a probability that quadrature must not lose
 TOO_NARROW = "a quantity has peaks too narrow and too many to be followed; engine='sample' can serve"
+FAR_FROM_ZERO = 1e4  # times the width of the values
 HEAVY = 1e-9  # a share of an integral that the outermost panel must not have, or the integral may not exist
 
 
@@ -84,21 +85,6 @@ class Curve:
         if family.standard is not None:
             return cls(((1.0, Analytic(*family.standard(*map(float, parameters)))),))
         return cls(((1.0, Analytic(family.frozen(*parameters), kinks=family.kinks(*parameters))),))
-
-    @classmethod
-    def of_density(
-        cls, density: Callable[[Array], Array], edges: Sequence[float] | Array, *, kinks: Sequence[float] = ()
-    ) -> "Curve":
-        """Make a distribution of a density function, which need not be normalised, between the outermost edges."""
-        total, error, table = tabulate(density, edges, kinks or tuple(edges))
-        if table is None:
-            raise InferenceError("this density vanishes between its edges")
-        return cls(((1.0, table),), error=error / total)
-
-    @classmethod
-    def of_panels(cls, edges: Any, values: Any, *, error: float = 0.0, kinks: Sequence[float] = ()) -> "Curve":
-        """Make a distribution of densities at the nodes of panels (`panel_nodes`), which need not be normalised."""
-        return cls(((1.0, Tabulated(np.asarray(edges, float), np.asarray(values, float), tuple(kinks))),), error=error)
 
     @classmethod
     def mixture(cls, weights: Any, curves: "Sequence[Curve]") -> "Curve":
@@ -254,7 +240,20 @@ class Curve:
 
     @cached_property
     def _mean(self) -> float:
-        return self._moment(lambda part: part.mean(), lambda x: x)
+        centre = self._centre
+
+        def closed(part: Density) -> float | None:
+            known = part.mean()
+            return None if known is None else known - centre
+
+        return centre + self._moment(closed, lambda x: x - centre)
+
+    @property
+    def _centre(self) -> float:
+        """A number among the values if they lie so far from zero that rounding would show, else zero."""
+        ends = self.edges[[0, -1]] if self.parts else np.zeros(2)
+        middle, width = float(ends.mean()), float(ends[1] - ends[0])
+        return middle if abs(middle) > FAR_FROM_ZERO * width else 0.0
 
     def std(self) -> float:
         """Return the standard deviation."""

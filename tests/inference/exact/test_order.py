@@ -269,3 +269,10 @@ def test_information_about_a_band():
 def test_refusals_say_why(program, observe, why):
     with pytest.raises(pv.UnsuitableEngine, match=why):
         pv.Attack(program, uniforms(5), first).run(observe=observe, engine="exact")
+
+
+def test_rows_far_from_zero_beside_their_width():
+    low, width = 1000.0, 1e-6
+    prior = {"xs": [pv.Uniform(low, low + width) for _ in range(5)]}
+    mean = exact(lambda xs: np.median(xs), prior, first).prediction.mean().value
+    assert mean == pytest.approx(low + width / 2, abs=1e-3 * width)

@@ -14,15 +14,13 @@ from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
-from privug.inference.conditions import Unreadable
 from privug.inference.curve import Curve
 from privug.inference.diagnostics import Diagnostics
-from privug.inference.exact.curves.pieces import Unfollowed
-from privug.inference.exact.curves.summation import Unsummable
 from privug.inference.exact.finite.enumeration import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.rows.channel import Source, sources
+from privug.inference.exact.rows.checks import REFUSALS, check_total
 from privug.inference.exact.rows.likelihood import groups_of
 from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.outcomes import Outcomes
@@ -32,7 +30,6 @@ from privug.inference.exact.rows.reductions import NotCounted, NotRows
 from privug.inference.exact.rows.shifted import approximately, shift_information
 from privug.inference.exact.rows.tabulation import Table, tabulated
 from privug.inference.joint import Joint
-from privug.inference.mapped import NoSuchMoment
 from privug.inference.sampling import Run
 from privug.model.batch import Batch, Column, first_places
 from privug.model.node import Array, Kind, Node, ancestors
@@ -47,12 +44,8 @@ COST_OF_ONE_NUMBER = 5e7  # the same where one number is all there is, such as a
 COST_OF_NUMBER = 10.0
 FINE = 1e-11
 MOST_HALVINGS = 3
-COMMON = 1e-5  # a probability from which on two ways to it are compared
-SAME_TOTAL = 1e-7  # by how much two ways to the probability of what was seen may differ, relative to it
 
 Answer = TypeVar("Answer")
-
-REFUSALS = (NotRows, Unfollowed, Unreadable, Unsummable, NoSuchMoment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +176,7 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
         beliefs.append(belief)
     is_density = any(piece.density for piece in pieces)
     if request.observation is not None:
-        _check_total(settings, total, error)
+        check_total([setting for _, several in settings for setting in several], total, error)
     whole = [setting for one in sized for setting in one.integrated()] if request.observation is None else []
     beliefs.insert(1, _output(whole, sized[0].output) if request.observation is None else None)
     if request.question.facts:
@@ -194,37 +187,6 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
     source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
     joint = partial(_followed, _joint, request, sized, beliefs[1])
     return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), joint))
-
-
-def _check_total(settings: Sequence[tuple[Sized, list[tuple[float, Given]]]], total: float, error: float) -> None:
-    """Refuse an answer unless what was seen is as likely by all rows together as by one row and the rest."""
-    if any(given.unknown is not None for _, several in settings for _, given in several):
-        return  # integrated over already, which takes its time
-    try:
-        pieces = [
-            replace(piece, weight=weight * piece.weight)
-            for _, several in settings
-            for weight, given in several
-            for piece in posterior(given, ())
-        ]
-    except REFUSALS:
-        return
-    left = settled(pieces)
-    whole = sum(piece.weight for piece in left)
-    scale = _scale([given for _, several in settings for _, given in several]) if left and left[0].density else 1.0
-    if not whole * scale > COMMON:
-        return  # in far tails the law of all rows is known less well than that of the rest
-    if not abs(whole - total) <= SAME_TOTAL * max(whole, total) + error:
-        raise NotRows(f"what was seen came out as {total:.6g} and as {whole:.6g} likely: a peak was missed")
-
-
-def _scale(several: Sequence[Given]) -> float:
-    """Return how wide the widest law of a sum is, by which its density is to be judged; zero if that is not known."""
-    laws = [law for given in several for law in given.tally(None).laws if law.parts]
-    try:
-        return max((law.std() for law in laws), default=0.0)
-    except NoSuchMoment:
-        return 0.0
 
 
 def _probability_of_facts(request: Request) -> float:
