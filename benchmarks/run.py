@@ -9,8 +9,10 @@ from collections.abc import Callable
 import anonymisation
 import discrete
 import drawing
+import enumeration
 import exact
 import frames
+import grouping
 import k_ano
 import native
 import nearest
@@ -19,6 +21,7 @@ import python_tier
 import quasi_identifiers
 import rejection
 import rq3
+import sizes
 import solving
 import typical_releases
 from measuring import Outcome
@@ -29,9 +32,11 @@ BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **anonymisation.BENCHMARKS,
     **discrete.BENCHMARKS,
     **drawing.BENCHMARKS,
+    **enumeration.BENCHMARKS,
     **exact.BENCHMARKS,
     **exact.WITH_PYMC,
     **frames.BENCHMARKS,
+    **grouping.BENCHMARKS,
     **k_ano.BENCHMARKS,
     **native.BENCHMARKS,
     **nearest.BENCHMARKS,
@@ -39,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], Outcome]] = {
     **python_tier.BENCHMARKS,
     **quasi_identifiers.BENCHMARKS,
     **rejection.BENCHMARKS,
+    **sizes.BENCHMARKS,
     **solving.BENCHMARKS,
     **typical_releases.BENCHMARKS,
     **typical_releases.WITH_PYMC,

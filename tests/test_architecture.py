@@ -28,15 +28,19 @@ INSIDE = {
     "model": [
         "array_methods critical garbage keys pickling refusal traits",
         "node workers",
-        "distinct execution overflow value_types whole_numbers",
+        "distinct execution overflow segments value_types whole_numbers",
         "operations",
-        "categories exclusion propositions rounding",
+        "exclusion propositions rounding",
+        "diverting",
+        "categories",
         "category_operators numpy_functions",
         "maybe",
         "tallies variable",
         "comparable plan sparse table",
         "framed plates",
-        "pandas_frames plated_table polars_frames roundoff",
+        "pandas_frames plated_table polars_frames",
+        "ragged",
+        "roundoff",
         "structure",
         "batch graph",
         "merging",
@@ -51,12 +55,12 @@ INSIDE = {
         "lifting",
     ],
     "inference": [
-        "adaptive affine arguments channel conditions diagnostics options polynomials question regions trying",
-        "density reach solutions tails workload",
-        "branches intervals mapped",
+        "adaptive affine arguments channel classes conditions diagnostics options polynomials question regions trying",
+        "density derived_questions reach solutions tails workload",
+        "added_noise branches intervals mapped",
         "quantiles solving",
         "case_plan curve support",
-        "belief strata tally",
+        "belief evidence strata tally",
         "joint",
         "invariants",
         "answer",
@@ -183,11 +187,16 @@ def test_files_and_functions_stay_short():
 # Where such names mean something else: methods of arrays that compiled code may call, methods that
 # change a container, methods of data frames.
 NAMES_OF_OTHER_THINGS = {
+    "program/traced/frames/conversions.py",  # methods of pandas
     "program/native/checks.py",
     "program/traced/calling.py",
     *(
         f"program/traced/frames/{name}.py"
-        for name in ("frame", "grouping", "reductions", "series", "shapes", "summaries")
+        for name in ("frame", "grouping", "margins", "reductions", "sequences", "series", "shapes", "summaries")
+    ),
+    *(
+        f"program/traced/frames/polars/{name}.py"
+        for name in ("cellwise", "frame", "functions", "grouping", "summaries")
     ),
 }
 

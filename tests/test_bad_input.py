@@ -277,6 +277,8 @@ NOT_FUZZED = {
     "Records.alike",
     "Records.copied_table",
     "Records.drawn_anew",
+    "Records.looked_at",
+    "Records.ragged",
     "Records.plated",
     "Records.table",
     "QuasiIdentifiers.count",

@@ -458,6 +458,11 @@ def table_of_random_size() -> pv.Attack:
     return pv.Attack(total_age, {"records": table}, lambda records: len(records))
 
 
+def _size_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have programs lifted for each size, as those are that need to know it."""
+    monkeypatch.setattr(Question, "case_of_all_sizes", lambda self, largest: None)
+
+
 @pytest.mark.parametrize(("engine", "where"), [("sample", strata), ("exact", enumeration)])
 def test_tables_of_too_many_sizes_are_refused_before_all_are_looked_at(
     engine: str, where: Any, monkeypatch: pytest.MonkeyPatch
@@ -470,6 +475,7 @@ def test_tables_of_too_many_sizes_are_refused_before_all_are_looked_at(
         return build(self, sizes, *arguments)
 
     monkeypatch.setattr(Question, "_build", counted)
+    _size_by_size(monkeypatch)
     attack = table_of_random_size()
     monkeypatch.setattr(where, "MOST_QUANTITIES", 20)
     with pytest.raises(UnsuitableEngine, match="different sizes"):
@@ -487,6 +493,7 @@ def test_whether_to_wait_is_found_out_once_where_that_takes_long(monkeypatch: py
         return pilot(*arguments, **named)
 
     monkeypatch.setattr(solving, "_pilot", counted)
+    _size_by_size(monkeypatch)
     truth = table_of_random_size().run(pv.between(50, 60), engine="exact")
     assert table_of_random_size().run(pv.between(50, 60), engine="sample", seed=1).diagnostics.draws
     each, pilots = pilots, 0

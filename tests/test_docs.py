@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import math
 import pkgutil
 import re
 import subprocess
@@ -53,6 +54,27 @@ def test_readme_shows_the_real_output_of_the_demo():
         [sys.executable, "-m", "privug.cli.main", "demo"], capture_output=True, text=True, check=True
     )
     assert outcome.stdout.strip() == shown.strip()
+
+
+def test_policies_page_shows_the_real_output_of_a_check(tmp_path):
+    page = (PROJECT / "docs" / "policies.md").read_text(encoding="utf-8")
+    section = tmp_path / "section.md"
+    section.write_text(page[page.index("## Fail my build") :].partition("\n## ")[0], encoding="utf-8")
+    (tmp_path / "survey.py").write_text(blocks(section, "python")[0], encoding="utf-8")
+    (tmp_path / "survey.toml").write_text(blocks(section, "toml")[0], encoding="utf-8")
+    command = [sys.executable, "-m", "privug.cli.main", "check", "survey.py"]
+    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert outcome.stdout.strip() == blocks(section, "text")[0].strip()
+    assert outcome.returncode == 1
+    # Somebody ill among ten of whom at least seven are; somebody well among ten of whom at most three are ill.
+    ill = 0.4 * _at_least(6, 9) / _at_least(7, 10)
+    well = 0.6 * (1 - _at_least(4, 9)) / (1 - _at_least(4, 10))
+    assert f"at worst {max(ill, well):.6g} (exact)" in outcome.stdout
+    assert f"at worst {ill:.6g} (exact)" in outcome.stdout
+
+
+def _at_least(least: int, people: int) -> float:
+    return sum(math.comb(people, k) * 0.4**k * 0.6 ** (people - k) for k in range(least, people + 1))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

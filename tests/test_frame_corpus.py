@@ -6,6 +6,7 @@ import pytest
 
 import privug as pv
 from corpus.frames import EDGES, FRAME_CORPUS, large_groups_only, rate_of_inhabitants
+from corpus.more_frames import MORE_THEMES
 from corpus.table import lifting_of
 from privug.inference.question import Question
 from privug.inference.sampling import draw
@@ -17,6 +18,7 @@ from privug.program.outputs import settled
 from privug.program.tracing import Trace
 from test_corpus import same
 
+ALL = [*FRAME_CORPUS, *(entry for entries in MORE_THEMES.values() for entry in entries)]
 NEVER = (large_groups_only, rate_of_inhabitants)  # have an answer if there is next to nothing
 
 
@@ -48,26 +50,26 @@ def differences(entry, prior, samples, seed):
     return question.case().lifting.tier, [call for call in calls if not same(call[1], call[2])]
 
 
-@pytest.mark.parametrize("entry", FRAME_CORPUS, ids=by_name)
+@pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_tier_is_as_expected(entry):
     found = lifting_of(entry)
     assert found.tier == entry.tier, str(found)
 
 
-@pytest.mark.parametrize("entry", FRAME_CORPUS, ids=by_name)
+@pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_the_best_tier_gives_what_pandas_gives(entry):
     tier, wrong = differences(entry, entry.prior(), samples=80, seed=1)
     assert tier == entry.tier
     assert wrong == []
 
 
-@pytest.mark.parametrize("entry", [entry for entry in FRAME_CORPUS if entry.program not in NEVER], ids=by_name)
+@pytest.mark.parametrize("entry", [entry for entry in ALL if entry.program not in NEVER], ids=by_name)
 def test_edge_values_give_what_pandas_gives(entry):
     _, wrong = differences(entry, EDGES[entry.prior](), samples=30, seed=2)
     assert wrong == []
 
 
-@pytest.mark.parametrize("entry", FRAME_CORPUS, ids=by_name)
+@pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_the_python_tier_gives_what_pandas_gives(entry, monkeypatch):
     monkeypatch.setattr(lifting, "trace", lambda *arguments: Trace(obstacle="a test forbids it"))
     tier, wrong = differences(entry, entry.prior(), samples=8, seed=3)
@@ -76,6 +78,6 @@ def test_the_python_tier_gives_what_pandas_gives(entry, monkeypatch):
 
 
 def test_most_programs_are_traced():
-    assert len(FRAME_CORPUS) >= 60
-    assert sum(entry.tier == "traced" for entry in FRAME_CORPUS) >= 45
-    assert len({entry.name for entry in FRAME_CORPUS}) == len(FRAME_CORPUS)
+    assert len(ALL) >= 100
+    assert sum(entry.tier == "traced" for entry in ALL) >= 95
+    assert len({entry.name for entry in ALL}) == len(ALL)

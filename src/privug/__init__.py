@@ -56,7 +56,7 @@ from privug.program.logic import count, exists, forall, where
 from privug.settings import configure, limited
 
 if TYPE_CHECKING:
-    from privug import mechanisms, reidentification
+    from privug import mechanisms, policy, reidentification
     from privug.prior.fitting import fit
     from privug.prior.reading import read_columns
     from privug.studies.calibration import Calibration, calibrate
@@ -77,6 +77,7 @@ _LATER = {
     "fit": "privug.prior.fitting",
     "mechanisms": "privug",
     "output_divergence": "privug.studies.utility",
+    "policy": "privug",
     "read_columns": "privug.prior.reading",
     "reidentification": "privug",
     "sweep": "privug.studies.sweep",
@@ -176,6 +177,7 @@ __all__ = [
     "near",
     "noisy",
     "output_divergence",
+    "policy",
     "read_columns",
     "reidentification",
     "sample",

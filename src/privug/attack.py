@@ -30,7 +30,7 @@ from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_t
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.model.pickling import Portable, Unchanging
-from privug.observation.observations import Observation, as_observation
+from privug.observation.structured import Observation, as_observation
 from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input

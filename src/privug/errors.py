@@ -14,6 +14,7 @@ PrivugError
     - NotConverged           chains or populations do not agree with each other
     - UnsuitableEngine       the engine asked for cannot serve this question
     - OutOfTime              the seconds given were over before there was an answer
+  x NoRepair                 no change of a release that was looked for keeps the policy
 
 Warnings, which do not stop anything:
   x LiftingWarning           the traced program differed from plain calls and moved down a tier, or its outputs depend
@@ -81,6 +82,10 @@ class UnsuitableEngine(InferenceError):
 
 class OutOfTime(InferenceError):
     """The seconds given were over before there was an answer; the message says what was tried."""
+
+
+class NoRepair(PrivugError):
+    """No change of a release that was looked for keeps the policy; the message says why."""
 
 
 class LiftingWarning(UserWarning):

@@ -580,7 +580,7 @@ FRAME_THEMES: dict[str, list[Entry]] = {
         smallest_cell, suppressed_in_loop, dominance_rule,
     ),
     "Frames: cross tables and pivots": [
-        *_of(people, cross_table, pivot_of_means, unstacked_counts), *_of(people, pivot_with_margins, tier="python"),
+        *_of(people, cross_table, pivot_of_means, unstacked_counts, pivot_with_margins),
     ],
     "Frames: bands and generalisation": _of(
         people, age_bands, mean_by_band, decades, banded_by_where, rows_in_bands, values_in_bands

@@ -836,7 +836,7 @@ THEMES: dict[str, list[Entry]] = {
         Entry(position_of_oldest, ages), Entry(column_means),
     ],
     "Errors": [
-        Entry(safe_ratio, tier="python"), Entry(mean_of_ill_or_error, tier="python", on_error="exclude"),
+        Entry(safe_ratio), Entry(mean_of_ill_or_error, tier="python", on_error="exclude"),
         Entry(checked_mean), Entry(raises_for_small_groups, tier="python", on_error="exclude"),
     ],
 }  # fmt: skip

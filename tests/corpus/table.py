@@ -8,6 +8,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import privug as pv
 from corpus.frames import FRAME_THEMES
+from corpus.more_frames import MORE_THEMES
+from corpus.polars_frames import POLARS_THEMES
 from corpus.programs import THEMES, Entry
 from privug.inference.question import Question
 from privug.program.lifting import Lifting
@@ -34,7 +36,7 @@ def line_of(entry: Entry) -> str:
 def table() -> str:
     """Return the whole table, theme by theme."""
     lines = []
-    for theme, entries in {**THEMES, **FRAME_THEMES}.items():
+    for theme, entries in {**THEMES, **FRAME_THEMES, **MORE_THEMES, **POLARS_THEMES}.items():
         lines += [f"## {theme}", "", "| program | what it does | tier | why not traced |", "|---|---|---|---|"]
         lines += [line_of(entry) for entry in entries]
         lines.append("")

@@ -137,7 +137,7 @@ class TestShannonCapacity:
         matrix = np.random.default_rng(rows).dirichlet(np.full(columns, concentration), rows)
         estimate = shannon_capacity(Channel(matrix))
         assert estimate.high - estimate.low < 1e-12
-        found = capacities._solved(Channel(matrix).distinct_rows())
+        found = capacities.capacity_achieving(Channel(matrix).distinct_rows())
         assert information(found.prior, Channel(matrix).distinct_rows()) == pytest.approx(estimate.value, abs=1e-9)
         rng = np.random.default_rng(1)
         assert all(information(rng.dirichlet(np.ones(rows)), matrix) <= estimate.high for _ in range(20))

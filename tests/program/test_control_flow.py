@@ -541,11 +541,11 @@ def test_counting_loops_come_out_as_sums():
 # --- What is refused ------------------------------------------------------------------------------------
 
 
-def refused_try(x, y, k, m):
+def refused_look_at_an_error(x, y, k, m):
     try:
-        return 1 / y
-    except ZeroDivisionError:
-        return 0
+        return str(y / 1)
+    except ZeroDivisionError as error:
+        return str(error)
 
 
 def refused_random_dictionary(x, y, k, m):
@@ -616,7 +616,7 @@ REFUSED = {
     refused_generator_read_twice: "a generator that is read twice at line",
     refused_shared_list: "setdefault() with a container that has a name at line",
     refused_merged_dictionary: "a change of one of several dictionaries at line",
-    refused_try: "'try' in line",
+    refused_look_at_an_error: "a look at the error 'error' in line",
     refused_random_dictionary: "a dictionary of random keys",
     refused_list_of_random_length: "a list of random length",
     refused_choice_of_objects: "a choice between values of different structure at line",

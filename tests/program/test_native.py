@@ -35,7 +35,7 @@ def untraceable(monkeypatch):
     own = {secret.__code__ for secret in (first_age,)}
     trace = lifting.trace
 
-    def refusing(program, positional, named, shared=()):
+    def refusing(program, positional, named, *more):
         if getattr(program, "__code__", None) in own:
             return trace(program, positional, named)
         return Trace(obstacle="a test forbids it")

@@ -1,19 +1,16 @@
 """The `privug` command."""
 
-import sys
-import traceback
 from collections.abc import Callable
-from importlib import util
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 import click
 
 import privug as pv
 from privug.cli import running_example
+from privug.cli.check import check
 from privug.cli.estimate import estimate
+from privug.cli.loading import loaded
 from privug.cli.refusal import Reported
 from privug.cli.terminal import never_fail_to_show
 
@@ -63,7 +60,7 @@ def analyze(file: Path, save: Path | None, **options: Any) -> None:
     with Reported():
         if save is not None and save.suffix.lower() not in pv.Result.formats:
             raise pv.ArgumentError(f"--save {save}: a report ends in one of {', '.join(pv.Result.formats)}")
-        attacks = {n: value for n, value in vars(_loaded(file)).items() if isinstance(value, pv.Attack)}
+        attacks = {n: value for n, value in vars(loaded(file)).items() if isinstance(value, pv.Attack)}
         if not attacks:
             raise pv.QuestionError(f"{file} has no pv.Attack at its top level")
         for name, attack in attacks.items():
@@ -73,30 +70,7 @@ def analyze(file: Path, save: Path | None, **options: Any) -> None:
             click.echo(f"saved {result.save(save)}")
 
 
-def _loaded(file: Path) -> ModuleType:
-    """Run the user's file as a module; its own errors are shown with its own lines only."""
-    # A name of its own: the file may be called as a library is, numpy.py for one.
-    name = f"_privug_analyze_{file.stem}"
-    loader = SourceFileLoader(name, str(file))
-    module = util.module_from_spec(ModuleSpec(name, loader, origin=str(file)))
-    module.__file__ = str(file)
-    sys.modules[name] = module
-    folder = str(file.parent)
-    # Its neighbours come first, as for `python FILE`, unless it would itself be taken for a library.
-    sys.path.insert(len(sys.path) if PathFinder.find_spec(file.stem) else 0, folder)
-    try:
-        loader.exec_module(module)
-    except pv.PrivugError:
-        raise
-    except (Exception, SystemExit) as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file]
-        line = f", line {frames[-1].lineno}" if frames else ""
-        raise pv.ProgramError(f"{file}{line}: {type(error).__name__}: {error}") from None
-    finally:
-        sys.path.remove(folder)
-    return module
-
-
+main.add_command(check)
 main.add_command(estimate)
 
 

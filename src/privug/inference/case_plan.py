@@ -14,9 +14,11 @@ from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node, ancestors, reached
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
+from privug.model.segments import Segments
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
-from privug.model.variable import as_node
+from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation
+from privug.program.calls import Arguments, call
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,8 @@ class CasePlan:
             self._output.batch([array[which] for array in arrays[split:judged]], count),
         ]
         if self._query is not None:
-            carried = dict(zip(self._carried, [array[which] for array in arrays[primary:]], strict=True))
-            quantities.append(answer(self._query, carried, count, rng))
+            carried = dict(zip(self._carried, arrays[primary:], strict=True))
+            quantities.append(answer(self._query, of_samples(carried, which), count, rng))
         admitted, failing = positions, positions[failed]
         if self._unmoved is not None:
             admitted, failing = self._unmoved.counted(rng, drawn, known)
@@ -235,7 +237,17 @@ def needed_by(query: Quantity, case: Case) -> list[Node]:
     leaves = {variable.node for variable in random_leaves((dict(case.inputs), case.output))}
     shared = {node for node in ancestors(leaves) if node.is_random}
     given = leaves | shared
-    return [node for node in reached(query.nodes, given.__contains__) if node in given]
+    needed = [node for node in reached(query.nodes, given.__contains__) if node in given]
+    sizes = [node.parents[-1] for node in needed if node.operation.by_rows]
+    return list(dict.fromkeys([*needed, *sizes]))
+
+
+def of_samples(arrays: Mapping[Node, Array], which: Any) -> dict[Node, Array]:
+    """Return the values for some samples; of columns of tables of random size, their rows."""
+    return {
+        node: Segments(arrays[node.parents[-1]]).chosen(array, which) if node.operation.by_rows else array[which]
+        for node, array in arrays.items()
+    }
 
 
 def explained(
@@ -247,7 +259,7 @@ def explained(
             f"{failure.label} failed with {type(failure.cause).__name__}: {failure.cause}\n"
             "  A fact must say True or False for every input that the prior allows."
         )
-    plan = CasePlan(case, None, dict(case.inputs), list(known), exclude=False)
+    plan = CasePlan(case, None, _to_be_shown(case.inputs), list(known), exclude=False)
     inputs = plan.run(rng, positions, known, forgiving=True).quantities[2]
     shown = inputs.take(np.array([failure.index % len(positions)])).values()[0]
     listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
@@ -256,6 +268,14 @@ def explained(
         f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
         '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
     )
+
+
+def _to_be_shown(inputs: Mapping[str, Any]) -> Any:
+    """Return the inputs as a quantity; tables of random size make them one of plain values."""
+    structure, leaves = flatten(([], dict(inputs)))
+    if not any(isinstance(leaf, RandomVariable) and leaf.node.operation.by_rows for leaf in leaves):
+        return dict(inputs)
+    return call(dict, Arguments(structure, tuple(leaves)), exclude_errors=False)
 
 
 def settled(batch: Batch) -> Batch:

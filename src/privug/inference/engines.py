@@ -30,9 +30,10 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
 from privug.inference.chains.sizes import prepare
+from privug.inference.derived_questions import QuestionOfFacts, QuestionOfSecret
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Prepared, Request
-from privug.inference.question import Question, QuestionOfFacts, QuestionOfSecret
+from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.inference.trying import Tried
 from privug.inference.workload import pilot_samples, random_nodes

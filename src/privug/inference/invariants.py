@@ -6,6 +6,7 @@ answer that breaks one of these is none: the question goes to another engine.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -33,13 +34,23 @@ def checked_joint(joint: Joint, secret: Belief | None, output: Belief | None) ->
     """Return an exact joint if it agrees with itself and with what is known about its sides; refuse it otherwise."""
     if joint.channel is None:
         _check_weights("the joint of secret and output", joint.weights)
-        for what, side, known in (("secret", joint.secret, secret), ("output", joint.output, output)):
+        sides = _by_classes(joint) or (joint.secret, joint.output)
+        for what, side, known in (("secret", sides[0], secret), ("output", sides[1], output)):
             checked_belief(f"the {what}", side)
             if known is not None:
                 _check_marginal(what, side, known)
     if joint.information is not None:
         _check_information(joint)
     return joint
+
+
+def _by_classes(joint: Joint) -> tuple[Belief, Belief] | None:
+    """Return what classes of secrets say about the secret and the output, each by itself."""
+    known = joint.classes
+    if known is None:
+        return None
+    secret = replace(joint.secret, batch=known.secrets, weights=known.weights)
+    return secret, replace(joint.output, batch=known.outputs, weights=known.marginal)
 
 
 def _check_weights(what: str, weights: Array | None) -> None:
@@ -61,8 +72,11 @@ def _check_marginal(what: str, side: Belief, known: Belief) -> None:
 
 def _apart(side: Belief, known: Belief) -> float:
     """Return the total variation distance of two discrete beliefs."""
+    if side.batch is known.batch and side.batch.each_once:
+        same = side.weights is known.weights
+        return 0.0 if same else float(np.abs(_weights(side) - _weights(known)).sum()) / 2
     weights = np.concatenate([_weights(side), -_weights(known)])
-    codes, _ = Batch.concatenate([side.batch, known.batch]).factorized()
+    codes, _ = Batch.concatenate([side.batch, known.batch]).coded()
     return float(np.abs(np.bincount(codes, weights)).sum()) / 2
 
 
@@ -106,7 +120,7 @@ def _check_information(joint: Joint) -> None:
 
 
 def _entropy(side: Belief) -> float:
-    codes, _ = side.batch.factorized()
+    codes, _ = side.batch.coded()
     return float(scipy.special.entr(np.bincount(codes, _weights(side))).sum()) / math.log(2)
 
 

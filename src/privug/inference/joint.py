@@ -11,6 +11,7 @@ from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
 from privug.inference.belief import Belief
 from privug.inference.channel import Channel
+from privug.inference.classes import Classes
 from privug.model.batch import Batch
 from privug.model.comparable import described, incomparable
 from privug.model.node import Array, Kind
@@ -24,7 +25,8 @@ class Joint:
     exact up to rounding. `information` is the mutual information in bits where that is known in closed form; if
     it is infinite, its method says why. A `channel` stands in for pairs that are too many to list; `secret` and
     `output` are then the marginal beliefs, each with values of its own. `prior` is the exact belief about the secret of
-    a sampled joint, where that is known.
+    a sampled joint, where that is known. `classes` holds the same pairs, with secrets that are alike counted together,
+    where an engine found them so.
 
     >>> joint = Joint.from_channel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
     >>> print(joint.output.probability(lambda o: o == 0))
@@ -36,6 +38,7 @@ class Joint:
     information: Estimate | None = None
     channel: Channel | None = None
     prior: Belief | None = None
+    classes: Classes | None = None
 
     def __post_init__(self) -> None:
         for side in (self.secret, self.output):

@@ -1,9 +1,7 @@
 """The question an attack asks: program, prior and secret together, one model for each size of the tables."""
 
-import functools
 import inspect
-import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
@@ -18,16 +16,18 @@ from privug.estimate import Estimate
 from privug.model.critical import critical_section
 from privug.model.framed import rows_of
 from privug.model.garbage import without_garbage_collection
-from privug.model.node import Array, ConstantValue, Node, ancestors
-from privug.model.operations import Index, constant
+from privug.model.node import Array, Node, ancestors
+from privug.model.operations import constant
 from privug.model.pickling import Portable
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
-from privug.model.structure import flatten, random_leaves, spelled_out
+from privug.model.ragged import RaggedTable
+from privug.model.structure import random_leaves, spelled_out
 from privug.model.variable import RandomVariable
+from privug.observation.facts import looked_at, told_by
 from privug.observation.likelihood import Likelihood
-from privug.observation.observations import Observation, all_of, judged
-from privug.prior.family import Draw
+from privug.observation.observations import Observation, all_of
+from privug.prior.family import possible_values
 from privug.prior.given import check_prior
 from privug.prior.table import Records, as_input, drawn_anew
 from privug.program import lifting
@@ -74,10 +74,11 @@ class Question(Portable):
     facts: tuple[Callable[..., Any], ...] = ()
     """What the attacker knows that ties inputs together: predicates on them, part of the prior."""
     _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
+    _of_all_sizes: dict[Sizes, Case | None] = field(default_factory=dict, repr=False)
     probability_of_facts: Estimate | None = None
     """How likely the facts are before they are assumed, once that has been found out."""
 
-    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict}
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict, "_of_all_sizes": dict}
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -170,9 +171,9 @@ class Question(Portable):
 
     def _verdicts(self, inputs: Mapping[str, Any]) -> tuple[RandomVariable, ...]:
         """Return the facts that do not hold for sure; one that never holds leaves no sample over."""
-        verdicts = [self._function_of_inputs(fact, inputs, "assume") for fact in self.facts]
+        found = [(fact, self._function_of_inputs(looked_at(fact), inputs, "assume")) for fact in self.facts]
         try:
-            told = all_of(judged(verdict, "assume: a fact", "a fact is false for every input") for verdict in verdicts)
+            told = all_of(told_by(*one) for one in found)
         except ObservationError as error:
             raise QuestionError(str(error)) from None
         never = () if told.impossible is None else (constant(False),)
@@ -180,17 +181,62 @@ class Question(Portable):
 
     def _with_plates(self, sizes: Mapping[str, int]) -> Case | None:
         """Return the model in which rows that are alike are held as columns, if the program can be traced like that."""
-        inputs = self._inputs(sizes, Records.plated)
+        return self._traced(self._inputs(sizes, Records.plated), None)
+
+    def case_of_all_sizes(self, largest: Sizes) -> Case | None:
+        """Return one model for tables of all sizes up to the largest, if the program can be traced for all alike.
+
+        Which rows there are beyond those sizes is not looked at. Samples of all sizes are then evaluated together.
+        """
+        with critical_section():
+            if largest not in self._of_all_sizes:
+                by_name = dict(zip(self.random_tables, largest, strict=True))
+                with without_garbage_collection():
+                    self._of_all_sizes[largest] = self._build_for_all_sizes(by_name)
+            return self._of_all_sizes[largest]
+
+    def _build_for_all_sizes(self, largest: Mapping[str, int]) -> Case | None:
+        if self.facts or any(limit < 1 for limit in largest.values()):
+            return None
+        typical = dict(zip(self.random_tables, self.typical_sizes, strict=True))
+        ragged = {name: self.prior[name].ragged(largest[name], max(1, typical[name])) for name in largest}
+        if any(table is None for table in ragged.values()):
+            return None
+        inputs = self._inputs({}, lambda records, _: records.plated() if records.is_fixed else records)
+        inputs |= {name: as_input(self.prior[name], table) for name, table in ragged.items() if table is not None}
+        case = self._traced(inputs, self._looked_at(largest))
+        held = [] if case is None else [leaf.node for leaf in random_leaves((case.secret, case.output))]
+        kept_whole = any(node.operation.by_rows for node in held)
+        return None if kept_whole or any(node.operation.opaque for node in ancestors(held)) else case
+
+    def _looked_at(self, largest: Mapping[str, int]) -> dict[Node, Array]:
+        """Return the sizes at which the program is compared with plain calls: none and the largest, if possible."""
+        looked: dict[Node, Array] = {}
+        for name, drawn in zip(self.random_tables, self.drawn_sizes, strict=True):
+            size = self.prior[name].size.node
+            if size.is_random:
+                ends = possible_values(size, [0, largest[name]])
+                usual = np.minimum(drawn, largest[name])
+                looked[size] = np.array([np.median(usual).astype(int), *ends, *usual][:MOST_CHECKS])
+        return looked
+
+    def _traced(self, inputs: Mapping[str, Any], looked_at: Mapping[Node, Array] | None) -> Case | None:
+        """Return the model on tables with plates, if it can be traced and rows that are alike are nowhere else."""
         tables = {name: rows_of(value) for name, value in inputs.items()}
         plated = {name: value for name, value in tables.items() if isinstance(value, PlatedTable)}
         if not plated or not isinstance(self.program, FunctionType | Staged):
             return None
-        lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **self._lenient)
+        every = {"exclude_errors": True, "checks": MOST_CHECKS, "given": looked_at}  # each size may fail in its own way
+        lenient = self._lenient if looked_at is None else every
+        lifted = lifting.apply_traced(self.program, *self._arranged(inputs), **lenient)
         if lifted is None:
             return None
-        secret, facts = self._function_of_inputs(self.secret, inputs, "secret"), self._verdicts(inputs)
+        secret, facts = self._function_of_inputs(self.secret, inputs, "secret", looked_at), self._verdicts(inputs)
         # Rows whose cells appear elsewhere are not alike after all.
-        others = [inputs[name] for name in inputs if name not in plated]
+        others = (
+            [inputs[name] for name in inputs if name not in plated],
+            [one.size for one in tables.values() if isinstance(one, RaggedTable)],
+        )
         elsewhere = random_leaves((secret, facts, lifted.output, others, [table.cells() for table in plated.values()]))
         replaced = drawn_anew([self.prior[name] for name in plated])
         if replaced is None or any(id(node) in replaced for node in ancestors([one.node for one in elsewhere])):
@@ -204,7 +250,7 @@ class Question(Portable):
     @property
     def _checks(self) -> int:
         """How many plain calls to compare with: the first size in full; the program is the same for the others."""
-        return FEWEST_CHECKS if self._cases else MOST_CHECKS
+        return FEWEST_CHECKS if self._cases or any(self._of_all_sizes.values()) else MOST_CHECKS
 
     def lines(self, case: Case) -> dict[Node, int]:
         """Return the source lines of the program at which it made what is behind a case's output, if it was traced."""
@@ -216,7 +262,9 @@ class Question(Portable):
         """Apply a function of the inputs, and of `output`, to a case."""
         return self._function_of_inputs(function, {**case.inputs, "output": case.output}, "query")
 
-    def _function_of_inputs(self, function: Any, inputs: Mapping[str, Any], what: str) -> Any:
+    def _function_of_inputs(
+        self, function: Any, inputs: Mapping[str, Any], what: str, looked_at: Mapping[Node, Array] | None = None
+    ) -> Any:
         if isinstance(function, str):
             return rows_of(inputs[function])
         if not callable(function):
@@ -224,9 +272,10 @@ class Question(Portable):
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
         label = LABELS.get(what, "the query")
         # A query is asked about inputs on which the program did not fail: its own errors are errors.
-        options: Any = {"exclude_errors": self.exclude_errors and what == "secret", "checks": self._checks}
+        lenient = (self.exclude_errors and what == "secret") or looked_at is not None
+        options: Any = {"exclude_errors": lenient, "checks": self._checks if looked_at is None else MOST_CHECKS}
         if any(isinstance(rows_of(value), PlatedTable) for value in arguments):
-            lifted = lifting.apply_traced(function, arguments, **options)
+            lifted = lifting.apply_traced(function, arguments, **options, given=looked_at)
             if lifted is not None:
                 return lifted.output
             arguments = [spelled_out(value) for value in arguments]
@@ -293,81 +342,6 @@ class Question(Portable):
         for name in wanted:
             if name not in self.prior:
                 raise QuestionError(f"secret names {name!r}, but the prior has {_listed(self.prior)}")
-
-
-@dataclass
-class _DerivedQuestion(Question):
-    """A question about another one, the whole."""
-
-    whole: Question = field(kw_only=True)
-
-
-@dataclass
-class QuestionOfFacts(_DerivedQuestion):
-    """Whether all facts of another question hold, as if that were the output of its program."""
-
-    @classmethod
-    def of(cls, question: Question) -> "QuestionOfFacts":
-        """Return the question about another one's facts."""
-        return cls(question.program, question.prior, question.secret, whole=question)
-
-    def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
-        """Return the model in which the output says whether all facts hold, and nothing is secret."""
-        case = self.whole.case(sizes, samples)
-        verdicts = map(RandomVariable, case.likelihood_of_facts().conditions)
-        return Case(case.inputs, 0, functools.reduce(operator.and_, verdicts, True), Lifting("traced"))
-
-
-@dataclass
-class QuestionOfSecret(_DerivedQuestion):
-    """What another question's secret is before anything is seen, as if that were the output of its program."""
-
-    @classmethod
-    def of(cls, question: Question) -> "QuestionOfSecret | None":
-        """Return the question about another one's secret; none if that may depend on the sizes of its tables."""
-        if question.size_nodes and (question.facts or not _is_one_secret(question)):
-            return None
-        return cls(question.program, question.prior, question.secret, facts=question.facts, whole=question)
-
-    @property
-    def random_tables(self) -> list[str]:
-        """No tables: whatever their sizes, the secret is the same."""
-        return []
-
-    def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
-        """Return the model in which the output is the secret; the program is not run."""
-        case = self.whole.case(self.whole.typical_sizes, samples)
-        return Case(case.inputs, case.secret, case.secret, Lifting("traced"), case.facts)
-
-
-def _is_one_secret(question: Question) -> bool:
-    """Say whether the secret is the same quantity for small, typical and large sizes of the tables, or one like it."""
-    drawn = np.sort(question.drawn_sizes, axis=1)
-    sizes = {tuple(map(int, drawn[:, place])) for place in (0, drawn.shape[1] // 2, -1)}
-    found = [flatten(question.secret_at(one)) for one in sizes]
-    known = [[leaf for leaf in leaves if not isinstance(leaf, RandomVariable)] for _, leaves in found]
-    alike = [_likeness([leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]) for _, leaves in found]
-    return all(
-        (structure, plain, likeness) == (found[0][0], known[0], alike[0])
-        for (structure, _), plain, likeness in zip(found, known, alike, strict=True)
-    )
-
-
-def _likeness(nodes: Sequence[Node]) -> tuple[Hashable, ...]:
-    """Return what is equal for the same quantities, or for as many that are drawn from the same families."""
-    found: list[Hashable] = []
-    drawn: list[tuple[Node, str]] = []
-    for node in nodes:
-        column = node.parents[0] if isinstance(node.operation, Index) else node
-        operation, parameters = column.operation, [parent.operation for parent in column.parents]
-        known = [p.array for p in parameters if isinstance(p, ConstantValue) and p.array.size == 1]
-        if not isinstance(operation, Draw) or len(known) < len(parameters):
-            found.append(node)
-            continue
-        drawn.append((column, "" if column is node else str(node.operation)))
-        # Which of several are the same matters too.
-        found.append((operation.family, tuple(array.tobytes() for array in known), drawn.index(drawn[-1])))
-    return tuple(found)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

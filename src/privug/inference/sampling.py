@@ -17,9 +17,10 @@ from privug.estimate import Estimate
 from privug.inference.answer import Exact
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
-from privug.inference.intervals import mean_estimate, proportion_estimate
+from privug.inference.evidence import log_weights_of, probability_of_observation
+from privug.inference.intervals import proportion_estimate
 from privug.inference.question import Case, Question
-from privug.inference.strata import always_waits, check_sizes, equal_groups
+from privug.inference.strata import AllSizes, always_waits, check_sizes, cuts, equal_groups
 from privug.inference.workload import Workload
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
@@ -98,6 +99,7 @@ class Sampler:
         self._abandon = abandon
         self._question = question
         self._not_compiled = not_compiled
+        self._sizes: list[Array] = []  # of the tables of random size, in the round at hand
         self._expected = 0  # draws, to tell whether compiling the program pays
         self._observation = observation
         self._samples = samples
@@ -111,6 +113,8 @@ class Sampler:
         self._kept: list[Kept] = []
         self._draws = 0
         self._workload = Workload()
+        self._models = AllSizes(question, observation, self._size_roots)
+        self._of_all_sizes: Case | None = None  # one model for tables of all sizes, if there is one
         self._waits = False  # whether it is known that solving conditions does not pay
         self._remarks: list[str] = []
 
@@ -132,14 +136,16 @@ class Sampler:
                 self._consider()
         return self._result(time.perf_counter() - started)
 
+    def _case(self, sizes: tuple[int, ...]) -> Case:
+        return self._of_all_sizes if not sizes and self._of_all_sizes else self._question.case(sizes, self._expected)
+
     def _plan(self, sizes: tuple[int, ...]) -> CasePlan:
-        case = self._question.case(sizes, self._expected)
+        case = self._case(sizes)
         if self._cases.get(sizes) is not case:
             self._cases[sizes] = case
             query = None if self._extra is None else self._question.query(case, self._extra)
-            known = self._size_roots if sizes else []
-            exclude = self._question.exclude_errors
-            self._plans[sizes] = CasePlan(case, self._observation, query, known, exclude, points_only=self._waits)
+            exclude, waits = self._question.exclude_errors, self._waits or self._of_all_sizes is not None
+            self._plans[sizes] = CasePlan(case, self._observation, query, self._size_roots, exclude, points_only=waits)
         return self._plans[sizes]
 
     def _next_round(self) -> int:
@@ -194,7 +200,7 @@ class Sampler:
 
     def _worth(self) -> float:
         counted = self._counted()
-        return effective_sample_size(_log_weights(counted), sum(len(kept.positions) for kept in counted))
+        return effective_sample_size(log_weights_of(counted), sum(len(kept.positions) for kept in counted))
 
     def _round(self, number: int, samples: int, meter: ProgressMeter) -> None:
         """Draw one round. If it is cut short, whole blocks are kept, unless they would favour some sizes of tables."""
@@ -235,18 +241,23 @@ class Sampler:
         counter, start_of_round = 1, self._draws
         for sizes, members, known in self._strata(number, samples):
             if number == 0:  # later rounds keep to the budget, which follows from how large the model is
-                self._workload.add(self._question.case(sizes, self._expected), len(members))
+                self._workload.add(self._case(sizes), len(members))
             plan = self._plan(sizes)
             if plan.impossible is not None:
                 if not sizes:
                     raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
                 if not self._question.facts and not self._question.exclude_errors:
                     continue  # else it is to be seen how many of these draws are possible at all
-            for start in range(0, len(members), plan.block):
-                chosen = slice(start, start + plan.block)
+            for chosen in self._cut(members, plan.block):
                 part = {node: array[chosen] for node, array in known.items()}
                 yield _Task(counter, plan, start_of_round + members[chosen], part, sizes)
                 counter += 1
+
+    def _cut(self, members: Array, block: int) -> list[slice]:
+        """Cut draws of equal size into blocks; those of all sizes so that none holds too many rows."""
+        if self._of_all_sizes is None:
+            return [slice(start, start + block) for start in range(0, len(members), block)]
+        return cuts([array[members] for array in self._sizes], self._question.typical_sizes, block)
 
     def _strata(self, number: int, samples: int) -> Iterator[tuple[tuple[int, ...], Array, dict[Node, Array]]]:
         """Split the draws of a round by the sizes of the tables of random size."""
@@ -256,7 +267,13 @@ class Sampler:
             return
         arrays = Plan([*sizes, *self._size_roots]).run(samples, generator(self._seed, number, 0))
         roots = dict(zip(self._size_roots, arrays[len(sizes) :], strict=True))
-        groups = equal_groups(arrays[: len(sizes)])
+        groups, self._sizes = equal_groups(arrays[: len(sizes)]), arrays[: len(sizes)]
+        if number == 0 or self._of_all_sizes is not None:
+            self._of_all_sizes = self._models.case(self._sizes)
+        if self._of_all_sizes is not None:
+            members = np.concatenate(groups)
+            yield (), members, {node: array[members] for node, array in roots.items()}
+            return
         if number == 0:
             check_sizes(self._question, len(groups))
             self._waits = always_waits(self._question, self._observation, self._size_roots, len(groups))
@@ -278,7 +295,7 @@ class Sampler:
             raise self._nothing_accepted(sum(kept.excluded for kept in self._kept))
         quantities = [Batch.concatenate([k.quantities[i] for k in counted]) for i in range(len(counted[0].quantities))]
         positions = np.concatenate([kept.positions for kept in counted])
-        log_weights = _log_weights(counted)
+        log_weights = log_weights_of(counted)
         order = np.argsort(positions, kind="stable")
         draws = self._draws
         if log_weights is None and total > self._samples:
@@ -302,7 +319,7 @@ class Sampler:
             pareto_k=pareto_k(weights),
         )
         kept = tuple(settled(batch.take(order)) for batch in quantities)
-        lifting = self._question.lifting(self._expected)
+        lifting = self._of_all_sizes.lifting if self._of_all_sizes else self._question.lifting(self._expected)
         if self._not_compiled is not None:
             lifting = replace(lifting, not_compiled=self._not_compiled)
         return Run(kept, weights, self._judged(diagnostics), lifting)
@@ -318,8 +335,8 @@ class Sampler:
         if contradicting and any(plan.is_moved for plan in self._plans.values()):
             known = None if self._question.exclude_errors else self._question.probability_of_facts
             whole = known or proportion_estimate(valid / draws, draws, "")
-            return _evidence(log_weights, accepted, draws, unit).divided_by(whole)
-        return _evidence(log_weights, accepted, valid, unit)
+            return probability_of_observation(log_weights, accepted, draws, unit).divided_by(whole)
+        return probability_of_observation(log_weights, accepted, valid, unit)
 
     def _judged(self, diagnostics: Diagnostics) -> Diagnostics:
         """Refuse too few samples; remark on fewer than were asked for."""
@@ -355,27 +372,6 @@ class Sampler:
             f"(acceptance rate {diagnostics.acceptance_rate:.2g}), too few to trust; raise budget= (now "
             f"{diagnostics.budget:,} draws), or widen the observation (a larger within= or sd=)"
         )
-
-
-def _log_weights(blocks: list[Kept]) -> Array | None:
-    if all(kept.log_weights is None for kept in blocks):
-        return None
-    # For some sizes of the tables agreement may have been waited for, for others not.
-    logs = [np.zeros(len(k.positions)) if k.log_weights is None else k.log_weights for k in blocks]
-    return np.concatenate(logs)
-
-
-def _evidence(log_weights: Array | None, accepted: int, draws: int, unit: str) -> Estimate:
-    """Return the probability of the observation, or its density where samples are weighted by one."""
-    if log_weights is None:
-        return proportion_estimate(accepted / draws, draws, f"n={draws}")
-    largest = float(log_weights.max())
-    # Of draws moved onto the observation, more may be left than there are draws on which the program does not fail.
-    weights = np.zeros(max(draws, len(log_weights)))
-    weights[: len(log_weights)] = np.exp(log_weights - largest)
-    scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest)) * len(weights) / draws
-    low = max(0.0, scaled.low) * scale
-    return Estimate(scaled.value * scale, low, scaled.high * scale, unit, f"n={draws}")
 
 
 def draw(question: Question, observation: Observation | None, **options: Any) -> Run:

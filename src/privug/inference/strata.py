@@ -1,12 +1,14 @@
 """Draws split by the sizes that their tables have, and what it takes to get ready for each of these sizes."""
 
+import itertools
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from privug import interruption
 from privug.inference.case_plan import CasePlan
-from privug.inference.question import Question
+from privug.inference.question import Case, Question
 from privug.inference.solving import PILOT_SAMPLES
 from privug.inference.workload import (
     MOST_RANDOM_NUMBERS,
@@ -46,6 +48,48 @@ def check_sizes(question: Question, sizes: int) -> None:
         )
 
 
+class AllSizes:
+    """One model for draws of all sizes of their tables, if there is one and draws are just waited for."""
+
+    def __init__(self, question: Question, observation: Observation | None, known: Sequence[Node]) -> None:
+        self._question = question
+        self._observation = observation
+        self._known = known
+        self._largest: list[int] = [0] * len(question.size_nodes)
+
+    def case(self, sizes: list[Array]) -> Case | None:
+        """Return the model for draws whose tables have such sizes, and those of all rounds before."""
+        if min(int(array.min()) for array in sizes) < 0 or not self._may_wait:
+            return None
+        tables = [self._question.prior[name] for name in self._question.random_tables]
+        for place, (table, array) in enumerate(zip(tables, sizes, strict=True)):
+            if array.max() > self._largest[place]:
+                self._largest[place] = table.looked_at(int(array.max()))
+        return self._question.case_of_all_sizes(tuple(self._largest))
+
+    @cached_property
+    def _may_wait(self) -> bool:
+        return self._observation is None or waits(self._question, self._observation, self._known)
+
+
+def waits(question: Question, observation: Observation, known: Sequence[Node]) -> bool:
+    """Say whether draws that agree with an observation are just waited for, as far as the typical size tells."""
+    case = question.case(question.typical_sizes)
+    if case.likelihood(observation).points:
+        return False
+    return not CasePlan(case, observation, None, known, question.exclude_errors, points_only=False).is_solved
+
+
+def cuts(sizes: list[Array], typical: Sequence[int], block: int) -> list[slice]:
+    """Cut draws, in order, into blocks that hold as many rows as a block of draws of typical sizes."""
+    work = np.ones(len(sizes[0]))
+    for array, usual in zip(sizes, typical, strict=True):
+        np.maximum(work, array / max(1, usual), out=work)
+    edges = np.flatnonzero(np.diff(np.cumsum(work) // block)) + 1
+    ends = [0, *edges.tolist(), len(work)]
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
 def always_waits(question: Question, observation: Observation | None, known: Sequence[Node], sizes: int) -> bool:
     """Say whether draws are just waited for at every size, as at the typical one, because trying each takes too long.
 
@@ -53,8 +97,7 @@ def always_waits(question: Question, observation: Observation | None, known: Seq
     """
     if observation is None or sizes < 2:
         return False
-    case = question.case(question.typical_sizes)
-    nodes = random_nodes(case)
+    nodes = random_nodes(question.case(question.typical_sizes))
     if sizes * pilot_samples(nodes, PILOT_SAMPLES) * random_numbers(nodes) <= MOST_IN_PILOTS:
         return False
-    return not CasePlan(case, observation, None, known, question.exclude_errors, points_only=False).is_solved
+    return waits(question, observation, known)

@@ -1,12 +1,12 @@
 """Tallies: the total weight of each distinct value, or combination of values, merged while states come in."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from privug.inference.case_plan import settled
-from privug.model.batch import Batch
-from privug.model.distinct import ranked
+from privug.model.batch import Batch, codes_of, first_places
 from privug.model.node import Array
 from privug.model.structure import LEAF
 
@@ -15,11 +15,13 @@ MOST_PENDING = 1 << 21
 
 
 class Tally:
-    """The weights of the distinct values of some quantities together."""
+    """The weights of the distinct values of some quantities together; those that come `each_once` need no merging."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, each_once: bool = False) -> None:
+        self._each_once = each_once
         self._pending: list[tuple[tuple[Batch, ...], Array]] = []
         self._rows = 0
+        self._most = MOST_PENDING
         self._grid: Grid | None = Grid()
 
     def add(self, quantities: Sequence[Batch], weights: Array) -> None:
@@ -27,14 +29,18 @@ class Tally:
         if not len(weights):
             return
         quantities = [settled(batch) for batch in quantities]
+        if self._each_once:
+            self._append(tuple(quantities), weights)
+            return
         if self._grid is not None and len(quantities) == 1:
             if self._grid.add(quantities[0], weights):
                 return
             self._pending.extend(self._grid.merged())
         self._grid = None
         self._append(*_merged(quantities, weights))
-        if self._rows > MOST_PENDING:
+        if self._rows > self._most:
             self._condense()
+            self._most = max(MOST_PENDING, 2 * self._rows)  # what is all distinct is not gone through again and again
 
     def scale(self, factor: float) -> None:
         """Multiply all weights so far."""
@@ -51,7 +57,7 @@ class Tally:
             quantities = [Batch.concatenate(parts) for parts in zip(*(q for q, _ in self._pending), strict=True)]
             weights = np.concatenate([weights for _, weights in self._pending])
             self._pending, self._rows = [], 0
-            self._append(*_merged(quantities, weights))
+            self._append(*((tuple(quantities), weights) if self._each_once else _merged(quantities, weights)))
 
     def result(self) -> tuple[tuple[Batch, ...], Array]:
         """Return the distinct values, in ascending order if ordered, and their weights."""
@@ -61,7 +67,9 @@ class Tally:
         self._condense()
         quantities, weights = self._pending[0]
         there = weights > 0
-        return tuple(batch.take(there) for batch in quantities), weights[there]
+        if not there.all():
+            quantities, weights = tuple(batch.take(there) for batch in quantities), weights[there]
+        return tuple(replace(batch, each_once=self._each_once) for batch in quantities), weights
 
 
 class Grid:
@@ -113,19 +121,8 @@ def marginal(quantities: Sequence[Batch], weights: Array, position: int) -> tupl
     return tally.result()
 
 
-def codes_of(quantities: Sequence[Batch], samples: int) -> Array:
-    """Return whole numbers from zero on that are equal where all quantities are, in ascending order if ordered."""
-    codes = np.zeros(samples, np.intp)
-    for batch in quantities:
-        for column in batch.columns:
-            inner, distinct = column.distinct()
-            codes = ranked(codes * len(distinct.array) + inner)[0] if codes.any() else inner
-    return codes
-
-
 def _merged(quantities: Sequence[Batch], weights: Array) -> tuple[tuple[Batch, ...], Array]:
     """Merge equal combinations of values."""
     codes = codes_of(quantities, len(weights))
-    first = np.empty(int(codes.max()) + 1, np.intp)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    first = first_places(codes)
     return tuple(batch.take(first) for batch in quantities), np.bincount(codes, weights, len(first))

@@ -47,13 +47,14 @@ def shannon_capacity(channel: Channel | Joint) -> Estimate:
     >>> print(shannon_capacity(Channel([[0.9, 0.1], [0.1, 0.9]])))
     0.531004 bit (exact)
     """
-    found = _solved(as_channel(channel).distinct_rows())
+    found = capacity_achieving(as_channel(channel, every_secret=False).distinct_rows())
     low, high = sorted(nats / math.log(2) for nats in found[1:])
     low, value, high = (max(0.0, bits) for bits in (low - ROUNDING, (low + high) / 2, high + ROUNDING))
     return Estimate(value, low, high, "bit", f"certified within {high - low:.0e}", exact=high - low < TELLING_DIGITS)
 
 
-def _solved(rows: Array) -> Certified:
+def capacity_achieving(rows: Array) -> Certified:
+    """Return the prior on different rows of a channel that gives the most information, and a bound on any prior's."""
     if len(rows) == 1:
         return Certified(np.ones(1), 0.0, 0.0)
     found = _arimoto(rows, ARIMOTO_STEPS)

@@ -12,7 +12,8 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
 from privug.inference.joint import Joint
-from privug.leakage.finite import pairs_of
+from privug.leakage.alike import alike_pairs
+from privug.leakage.finite import Pairs, pairs_of
 from privug.leakage.ranges import POSITIVE, PROBABILITY, capacity_in_bits_range, capacity_range, ranging
 from privug.model.node import Array, Kind
 
@@ -61,6 +62,15 @@ class Channel:
     @classmethod
     def of(cls, joint: Joint) -> "Channel":
         """Take the channel of an exact joint; secrets of probability zero have no row in it."""
+        return cls._of(joint, pairs_of)
+
+    @classmethod
+    def of_rows(cls, joint: Joint) -> "Channel":
+        """Take the channel of an exact joint, of secrets that are alike perhaps one row only."""
+        return cls._of(joint, alike_pairs)
+
+    @classmethod
+    def _of(cls, joint: Joint, collected: Callable[[Joint], Pairs]) -> "Channel":
         if not isinstance(joint, Joint):
             raise ArgumentError(
                 f"a channel is taken of a Joint, or made of a matrix by Channel(matrix), not {shown(joint)}"
@@ -72,7 +82,7 @@ class Channel:
             )
         if joint.secret.kind is not Kind.DISCRETE:
             raise ArgumentError("a channel needs a secret with finitely many values; round the secret")
-        pairs = pairs_of(joint)
+        pairs = collected(joint)
         if len(pairs.secrets) * len(pairs.outputs) > MOST_CELLS:
             sizes = f"{len(pairs.secrets)} secrets and {len(pairs.outputs)} outputs"
             raise ArgumentError(f"a channel of {sizes} is too large; group some of them")
@@ -94,11 +104,13 @@ class Channel:
         return f"<Channel: {len(self.secrets)} secrets, {len(self.outputs)} outputs>"
 
 
-def as_channel(channel: Any) -> Channel:
-    """Take a channel as it is, or make one of an exact joint or a matrix."""
+def as_channel(channel: Any, every_secret: bool = True) -> Channel:
+    """Take a channel as it is, or make one of an exact joint or a matrix; with every secret if all of them matter."""
     if isinstance(channel, Channel):
         return channel
-    return Channel.of(channel) if isinstance(channel, Joint) else Channel(channel)
+    if not isinstance(channel, Joint):
+        return Channel(channel)
+    return Channel.of(channel) if every_secret else Channel.of_rows(channel)
 
 
 @ranging(capacity_range)
@@ -112,7 +124,7 @@ def bayes_capacity(channel: Channel | Joint) -> Estimate:
     >>> print(bayes_capacity(Channel([[0.8, 0.2], [0.3, 0.7]])))
     1.5 (exact)
     """
-    channel = as_channel(channel)
+    channel = as_channel(channel, every_secret=False)
     value = float(channel.matrix.max(axis=0).sum())
     if channel.discrete:
         return Estimate.exactly(value)
@@ -149,7 +161,7 @@ def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
     >>> print(additive_bayes_capacity(Channel([[0.8, 0.2], [0.3, 0.7]])))
     0.25 (exact)
     """
-    channel = as_channel(channel)
+    channel = as_channel(channel, every_secret=False)
     if not channel.discrete:
         raise ArgumentError(
             "additive_bayes_capacity: cells of a density do not show where it is greatest; round the output"
@@ -173,7 +185,7 @@ def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None
     >>> print(epsilon(Channel([[0.75, 0.25], [0.25, 0.75]])))
     1.09861 nat (exact)
     """
-    channel = as_channel(channel)
+    channel = as_channel(channel, every_secret=adjacent is not None)
     if not channel.discrete:
         raise ArgumentError("epsilon: cells of a density hide how large ratios get within them; round the output")
     if adjacent is not None and not callable(adjacent):

@@ -88,13 +88,13 @@ def counted_conditional_entropy(pairs: Pairs) -> Counted:
 def exact_information(pairs: Pairs) -> tuple[float, Array]:
     """Return the mutual information of the pairs as they stand, in bits, and what each pair contributes."""
     surprise = np.log2(pairs.probability / pairs.prior[pairs.secret] / pairs.marginal[pairs.output])
-    return max(0.0, math.fsum(pairs.probability * surprise)), surprise
+    return max(0.0, math.fsum(pairs.total * surprise)), surprise
 
 
 def exact_conditional_entropy(pairs: Pairs) -> tuple[float, Array]:
     """Return the entropy of the secret given the output of the pairs as they stand, in bits, and contributions."""
     surprise = -np.log2(pairs.probability / pairs.marginal[pairs.output])
-    return max(0.0, math.fsum(pairs.probability * surprise)), surprise
+    return max(0.0, math.fsum(pairs.total * surprise)), surprise
 
 
 def seen_once(pairs: Pairs) -> tuple[float, float]:

@@ -13,7 +13,9 @@ from privug.estimate import CONFIDENCE
 from privug.inference.belief import Belief
 from privug.inference.intervals import proportion_estimate
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs, distinct_values, pairs_of
+from privug.leakage.alike import alike_pairs
+from privug.leakage.equal_values import distinct_values
+from privug.leakage.finite import Pairs, pairs_of
 from privug.leakage.strategy import Gain, Strategy
 from privug.leakage.trial import FOLDS, Trial
 from privug.model.batch import Batch
@@ -28,10 +30,10 @@ NORMAL = 1.96
 def try_guesses(joint: Joint, gain: Gain) -> Trial:
     """Learn the best guesses of a joint and see what they earn."""
     joint, strategy = gain.on(_weighing(joint))
-    pairs = pairs_of(joint)
+    pairs = pairs_of(joint) if strategy.by_value else alike_pairs(joint)
     alone = without_output(pairs)
     if joint.exact:
-        after, before = (float(p.probability @ strategy.earned(p, p.probability)) for p in (pairs, alone))
+        after, before = (float((p.total * strategy.earned(p, p.probability)).sum()) for p in (pairs, alone))
         error = max(joint.secret.error, joint.output.error) * strategy.span
         if joint.output.kind is not Kind.DISCRETE:
             error += _kinks(joint, pairs, strategy)

@@ -11,9 +11,10 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
+from privug.leakage.alike import alike_shares
 from privug.leakage.continuous import equally_weighted, kernel_entropy, minus_infinite, neighbour_entropy
 from privug.leakage.crossfit import unseen_output
-from privug.leakage.finite import Shares, shares_of
+from privug.leakage.finite import Shares
 from privug.leakage.plugin import (
     Dependence,
     bias,
@@ -52,7 +53,7 @@ def entropy(belief: Belief) -> Estimate:
     """
     kind = checked(belief, "entropy").kind
     if kind is Kind.DISCRETE:
-        return _shannon(shares_of(belief))
+        return _shannon(alike_shares(belief))
     if kind is Kind.MIXED:
         raise ArgumentError(
             "entropy: some values of this belief repeat and others do not, as if it had atoms and a density: it has no "
@@ -152,7 +153,7 @@ def renyi_entropy(belief: Belief, order: float) -> Estimate:
             f"renyi_entropy: of a {belief.kind.value} belief it is infinite or depends on the unit; ask for "
             "differential_entropy or min_entropy"
         )
-    return _renyi(shares_of(belief), float(order))
+    return _renyi(alike_shares(belief), float(order))
 
 
 def checked(belief: Belief, name: str) -> Belief:
@@ -186,9 +187,10 @@ def shannon(probability: Array) -> float:
 
 def _shannon(shares: Shares) -> Estimate:
     p = shares.probability
-    value, slope = shannon(p), -np.log2(p)
+    slope = -np.log2(p)
     if shares.exact:
-        return exact_estimate(value, [shares], [slope])
+        return exact_estimate(max(0.0, shares.summed(scipy.special.entr(p))) / LN2, [shares], [slope])
+    value = shannon(p)
     if len(p) == 1:
         return _never_varied(shares, shannon(_with_another(shares)), "Miller-Madow")
     dependence = Dependence(shares, slope, np.full(len(p), -1 / LN2))
@@ -198,7 +200,7 @@ def _shannon(shares: Shares) -> Estimate:
 
 def _renyi(shares: Shares, order: float) -> Estimate:
     logarithms = np.log(shares.probability)
-    value, name = _renyi_value(logarithms, order), f"order {order:g}"
+    value, name = _renyi_value(logarithms, order, shares.copies), f"order {order:g}"
     # The derivatives of log2(sum p^order) / (1 - order), by way of p^(order - 1) relative to the sum of p^order.
     relative = np.exp((order - 1) * logarithms - (1 - order) * LN2 * value)
     slope = order / (1 - order) / LN2 * relative
@@ -215,11 +217,12 @@ def _renyi(shares: Shares, order: float) -> Estimate:
     return _with_unseen(value, half, allowance, shares, name)
 
 
-def _renyi_value(logarithms: Array, order: float) -> float:
+def _renyi_value(logarithms: Array, order: float, copies: Array | None = None) -> float:
+    each = np.ones(len(logarithms)) if copies is None else copies
     if abs(order - 1) < 0.01:  # the sum is almost one, and its distance from one is known better than itself
-        gathered = math.log1p(float(np.exp(logarithms) @ np.expm1((order - 1) * logarithms)))
+        gathered = math.log1p(float((each * np.exp(logarithms)) @ np.expm1((order - 1) * logarithms)))
     else:
-        gathered = float(scipy.special.logsumexp(order * logarithms))
+        gathered = float(scipy.special.logsumexp(order * logarithms, b=copies))
     return max(0.0, gathered / (1 - order)) / LN2
 
 

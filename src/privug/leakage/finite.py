@@ -12,13 +12,12 @@ import numpy as np
 from privug.errors import ArgumentError
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.model.batch import Batch
+from privug.leakage.equal_values import distinct_values, key_of
+from privug.model.batch import Batch, Values
 from privug.model.distinct import ranked
 from privug.model.node import Array
-from privug.model.structure import LEAF, flatten
 
 PART = 1 << 15  # samples that stay in the cache
-NOT_A_NUMBER = object()
 
 # Every measure of one joint or belief starts from the same values: they are collected once, and as long as it lives.
 _known_pairs: "WeakKeyDictionary[Joint, Pairs]" = WeakKeyDictionary()
@@ -31,23 +30,34 @@ class Shares:
 
     `squares` holds the sum of the squared weights of the samples of each value: `probability / samples` if all weigh
     the same, zero if the probabilities are exact. `samples` is the effective number of samples, infinite if exact;
-    `error` bounds the error of exact probabilities.
+    `error` bounds the error of exact probabilities. Where values of the same probability are counted together, `copies`
+    says how many each entry stands for, and `probability` is that of one of them; the values are then not told.
     """
 
-    values: list[Any]
+    values: Sequence[Any]
     probability: Array
     squares: Array
     samples: float
     method: str
     error: float = 0.0
+    copies: Array | None = None
 
     @property
     def exact(self) -> bool:
         """Whether the probabilities are exact."""
         return bool(np.isinf(self.samples))
 
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return len(self) if self.copies is None else int(self.copies.sum())
+
+    def summed(self, terms: Array) -> float:
+        """Return the sum of a term for each value, given those of the entries."""
+        return float(terms.sum() if self.copies is None else terms @ self.copies)
+
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.probability)
 
 
 @dataclass(frozen=True)
@@ -56,17 +66,20 @@ class Pairs:
 
     `secret` and `output` hold positions in `secrets` and `outputs`; `probability` sums to one. `samples` is the
     effective number of samples behind the probabilities, infinite if they are exact. `squares` holds the sum of the
-    squared weights of the samples of each pair: `probability / samples` if all weigh the same, zero if exact.
+    squared weights of the samples of each pair: `probability / samples` if all weigh the same, zero if exact. Where
+    secrets that are alike are counted together, `copies` says how many each of the `secrets` stands for, and
+    `probability` is that of one of them with the output.
     """
 
     secret: Array
     output: Array
     probability: Array
-    secrets: list[Any]
-    outputs: list[Any]
+    secrets: Sequence[Any]
+    outputs: Sequence[Any]
     samples: float
     method: str
     squares: Array
+    copies: Array | None = None
 
     @property
     def exact(self) -> bool:
@@ -78,10 +91,25 @@ class Pairs:
         """The probability of each secret."""
         return np.bincount(self.secret, self.probability, len(self.secrets))
 
+    @property
+    def count(self) -> int:
+        """How many secrets there are."""
+        return len(self.secrets) if self.copies is None else int(self.copies.sum())
+
+    @cached_property
+    def each(self) -> Array | float:
+        """How many secrets each pair stands for."""
+        return 1.0 if self.copies is None else self.copies[self.secret].astype(float)
+
+    @cached_property
+    def total(self) -> Array:
+        """The probability of each pair, of all secrets that it stands for together."""
+        return self.probability if self.copies is None else self.probability * self.each
+
     @cached_property
     def marginal(self) -> Array:
         """The probability of each output."""
-        return np.bincount(self.output, self.probability, len(self.outputs))
+        return np.bincount(self.output, self.total, len(self.outputs))
 
     @cached_property
     def starts(self) -> Array:
@@ -113,27 +141,43 @@ def shares_of(belief: Belief) -> Shares:
     return known
 
 
+def keep_shares(belief: Belief, shares: Shares) -> None:
+    """Remember the values of a belief that were collected on the way, unless they are known."""
+    _known_shares.setdefault(belief, shares)
+
+
 def _counted(belief: Belief) -> Shares:
+    if belief.exact and belief.batch.each_once and belief.weights is not None:
+        return _as_they_are(belief, belief.weights)
     codes, values = distinct_values(belief.batch)
     present, probability, squares = _normalised(*_sums([codes], [len(values)], belief.weights), belief.exact)
-    held = values if len(present) == len(values) else [values[k] for k in present]
-    return _shares(belief, held, probability, squares)
+    held = values if len(present) == len(values) else _chosen(values, present)
+    return made_shares(belief, held, probability, squares)
 
 
-def _shares(belief: Belief, values: list[Any], probability: Array, squares: Array) -> Shares:
+def _as_they_are(belief: Belief, weights: Array) -> Shares:
+    """Return the values of a belief of which no two are equal."""
+    held, batch = weights > 0, belief.batch
+    if not held.all():
+        batch, weights = batch.take(held), weights[held]
+    return made_shares(belief, Values(batch), weights / weights.sum(), np.zeros(len(batch)))
+
+
+def _chosen(values: Sequence[Any], places: Array) -> Sequence[Any]:
+    return Values(values.batch.take(places)) if isinstance(values, Values) else [values[k] for k in places]
+
+
+def made_shares(belief: Belief, values: Sequence[Any], probability: Array, squares: Array) -> Shares:
+    """Return values with their probabilities, known as well as the belief is."""
     noise = squares if belief.groups is None else squares * belief.inflation
     return Shares(values, probability, noise, belief.effective_samples, belief.method, belief.error)
 
 
 def _collected(joint: Joint) -> Pairs:
     weighted = joint.weights is not None  # which also refuses a joint whose pairs are not listed
-    constant = _constant(joint.output.batch)
+    constant = constant_value(joint.output.batch)
     if constant is not None:
-        shares = shares_of(joint.secret)
-        places = np.arange(len(shares)), np.zeros(len(shares), np.intp)
-        return Pairs(
-            *places, shares.probability, shares.values, constant, shares.samples, shares.method, shares.squares
-        )
+        return unseen(shares_of(joint.secret), constant)
     secret, secrets = distinct_values(joint.secret.batch)
     output, outputs = distinct_values(joint.output.batch)
     sums = _sums([output, secret], [len(outputs), len(secrets)], joint.weights)
@@ -144,17 +188,32 @@ def _collected(joint: Joint) -> Pairs:
     secret = cells - output * len(secrets)
     if weighted:  # a value whose samples all weigh nothing is in no pair
         secret, possible = ranked(secret)
-        secrets = [secrets[k] for k in possible]
+        secrets = _chosen(secrets, possible)
         output, possible = ranked(output)
-        outputs = [outputs[k] for k in possible]
+        outputs = _chosen(outputs, possible)
     samples, method = joint.effective_samples, joint.secret.method
     for belief, codes, values in ((joint.secret, secret, secrets), (joint.output, output, outputs)):
         share, noise = (np.bincount(codes, weights, len(values)) for weights in (probability, squares))
-        _known_shares.setdefault(belief, _shares(belief, values, share, noise))
+        keep_shares(belief, made_shares(belief, values, share, noise))
     return Pairs(secret, output, probability, secrets, outputs, samples, method, squares)
 
 
-def _constant(batch: Batch) -> list[Any] | None:
+def unseen(shares: Shares, constant: list[Any]) -> Pairs:
+    """Return the pairs of some values with the one output that there is."""
+    return Pairs(
+        np.arange(len(shares)),
+        np.zeros(len(shares), np.intp),
+        shares.probability,
+        shares.values if shares.copies is None else range(len(shares)),
+        constant,
+        shares.samples,
+        shares.method,
+        shares.squares,
+        shares.copies,
+    )
+
+
+def constant_value(batch: Batch) -> list[Any] | None:
     """Return the value of numbers that are all the same."""
     numbers = batch.numbers()
     if numbers is None or not len(numbers):
@@ -226,6 +285,10 @@ def aligned(beliefs: Sequence[Shares]) -> list[Shares]:
 
     Values are the same where Python holds them equal, such as 1, 1.0 and True.
     """
+    together = _concatenated(beliefs)
+    if together is not None:
+        places, found = together.coded()
+        return _all_spread(beliefs, places, Values(found))
     everything = [value for shares in beliefs for value in shares.values]
     numbers = _as_numbers(everything)
     if numbers is not None:
@@ -233,10 +296,22 @@ def aligned(beliefs: Sequence[Shares]) -> list[Shares]:
         union = distinct.tolist()
     else:
         known: dict[Hashable, int] = {}
-        places = np.array([known.setdefault(_key(value), len(known)) for value in everything])
+        places = np.array([known.setdefault(key_of(value), len(known)) for value in everything])
         union = [everything[k] for k in np.unique(places, return_index=True)[1]]
+    return _all_spread(beliefs, places, union)
+
+
+def _all_spread(beliefs: Sequence[Shares], places: Array, union: Sequence[Any]) -> list[Shares]:
     ends = np.cumsum([len(shares) for shares in beliefs])[:-1]
     return [_spread(shares, some, union) for shares, some in zip(beliefs, np.split(places, ends), strict=True)]
+
+
+def _concatenated(beliefs: Sequence[Shares]) -> Batch | None:
+    """Return the values of several beliefs one after the other, if they are equal where their columns are."""
+    batches = [shares.values.batch for shares in beliefs if isinstance(shares.values, Values)]
+    if len(batches) < len(beliefs) or not all(batch.has_layout_of(batches[0]) for batch in batches):
+        return None
+    return Batch.concatenate(batches)
 
 
 def _as_numbers(values: list[Any]) -> Array | None:
@@ -250,41 +325,7 @@ def _as_numbers(values: list[Any]) -> Array | None:
     return array if fits or types == {float} else None
 
 
-def _spread(shares: Shares, places: Array, values: list[Any]) -> Shares:
+def _spread(shares: Shares, places: Array, values: Sequence[Any]) -> Shares:
     probability, squares = np.zeros(len(values)), np.zeros(len(values))
     probability[places], squares[places] = shares.probability, shares.squares
     return replace(shares, values=values, probability=probability, squares=squares)
-
-
-def distinct_values(batch: Batch) -> tuple[Array, list[Any]]:
-    """Return a code for each sample and the distinct values; what Python holds equal, such as 1 and True, is one."""
-    codes, values = batch.factorized()
-    if batch.numbers() is not None:
-        return codes, values
-    places: dict[Hashable, int] = {}
-    merged = [places.setdefault(_key(value), len(places)) for value in values]
-    if len(places) == len(values):
-        return codes, values
-    first = np.unique(merged, return_index=True)[1]
-    return np.array(merged)[codes], [values[k] for k in first]
-
-
-def _key(value: Any) -> Hashable:
-    """Return a dictionary key that is equal where values are."""
-    match value:
-        case bool() | int() | str():
-            return value
-        case float() | np.floating():
-            return value if value == value else NOT_A_NUMBER
-        case tuple():
-            return tuple(_key(part) for part in value)
-        case list():
-            return (list, tuple(_key(part) for part in value))
-        case np.ndarray():
-            return (np.ndarray, value.shape, tuple(_key(part) for part in value.reshape(-1).tolist()))
-        case dict():
-            return (dict, frozenset((name, _key(part)) for name, part in value.items()))
-        case _:
-            structure, leaves = flatten(value)
-            key: Hashable = value if structure is LEAF else (structure, tuple(_key(leaf) for leaf in leaves))
-            return key

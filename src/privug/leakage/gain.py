@@ -13,7 +13,8 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.crossfit import try_guesses, unseen_output
-from privug.leakage.finite import distinct_values, pairs_of
+from privug.leakage.equal_values import distinct_values
+from privug.leakage.finite import pairs_of
 from privug.leakage.ranges import g_leakage_range, ranging
 from privug.leakage.strategy import Abstention, Gain, Strategy, Tries, Worths
 from privug.leakage.trial import PRIOR_HINDSIGHT, Trial
@@ -65,7 +66,7 @@ class Property(Gain):
     gain: Gain
 
     def on(self, joint: Joint) -> tuple[Joint, Strategy]:
-        return self.gain.on(replace(joint, secret=mapped(joint.secret, self.function), prior=None))
+        return self.gain.on(replace(joint, secret=mapped(joint.secret, self.function), prior=None, classes=None))
 
 
 def identity() -> Gain:

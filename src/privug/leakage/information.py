@@ -11,6 +11,7 @@ from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
+from privug.leakage.alike import alike_pairs
 from privug.leakage.contingency import sparse_information
 from privug.leakage.counted import (
     Counted,
@@ -67,7 +68,7 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     if joint.channel is not None:
         return _exact(joint, joint.channel.mutual_information(), np.zeros(1))
     if joint.exact:
-        return _exact(joint, *exact_information(pairs_of(joint)))
+        return _exact(joint, *exact_information(alike_pairs(joint)))
     sampled = _sampled(joint)
     if sampled.discrete:
         return _of_table(sampled, k)
@@ -118,7 +119,7 @@ def _exact_rest(joint: Joint, k: int) -> Estimate:
     if joint.channel is not None:
         summary = joint.channel.summary
         return _exact(joint, max(0.0, summary.joint_entropy - summary.output_entropy), np.zeros(1))
-    return _exact(joint, *exact_conditional_entropy(pairs_of(joint)))
+    return _exact(joint, *exact_conditional_entropy(alike_pairs(joint)))
 
 
 def _refuse_mixed(kind: Kind) -> None:

@@ -1,6 +1,6 @@
 """Single outputs: what the attacker believes after seeing one of them, and which of them reveals most."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +12,8 @@ from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs, pairs_of
+from privug.leakage.alike import alike_pairs
+from privug.leakage.finite import Pairs
 from privug.leakage.ranges import belief_range, pointwise_range, ranging
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
@@ -38,7 +39,7 @@ class Beliefs(NamedTuple):
 class PointwiseLeakage(Mapping[Any, Estimate]):
     """How much each output changes the chance of the attacker's best guess: output -> Estimate, in bits."""
 
-    outputs: list[Any]
+    outputs: Sequence[Any]
     bits: Beliefs
     method: str
     exact: bool
@@ -143,7 +144,7 @@ def _pairs(joint: Joint, what: str) -> Pairs:
         raise ArgumentError(f"{what}: no value of a continuous secret has positive probability; round the secret")
     if not joint.exact and joint.output.kind is not Kind.DISCRETE:
         raise ArgumentError(f"{what}: a continuous output is never seen twice; round it, or use engine='exact'")
-    return pairs_of(joint)
+    return alike_pairs(joint)
 
 
 def _beliefs(joint: Joint, pairs: Pairs, looks: int | Array) -> Beliefs:

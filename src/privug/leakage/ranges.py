@@ -18,6 +18,7 @@ from privug.errors import InferenceError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
+from privug.leakage.alike import alike_shares
 from privug.leakage.finite import Shares, aligned, shares_of
 from privug.leakage.plugin import rarest_missed
 from privug.model.node import Kind
@@ -81,7 +82,7 @@ def entropy_range(belief: Belief, *_: Any) -> Range:
     known = _known(belief)
     if known is None or known.error:
         return Range(0.0, math.log2(_values(belief)))
-    bits = max(0.0, float(scipy.special.entr(known.probability).sum())) / math.log(2)
+    bits = max(0.0, known.summed(scipy.special.entr(known.probability))) / math.log(2)
     return Range(bits, bits)
 
 
@@ -118,7 +119,7 @@ def kl_range(posterior: Belief, prior: Belief) -> Range:
     known = _known(prior)
     if known is None or known.error or posterior.kind is not Kind.DISCRETE:
         return POSITIVE
-    after, before = aligned([shares_of(posterior), known])
+    after, before = aligned([shares_of(posterior), shares_of(prior)])
     possible = bool(np.all(before.probability[after.probability > 0] > 0))
     return Range(0.0, -math.log2(known.probability.min()) if possible else math.inf)
 
@@ -170,7 +171,7 @@ def guesses_range(about: Belief | Joint) -> Range:
     known = _known(belief)
     if known is None or known.error:
         return Range(1.0, (_values(belief) + 1) / 2)
-    needed = max(1.0, float(np.sort(known.probability)[::-1] @ np.arange(1, len(known) + 1)))
+    needed = max(1.0, _guesses(known))
     return Range(1.0 if isinstance(about, Joint) else needed, needed)
 
 
@@ -212,7 +213,15 @@ def _prior(joint: Joint) -> Belief:
 
 def _known(belief: Belief) -> Shares | None:
     """Return the probabilities of a discrete quantity, if they are known."""
-    return shares_of(belief) if belief.exact and belief.kind is Kind.DISCRETE else None
+    return alike_shares(belief) if belief.exact and belief.kind is Kind.DISCRETE else None
+
+
+def _guesses(known: Shares) -> float:
+    """Return how many guesses are needed on average, the likeliest value first."""
+    order = np.argsort(-known.probability, kind="stable")
+    copies = np.ones(len(known)) if known.copies is None else known.copies[order].astype(float)
+    mean_rank = np.cumsum(copies) - (copies - 1) / 2
+    return float((known.probability[order] * copies) @ mean_rank)
 
 
 def _values(belief: Belief) -> float:
@@ -221,7 +230,7 @@ def _values(belief: Belief) -> float:
         return math.inf
     known = _known(belief)
     if known is not None:
-        return math.inf if known.error else len(known)
+        return math.inf if known.error else known.count
     seen = shares_of(belief)
     # Samples that are all the same do not show what else there may be: a leak would sit in the very values not seen.
     well_known = len(seen) > 1 and rarest_missed(seen) <= NEGLIGIBLE_SHARE * float(seen.probability.min())

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from privug.inference.belief import Belief
-from privug.leakage.finite import distinct_values
+from privug.leakage.equal_values import distinct_values
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind
 

@@ -27,6 +27,8 @@ class Strategy(Gain):
 
     binary: ClassVar[bool] = False
     """Whether a guess is worth either nothing or one."""
+    by_value: ClassVar[bool] = False
+    """Whether it matters what the secrets are, so that those that are alike cannot be counted together."""
 
     @property
     def lowest(self) -> float:
@@ -52,7 +54,8 @@ class Strategy(Gain):
     def earned(self, pairs: Pairs, weights: Array) -> Array:
         """Return for each pair what the guesses earn there that are best for these weights of the pairs.
 
-        Pairs without weight must not change the guesses: they may come from samples that the guesses are judged by.
+        Pairs without weight must not change the guesses: they may come from samples that the guesses are judged by. Of
+        a pair that stands for several secrets it is the average over these.
         """
 
     def on(self, joint: Joint) -> "tuple[Joint, Strategy]":
@@ -67,8 +70,9 @@ class Tries(Strategy):
     binary = True
 
     def earned(self, pairs: Pairs, weights: Array) -> Array:
-        found = first_guesses(pairs, weights) if self.count == 1 else guess_ranks(pairs, weights) <= self.count
-        return found.astype(float)
+        if self.count == 1:
+            return np.asarray(first_guesses(pairs, weights) / pairs.each)
+        return np.asarray(np.clip(self.count - guessed_before(pairs, weights), 0, pairs.each) / pairs.each)
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class Patience(Strategy):
         return -(self.secrets + 1) / 2
 
     def earned(self, pairs: Pairs, weights: Array) -> Array:
-        return -guess_ranks(pairs, weights).astype(float)
+        return -(guessed_before(pairs, weights) + (pairs.each + 1) / 2)
 
 
 @dataclass(frozen=True)
@@ -108,14 +112,14 @@ class Abstention(Strategy):
         return 0.0
 
     def earned(self, pairs: Pairs, weights: Array) -> Array:
-        right = first_guesses(pairs, weights)
+        right = first_guesses(pairs, weights) / pairs.each
         overall = np.bincount(pairs.secret, weights, len(pairs.secrets))
-        total = np.add.reduceat(weights, pairs.starts)
+        total = np.add.reduceat(weights * pairs.each, pairs.starts)
         best = np.where(total > 0, np.maximum.reduceat(weights, pairs.starts), overall.max())
         total = np.where(total > 0, total, overall.sum())
         # A guess that is worth nothing but for rounding is not made.
         worthwhile = best * (1 + self.penalty) > total * self.penalty * (1 + 1e-12)
-        return np.where(worthwhile[pairs.output], np.where(right, 1.0, -self.penalty), 0.0)
+        return np.where(worthwhile[pairs.output], right - (1 - right) * self.penalty, 0.0)
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class Worths(Strategy):
     """The worth of each guess (row) against each secret (column) of the joint it is used on."""
 
     table: Array
+    by_value = True
 
     @property
     def lowest(self) -> float:
@@ -162,6 +167,18 @@ def first_guesses(pairs: Pairs, weights: Array) -> Array:
     foremost = np.minimum.reduceat(np.where(tied, place, len(pairs.secrets)), pairs.starts)
     guessed: Array = np.where(best > 0, foremost, 0)[pairs.output] == place
     return guessed
+
+
+def guessed_before(pairs: Pairs, weights: Array) -> Array:
+    """Return for each pair how many secrets are guessed before the first of those that it stands for."""
+    if pairs.copies is None:
+        return guess_ranks(pairs, weights) - 1
+    order = np.lexsort((-weights, pairs.output))
+    copies = pairs.copies[pairs.secret[order]]
+    earlier = np.cumsum(copies) - copies
+    before = np.empty(len(order), np.int64)
+    before[order] = earlier - earlier[pairs.starts[pairs.output[order]]]
+    return before
 
 
 def guess_ranks(pairs: Pairs, weights: Array) -> Array:

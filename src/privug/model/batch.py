@@ -1,16 +1,15 @@
 """Many values of one quantity, column by column."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from privug.errors import ArgumentError
 from privug.model.categories import encode
-from privug.model.distinct import is_varied, ranked
+from privug.model.distinct import Digits, combined, digits, is_varied, ranked
 from privug.model.keys import key_of
 from privug.model.node import Array, Node, Whole
 from privug.model.structure import LEAF, Structure
@@ -38,12 +37,17 @@ class Column:
         """Return plain Python values, one for each sample."""
         if self.whole and self.array.ndim == 1:
             return retyped(self.array.tolist(), self.whole)
-        if self.levels is not None:
-            labels = np.empty(len(self.levels), object)
-            labels[:] = self.levels
-            decoded = labels[self.array]
-            return decoded.tolist() if decoded.ndim == 1 else list(decoded)
-        return self.array.tolist() if self.array.ndim == 1 else list(self.array)
+        decoded = self.decoded_array()
+        return decoded.tolist() if decoded.ndim == 1 else list(decoded)
+
+    def decoded_array(self) -> Array:
+        """Return the values as an array: numbers, or the labels that codes stand for."""
+        if self.levels is None:
+            return self.array
+        labels = np.empty(len(self.levels), object)
+        labels[:] = self.levels
+        decoded: Array = labels[self.array]
+        return decoded
 
     def take(self, which: Array) -> "Column":
         """Return the chosen values."""
@@ -56,21 +60,19 @@ class Column:
             return codes, replace(self, array=numbers)
         if self.array.ndim > 1:
             parts = self.array.reshape(len(self.array), math.prod(self.array.shape[1:])).T
-            codes = combined(ranked(part)[0] for part in parts) if len(parts) else np.zeros(len(self.array), np.intp)
+            codes = combined(map(digits, parts)) if len(parts) else np.zeros(len(self.array), np.intp)
         else:
             seen: dict[Any, int] = {}
             keys = (seen.setdefault(key_of(value), len(seen)) for value in self.array)
             codes = np.fromiter(keys, np.intp, len(self.array))
         return codes, self.take(first_places(codes))
 
-
-def combined(several: Iterable[Array]) -> Array:
-    """Return one code for each combination of codes, in the order of the first code, then of the second, and so on."""
-
-    def both(codes: Array, inner: Array) -> Array:
-        return ranked(codes * (int(inner.max(initial=0)) + 1) + inner)[0]
-
-    return reduce(both, several)
+    def digits(self) -> Digits:
+        """Return a digit for each sample, equal where values are, to be combined with those of other columns."""
+        if self.array.ndim == 1 and self.array.dtype != object:
+            return digits(self.array)
+        codes, distinct = self.distinct()
+        return Digits(codes, len(distinct.array))
 
 
 def first_places(codes: Array) -> Array:
@@ -87,6 +89,8 @@ class Batch:
     structure: Structure
     columns: tuple[Column, ...]
     samples: int
+    each_once: bool = False
+    """Whether it is known that no two of the values are equal."""
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -107,8 +111,10 @@ class Batch:
 
     def take(self, which: Array) -> "Batch":
         """Return the chosen samples, by positions or by a mask."""
-        samples = int(which.sum()) if which.dtype == bool else len(which)
-        return Batch(self.structure, tuple(column.take(which) for column in self.columns), samples)
+        is_mask = which.dtype == bool
+        samples = int(np.count_nonzero(which)) if is_mask else len(which)
+        columns = tuple(column.take(which) for column in self.columns)
+        return Batch(self.structure, columns, samples, self.each_once and is_mask)
 
     def values(self) -> list[Any]:
         """Return the plain Python values."""
@@ -129,12 +135,16 @@ class Batch:
         return codes, list(values)
 
     def _factorized(self) -> tuple[Array, list[Any]]:
+        codes, distinct = self.coded()
+        return codes, distinct.values()
+
+    def coded(self) -> tuple[Array, "Batch"]:
+        """Return a code for each sample and a batch of the distinct values, in ascending order if ordered."""
         if len(self.columns) == 1:
             codes, column = self.columns[0].distinct()
-            return codes, Batch(self.structure, (column,), len(column.array)).values()
-        several = (column.distinct()[0] for column in self.columns)
-        codes = combined(several) if self.columns else np.zeros(self.samples, np.intp)
-        return codes, self.take(first_places(codes)).values()
+            return codes, Batch(self.structure, (column,), len(column.array))
+        codes = codes_of([self], self.samples)
+        return codes, self.take(first_places(codes))
 
     def counts(self) -> Array:
         """Return how often each distinct value occurs, in the order of `factorized`."""
@@ -149,11 +159,23 @@ class Batch:
 
     def distinct(self) -> int:
         """Return how many distinct values there are."""
-        return len(self.factorized()[1] if self._many_numbers() is None else self.counts())
+        if self.each_once:
+            return self.samples
+        if "factorized" in self._found:
+            return len(self._found["factorized"][1])
+        return len(self.coded()[1] if self._many_numbers() is None else self.counts())
 
     def _many_numbers(self) -> Array | None:
         numbers = self.numbers()
         return None if numbers is None or "factorized" in self._found or not is_varied(numbers) else numbers
+
+    def has_layout_of(self, other: "Batch") -> bool:
+        """Say whether values are made of the same columns as those of another batch."""
+        return self.structure == other.structure and all(
+            (a.levels, a.whole, a.array.shape[1:], a.array.dtype)
+            == (b.levels, b.whole, b.array.shape[1:], b.array.dtype)
+            for a, b in zip(self.columns, other.columns, strict=True)
+        )
 
     @staticmethod
     def concatenate(batches: Sequence["Batch"]) -> "Batch":
@@ -161,7 +183,7 @@ class Batch:
         first = batches[0]
         if len(batches) == 1:
             return first
-        if any(not _same_layout(first, other) for other in batches):
+        if not all(other.has_layout_of(first) for other in batches):
             return Batch.of_values([value for batch in batches for value in batch.values()])
         columns = tuple(
             replace(column, array=np.concatenate([batch.columns[position].array for batch in batches]))
@@ -170,8 +192,79 @@ class Batch:
         return Batch(first.structure, columns, sum(len(batch) for batch in batches))
 
 
-def _same_layout(left: Batch, right: Batch) -> bool:
-    return left.structure == right.structure and all(
-        (a.levels, a.whole, a.array.shape[1:], a.array.dtype) == (b.levels, b.whole, b.array.shape[1:], b.array.dtype)
-        for a, b in zip(left.columns, right.columns, strict=True)
-    )
+class DeferredBatch(Batch):
+    """A batch whose columns are made when they are asked for: of some of its values, or of all of them."""
+
+    def __init__(
+        self, structure: Structure, samples: int, make: Callable[[Array | None], Batch], each_once: bool = False
+    ) -> None:
+        """Make ready; `make` gives the values at some places, or all of them."""
+        values = {"structure": structure, "samples": samples, "each_once": each_once, "_found": {"make": make}}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def chosen(batch: Batch, places: Array) -> "DeferredBatch":
+        """Return the values of another batch at some places."""
+        return DeferredBatch(
+            batch.structure, len(places), lambda some: batch.take(places if some is None else places[some])
+        )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns, made now if nobody has asked for them yet."""
+        if "columns" not in self._found:
+            self._found["columns"] = self._found["make"](None).columns
+        columns: tuple[Column, ...] = self._found["columns"]
+        return columns
+
+    def take(self, which: Array) -> Batch:
+        """Return the chosen samples, by positions or by a mask; no others are made."""
+        if "columns" in self._found:
+            return Batch.take(self, which)
+        is_mask = which.dtype == bool
+        made: Batch = self._found["make"](np.flatnonzero(which) if is_mask else which)
+        return replace(made, each_once=self.each_once and is_mask)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch, (self.structure, self.columns, self.samples, self.each_once)
+
+
+class Values(Sequence[Any]):
+    """The plain values of a batch, each made when it is asked for."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._made: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice) or self._made is not None:
+            return self._all()[place]
+        return self.batch.take(np.array([range(len(self))[place]])).values()[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def _all(self) -> list[Any]:
+        if self._made is None:
+            self._made = self.batch.values()
+        return self._made
+
+
+def codes_of(quantities: Sequence[Batch], samples: int) -> Array:
+    """Return whole numbers from zero on that are equal where all quantities are, in ascending order if ordered."""
+    columns = [column for batch in quantities for column in batch.columns]
+    if not columns:
+        return np.zeros(samples, np.intp)
+    return combined(column.digits() for column in columns)

@@ -4,12 +4,14 @@ A batch of a category holds codes into its levels; functions of it are tables ov
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privug.arguments import shown
 from privug.errors import ArgumentError, PrivugError
+from privug.model.diverting import fails_where, told
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition
 from privug.model.operations import Elementwise, constant, elementwise, lookup
 
@@ -84,17 +86,27 @@ def constant_category(value: Any) -> Node:
 def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
     """Apply a plain function to a category by applying it to each level."""
     assert node.levels is not None
-    results, errors = _outcomes(function, node.levels)
+    results, errors = outcomes(function, node.levels)
     table, levels, whole = encode(results)
     if all(error is None for error in errors):
         return lookup(node, table, levels, whole=whole)
+    if node.shape == ():
+        _tell_of_levels(node, errors)
     path, fine = path_condition.get(), constant(errors.index(None))
     if path is not None:  # where this code does not run, a level will do on which nothing goes wrong
         node = elementwise(Elementwise("where", np.where), [path.node, node, fine])
-    return lookup(node, table, levels, errors, whole)
+    made = lookup(node, table, levels, errors, whole)
+    return told(made) if node.shape == () else made
 
 
-def _outcomes(function: Callable[[Any], Any], levels: Sequence[Any]) -> tuple[list[Any], tuple[Exception | None, ...]]:
+def _tell_of_levels(node: Node, errors: Sequence[Exception | None]) -> None:
+    """Tell for which levels of a category a function fails."""
+    for error in {type(error): error for error in errors if error is not None}.values():
+        failing = np.array([type(other) is type(error) for other in errors])
+        fails_where(partial(lookup, node, failing), error)
+
+
+def outcomes(function: Callable[[Any], Any], levels: Sequence[Any]) -> tuple[list[Any], tuple[Exception | None, ...]]:
     """Call a function on each level; while a program is traced, it may fail on some."""
     results: list[Any] = []
     errors: list[Exception | None] = []

@@ -2,10 +2,11 @@
 
 Sorting would do; the cases that matter are much quicker. Whole numbers of a small range are told apart by their
 distance from the smallest, and numbers with few distinct values by a hash table, in parts that stay in the cache.
+Combinations of numbers are one number each, in a mixed radix.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from privug.model.node import Array
 PART = 1 << 15
 PROBE = 1 << 16
 MOST_TABLED = 1 << 14
+LARGEST_KEY = 1 << 62
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing
 
 
@@ -28,15 +30,57 @@ def ranked(array: Array) -> tuple[Array, Array]:
         codes = np.fromiter((seen.setdefault(key_of(value), len(seen)) for value in array), np.intp, len(array))
         _, first = np.unique(codes, return_index=True)
         return codes, array[first]
-    if array.dtype.kind in "biu" and array.dtype != np.uint64 and len(array):
-        low, high = int(array.min()), int(array.max())
-        if high - low < 4 * len(array) + 1024:
-            return _by_offset(array, low, high - low + 1)
+    span = _small_span(array)
+    if span is not None:
+        return _by_offset(array, *span)
     tabled = _by_table(array) if array.dtype.itemsize == 8 and len(array) > PROBE else None
     if tabled is not None:
         return tabled
     numbers, places = np.unique(array, return_inverse=True)
     return places.reshape(-1), numbers
+
+
+class Digits(NamedTuple):
+    """Whole numbers from zero up to a width, in the order of the values that they stand for."""
+
+    codes: Array
+    width: int
+
+
+def digits(array: Array) -> Digits:
+    """Return a digit for each number of an array: its distance from the smallest one, or its place among all."""
+    span = _small_span(array)
+    if span is not None:
+        low, width = span
+        return Digits(np.subtract(array, low, dtype=np.intp), width)
+    if array.dtype.kind == "f" and len(array) and array.min() == array.max():
+        return Digits(np.zeros(len(array), np.intp), 1)
+    codes, numbers = ranked(array)
+    return Digits(codes, len(numbers))
+
+
+def combined(several: Iterable[Digits]) -> Array:
+    """Return one code for each combination of digits, from zero on and in the order of the first, the second, ..."""
+    keys: Array | None = None
+    total = 1
+    for codes, width in several:
+        if keys is None:
+            keys, total = codes, width
+            continue
+        if total * width > LARGEST_KEY:
+            keys, distinct = ranked(keys)
+            total = len(distinct)
+        keys, total = keys * width + codes, total * width
+    assert keys is not None
+    return ranked(keys)[0]
+
+
+def _small_span(array: Array) -> tuple[int, int] | None:
+    """Return the smallest of some whole numbers and how wide their range is, if that is not much wider than many."""
+    if array.dtype.kind not in "biu" or array.dtype == np.uint64 or not len(array):
+        return None
+    low, high = int(array.min()), int(array.max())
+    return (low, high - low + 1) if high - low < 4 * len(array) + 1024 else None
 
 
 def is_varied(array: Array) -> bool:

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -160,37 +161,41 @@ def _beside(arrays: Sequence[Array], widths: Sequence[int], samples: int) -> Arr
 
 
 def frames(
-    form: str, names: Sequence[str], dtypes: Sequence[str], columns: Sequence[FrameColumn], samples: int
+    form: str, names: Sequence[str], dtypes: Sequence[str], columns: Sequence[FrameColumn], sizes: Sequence[int]
 ) -> Iterator[Any]:
-    """Yield the table of each sample in a form; without columns there are no rows."""
-    held = dict(zip(names, columns, strict=True)) if columns else _empty(names, dtypes, samples)
-    rows = next(iter(held.values())).cells.shape[1]
+    """Yield the table of each sample in a form, with as many rows as it has; without columns there are none."""
+    held = dict(zip(names, columns, strict=True)) if columns else _empty(names, dtypes)
     make: Callable[..., Iterable[Any]]
     if form in LIBRARIES:
         make = importlib.import_module(LIBRARIES[form]).frames
     else:
         make = _dicts if form == "columns" else _structured
-    return iter(make(held, rows, samples))
+    return iter(make(held, sizes))
 
 
-def _empty(names: Sequence[str], dtypes: Sequence[str], samples: int) -> dict[str, FrameColumn]:
+def _empty(names: Sequence[str], dtypes: Sequence[str]) -> dict[str, FrameColumn]:
     return {
-        name: FrameColumn(np.empty((samples, 0), np.int64 if dtype == "O" else dtype), () if dtype == "O" else None)
+        name: FrameColumn(np.empty((1, 0), np.int64 if dtype == "O" else dtype), () if dtype == "O" else None)
         for name, dtype in zip(names, dtypes, strict=True)
     }
 
 
-def _dicts(columns: dict[str, FrameColumn], rows: int, samples: int) -> Iterator[dict[str, Array]]:
-    arrays = {name: _plain(column).reshape(samples, rows) for name, column in columns.items()}
-    return ({name: array[sample] for name, array in arrays.items()} for sample in range(samples))
+def _dicts(columns: dict[str, FrameColumn], sizes: Sequence[int]) -> Iterator[dict[str, Array]]:
+    arrays = {name: _plain(column) for name, column in columns.items()}
+    return ({name: array[start:stop] for name, array in arrays.items()} for start, stop in places_of(sizes))
 
 
-def _structured(columns: dict[str, FrameColumn], rows: int, samples: int) -> Iterator[Array]:
-    arrays = {name: _plain(column).reshape(samples, rows) for name, column in columns.items()}
-    made = np.empty((samples, rows), [(name, array.dtype) for name, array in arrays.items()])
+def _structured(columns: dict[str, FrameColumn], sizes: Sequence[int]) -> Iterator[Array]:
+    arrays = {name: _plain(column) for name, column in columns.items()}
+    made = np.empty(sum(sizes), [(name, array.dtype) for name, array in arrays.items()])
     for name, array in arrays.items():
         made[name] = array
-    return iter(made)
+    return (made[start:stop] for start, stop in places_of(sizes))
+
+
+def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where the rows of each sample begin and end, among those of all."""
+    return pairwise(accumulate(sizes, initial=0))
 
 
 def _plain(column: FrameColumn) -> Array:

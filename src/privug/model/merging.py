@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privug import settings
-from privug.model.batch import Batch, Column
+from privug.model.batch import Batch, Column, DeferredBatch
 from privug.model.node import Array, Kind, Node
 from privug.model.roundoff import UNTRACED, Roundoff, roundoffs, untraced
 from privug.model.structure import flatten, random_leaves
@@ -39,7 +39,7 @@ def merged(batch: Batch, nodes: Sequence[Node] | None = None, *, sampled: bool =
     Of samples that may come from a density, numbers that all were drawn just once are kept apart: they lie next to each
     other by chance.
     """
-    if keeps_bits():
+    if keeps_bits() or (isinstance(batch, DeferredBatch) and nodes is not None and not any(map(_has_fractions, nodes))):
         return Merged(batch)
     known = nodes if nodes is not None and len(nodes) == len(batch.columns) else [None] * len(batch.columns)
     chosen = [place for place, node in enumerate(known) if _may_be_rounded(batch.columns[place], node)]
@@ -59,6 +59,10 @@ def merged(batch: Batch, nodes: Sequence[Node] | None = None, *, sampled: bool =
     if not before:
         return Merged(batch)
     return Merged(Batch(batch.structure, tuple(columns), len(batch)), before, after)
+
+
+def _has_fractions(node: Node) -> bool:
+    return node.levels is None and node.dtype.kind not in "biu"
 
 
 def _may_be_rounded(column: Column, node: Node | None) -> bool:

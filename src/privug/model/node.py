@@ -73,6 +73,14 @@ class Operation(ABC):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         """Compute this operation on a batch."""
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether a batch holds a value for each row of tables of random size, and not for each sample.
+
+        The number of rows is then the last parent, and the first length of the shape is no more than a typical one.
+        """
+        return False
+
     def can_fail(self, parents: Sequence["Node"]) -> bool:
         """Say whether `evaluate` fails for some samples, as far as is known of its arguments."""
         return False
@@ -98,19 +106,28 @@ class TraceTooLong(BaseException):
 
 
 class TraceBudget:
-    """How many quantities a program may make while it is traced, and how many rounds of loops and calls it may take."""
+    """How many quantities a program may make while it is traced, and how many rounds of loops and calls it may take.
 
-    def __init__(self, nodes: int, rounds: int) -> None:
+    `work` says how many arguments all quantities may have together, if that is limited.
+    """
+
+    def __init__(self, nodes: int, rounds: int, work: int | None = None) -> None:
         self._most = nodes, rounds
-        self._nodes = self._rounds = 0
+        self._work = work
+        self._nodes = self._rounds = self._arguments = 0
         self.left_a_loop = False
         """Whether the rounds of a loop were too many to follow all of them."""
+        self.columns: dict[int, tuple[Any, list[Any], dict[str, Node]]] = {}
+        """The columns of tables that were made so far, by the table's identity; with the table and its rows."""
 
-    def take_node(self) -> None:
-        """Count a quantity."""
+    def take_node(self, arguments: int) -> None:
+        """Count a quantity, and what it is computed of."""
         self._nodes += 1
+        self._arguments += arguments
         if self._nodes > self._most[0]:
             raise TraceTooLong(f"it computes more than {self._most[0]:,} quantities")
+        if self._work is not None and self._arguments > self._work:
+            raise TraceTooLong("it takes less time to call it than to compute its quantities, row by row,")
 
     def take_round(self) -> None:
         """Count a round of a loop, or a call of a function."""
@@ -161,7 +178,7 @@ class Node:
         if noted is not None:
             budget = trace_budget.get()
             if budget is not None and parents:  # constants are cheap
-                budget.take_node()
+                budget.take_node(len(parents))
             if not operation.opaque and not operation.absent and any(parent.operation.absent for parent in parents):
                 refuse("a number that may be missing")
             if operation.can_fail(parents):

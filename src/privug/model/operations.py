@@ -165,7 +165,8 @@ def whole_numbers(array: Array) -> Array:
     if array.dtype.kind == "f":
         outside = ~(np.abs(array) < 2.0**63)
         if outside.any():
-            fail_samples(outside & ~np.isfinite(array), ValueError("cannot convert infinity or NaN to a whole number"))
+            fail_samples(np.isnan(array), ValueError("cannot convert float NaN to integer"))
+            fail_samples(np.isinf(array), OverflowError("cannot convert float infinity to integer"))
             raise ProgramError("whole numbers in the program leave the 64-bit range; keep these numbers as floats")
     return array.astype(np.int64)
 

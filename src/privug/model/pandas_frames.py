@@ -1,24 +1,25 @@
 """Tables as frames of pandas, with the types that columns have after a file was read."""
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privug.model.framed import FrameColumn
+from privug.model.framed import FrameColumn, places_of
 
 _COPIES_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 
 
-def frames(columns: Mapping[str, FrameColumn], rows: int, samples: int) -> Iterator[Any]:
+def frames(columns: Mapping[str, FrameColumn], sizes: Sequence[int]) -> Iterator[Any]:
     """Yield a frame for each sample: parts of one long frame, which is several times quicker than to make each."""
     long = pd.DataFrame({name: _cells(column) for name, column in columns.items()}, copy=False)
-    index = pd.RangeIndex(rows)
-    for sample in range(samples):
-        part = long.iloc[sample * rows : (sample + 1) * rows]
+    index = pd.RangeIndex(0)
+    for start, stop in places_of(sizes):
+        part = long.iloc[start:stop]
         if _COPIES_ON_WRITE:
+            index = index if len(index) == stop - start else pd.RangeIndex(stop - start)
             part.index = index
             yield part
         else:

@@ -84,7 +84,9 @@ class Plan:
         constants = [None if id(node) in hidden else _constant(node) for node in order]
         # NumPy is twice as quick with a number that has no axis to stretch: behind all others, such ones stand again.
         self._constants = constants + [_bare(array) for array in constants]
-        pardoned = {id(node) for node in (order if excused is None else ancestors(excused))}
+        # Rows cannot stand in for one another where samples have different numbers of them.
+        rows = [node for node in order if any(one.operation.by_rows for one in (node, *node.parents))]
+        pardoned = {id(node) for node in (order if excused is None else (*rows, *ancestors(excused)))}
         self._steps, peak = _schedule(order, self._slots, self._targets, hidden, ways, pardoned)
         self.bytes_per_sample = max(peak, 1)
         self.random_numbers = sum(math.prod(node.shape) for node in order if node.is_random)
@@ -136,7 +138,7 @@ class Plan:
                     values[step.slot] = nothing(step.node, samples)
                 for slot in step.freed:
                     values[slot] = None
-        return [_full(values[self._slots[id(target)]], samples) for target in self._targets]
+        return [_full(target, values[self._slots[id(target)]], samples) for target in self._targets]
 
 
 def _constant(node: Node) -> Array | None:
@@ -147,8 +149,8 @@ def _bare(constant: Array | None) -> Array | None:
     return None if constant is None or constant.ndim != 1 else constant.reshape(())
 
 
-def _full(array: Array, samples: int) -> Array:
-    if len(array) == samples:
+def _full(node: Node, array: Array, samples: int) -> Array:
+    if len(array) == samples or node.operation.by_rows:
         return array
     return np.repeat(array, samples, axis=0)
 

@@ -31,6 +31,11 @@ class PlatedTable(Table):
         first = self.segments[0]
         return first.names if isinstance(first, Plate) else first.keys()
 
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        """The condition under which each segment is there."""
+        return (True,) * len(self.segments)
+
     def __len__(self) -> int:
         return sum(segment.size if isinstance(segment, Plate) else 1 for segment in self.segments)
 

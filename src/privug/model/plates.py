@@ -6,12 +6,12 @@ sum, whether it holds for any or all, its extremes, or one value for each row.
 """
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,16 @@ class Lane(Operation):
         raise AssertionError("a row's cell was used outside the loop over its rows")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending(Operation):
+    """A condition on the rows before the one at hand; what it means is known once all code for a row was traced."""
+
+    meaning: Callable[[], Node]
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        raise AssertionError("what earlier rows did was used before it was known")
+
+
 @dataclass(frozen=True, eq=False)
 class Plate:
     """Rows of equal distribution. A cell is a column of random variables, a plain column, or one value for all."""
@@ -49,10 +59,20 @@ class Plate:
     cells: tuple[Any, ...]
     size: int
 
+    is_ragged: ClassVar[bool] = False
+    """Whether the number of rows is random."""
+
     @cached_property
     def row(self) -> Row:
         """The row that stands for all: its cells are lanes."""
         return row_maker(self.names)([_lane(cell) for cell in self.cells])
+
+    @cached_property
+    def position(self) -> RandomVariable:
+        """The place of a row among the others, counted from zero."""
+        place: RandomVariable = _lane(np.arange(self.size))
+        place.node.bound = self.size
+        return place
 
     def column(self, name: str) -> Any:
         """Return the cells of one column, as an array."""
@@ -69,6 +89,22 @@ class Plate:
         """Return the rows from one position up to another."""
         cut = [cell[start:stop] if isinstance(cell, RandomVariable | np.ndarray) else cell for cell in self.cells]
         return Plate(self.names, tuple(cut), stop - start)
+
+    def of_constant(self, how: str, term: Any) -> Any:
+        """Fold a term that is the same for all rows."""
+        if traits_of(how).totals:
+            return term * self.size
+        return RandomVariable(as_node([term] * self.size)) if how == "map" else term
+
+    def folded(self, how: str, term: Node, inside: dict[int, Node]) -> RandomVariable:
+        """Fold a term; `inside` are the nodes behind it that differ from row to row."""
+        if traits_of(how).totals:
+            linear: RandomVariable | None = _linear_sum(self, term, inside)
+            if linear is not None:
+                return linear
+        if isinstance(term.operation, Lane) and how == "map":
+            return RandomVariable(term.operation.column)
+        return RandomVariable(_fold_node(self, how, term, inside))
 
 
 def _lane(cell: Any) -> Any:
@@ -90,13 +126,30 @@ current_plate: ContextVar[Plate | None] = ContextVar("current_plate", default=No
 """While code is traced once for all rows of a plate: that plate."""
 
 
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One time that code is traced for all rows of a plate: what is to be done when all of it was."""
+
+    plate: Plate
+    endings: list[Callable[[], None]] = field(default_factory=list)
+    changed: dict[int, Any] = field(default_factory=dict)
+    """The plain containers that rows change, by their identity, each as what stands for it meanwhile."""
+
+
+current_pass: ContextVar[Pass | None] = ContextVar("current_pass", default=None)
+"""While code is traced once for all rows of a plate: that pass."""
+
+
 @contextmanager
 def going_through(plate: Plate) -> Iterator[None]:
     """Trace code once for all rows of a plate."""
     if current_plate.get() is not None:
         refuse("two loops over many rows, one inside the other,")
-    with holding(current_plate, plate):
+    passing = Pass(plate)
+    with holding(current_plate, plate), holding(current_pass, passing):
         yield
+    for ending in passing.endings:
+        ending()
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +179,7 @@ class Fold(Operation):
         samples = max(len(argument) for argument in arguments)
         step = max(1, CHUNK_BYTES // (self.size * self.plan.bytes_per_sample))
         parts = [
-            self._reduced(self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
+            reduced(self.how, self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
             for start in range(0, samples, step)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -157,15 +210,23 @@ class Fold(Operation):
     def can_fail(self, parents: Sequence[Node]) -> bool:
         return self.plan.can_fail
 
-    def _reduced(self, terms: Array) -> Array:
-        if self.how == "map":
-            return terms
-        if self.traits.totals and terms.dtype == bool and terms.ndim == 2:
-            return _counted(terms)
-        if self.traits.totals:  # whole numbers are kept from wrapping around
-            return ArrayFunction("sum", np.sum, (("axis", 1),)).evaluate([terms], Context(len(terms), None))  # type: ignore[arg-type]
-        result: Array = self.traits.function(terms, axis=1)
-        return result
+
+def reduced(how: str, terms: Array) -> Array:
+    """Reduce terms of samples by rows to one for each sample; `map` keeps them all."""
+    traits = traits_of(how)
+    if how == "map":
+        return terms
+    if traits.totals and terms.dtype == bool and terms.ndim == 2:
+        return _counted(terms)
+    if traits.totals:  # whole numbers are kept from wrapping around
+        return ArrayFunction("sum", np.sum, (("axis", 1),)).evaluate([terms], Context(len(terms), None))  # type: ignore[arg-type]
+    result: Array = traits.function(terms, axis=1)
+    return result
+
+
+def holds_of_nothing(how: str) -> bool:
+    """Say whether a fold of truth values holds if there are none, as it does for all of them."""
+    return bool(traits_of(how).function(np.empty(0, np.bool_)))
 
 
 def _counted(terms: Array) -> Array:
@@ -179,59 +240,54 @@ def _counted(terms: Array) -> Array:
 def fold(plate: Plate, how: str, term: Any) -> Any:
     """Fold a term over the rows of a plate: 'sum', 'any', 'all', 'min', 'max' or 'map'."""
     node = where_present(as_node(term))
-    inside = _dependent_on_lanes(node)
-    if id(node) not in inside:
-        return _folded_constant(plate, how, term)
-    if traits_of(how).totals:
-        linear = _linear_sum(plate, node, inside)
-        if linear is not None:
-            return linear
-    if isinstance(node.operation, Lane) and how == "map":
-        return RandomVariable(node.operation.column)
-    return RandomVariable(_fold_node(plate, how, node, inside))
+    inside = dependent_on_lanes(node)
+    return plate.folded(how, node, inside) if id(node) in inside else plate.of_constant(how, term)
 
 
-def _folded_constant(plate: Plate, how: str, term: Any) -> Any:
-    if traits_of(how).totals:
-        return term * plate.size
-    return RandomVariable(as_node([term] * plate.size)) if how == "map" else term
-
-
-def _dependent_on_lanes(node: Node) -> dict[int, Node]:
+def dependent_on_lanes(node: Node) -> dict[int, Node]:
     """Return the nodes behind a term that differ from row to row, by their identity."""
     dependent: dict[int, Node] = {}
     for ancestor in ancestors([node]):
+        if isinstance(ancestor.operation, Pending):
+            refuse("what earlier ones of many rows did")
         if isinstance(ancestor.operation, Lane) or any(id(parent) in dependent for parent in ancestor.parents):
             dependent[id(ancestor)] = ancestor
     return dependent
 
 
 def _fold_node(plate: Plate, how: str, term: Node, inside: dict[int, Node]) -> Node:
-    lanes = [node for node in inside.values() if isinstance(node.operation, Lane)]
-    columns = tuple(node.operation.column for node in lanes if isinstance(node.operation, Lane))
+    lanes, columns, others = behind_term(inside)
     if any(column.shape[:1] != (plate.size,) for column in columns):
         refuse("the rows of two tables together")
+    operation = Fold(how, term, lanes, others, plate.size, Plan([term], [*lanes, *others]))
+    node = fold_node(operation, (*columns, *others))
+    if node.dtype.kind == "i" and term.bound is not None:
+        node.bound = term.bound * plate.size if operation.traits.totals else term.bound
+    return node
+
+
+def behind_term(inside: dict[int, Node]) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
+    """Return the lanes that a term depends on, their columns, and what all rows share; constants aside."""
+    lanes = [node for node in inside.values() if isinstance(node.operation, Lane)]
+    columns = tuple(node.operation.column for node in lanes if isinstance(node.operation, Lane))
     shared = {
         id(parent): parent
         for node in inside.values()
         for parent in node.parents
         if id(parent) not in inside and not isinstance(parent.operation, ConstantValue)
     }
-    others = tuple(shared.values())
-    operation = Fold(how, term, tuple(lanes), others, plate.size, Plan([term], [*lanes, *others]))
-    shape = (plate.size, *term.shape) if how == "map" else term.shape
-    traits = operation.traits
+    return tuple(lanes), columns, tuple(shared.values())
+
+
+def fold_node(operation: Fold, parents: tuple[Node, ...]) -> Node:
+    """Make the node of a fold."""
+    term, traits = operation.term, operation.traits
+    if operation.keeps_rows:
+        return Node(operation, parents, (operation.size, *term.shape), term.dtype, term.levels, term.kind)
     if traits.truth:
-        dtype, kind = _BOOL, Kind.DISCRETE
-    elif how == "map":
-        dtype, kind = term.dtype, term.kind
-    else:
-        dtype = _INT if traits.totals and term.dtype.kind in "bi" else term.dtype
-        kind = kind_of_result(traits, [term])
-    node = Node(operation, (*columns, *others), shape, dtype, term.levels if how == "map" else None, kind)
-    if dtype.kind == "i" and term.bound is not None:
-        node.bound = term.bound * plate.size if traits.totals else term.bound
-    return node
+        return Node(operation, parents, term.shape, _BOOL, None, Kind.DISCRETE)
+    dtype = _INT if traits.totals and term.dtype.kind in "bi" else term.dtype
+    return Node(operation, parents, term.shape, dtype, None, kind_of_result(traits, [term]))
 
 
 def _linear_sum(plate: Plate, node: Node, inside: dict[int, Node]) -> Any:

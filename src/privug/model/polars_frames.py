@@ -1,17 +1,17 @@
 """Tables as frames of polars."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from privug.model.framed import FrameColumn
+from privug.model.framed import FrameColumn, places_of
 
 
-def frames(columns: Mapping[str, FrameColumn], rows: int, samples: int) -> Iterator[Any]:
+def frames(columns: Mapping[str, FrameColumn], sizes: Sequence[int]) -> Iterator[Any]:
     """Yield a frame for each sample: parts of one long frame, which share its memory and never change."""
     long = pl.DataFrame([_cells(column).alias(name) for name, column in columns.items()])
-    return (long.slice(sample * rows, rows) for sample in range(samples))
+    return (long.slice(start, stop - start) for start, stop in places_of(sizes))
 
 
 def _cells(column: FrameColumn) -> Any:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.model.node import Array, Kind, Node, Operation, ancestors, reached
+from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, reached
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, aligned
 from privug.model.plan import Plan
 from privug.model.plates import Fold, Lane
+from privug.model.ragged import RaggedCell, RaggedFold
+from privug.model.segments import Segments
 from privug.model.traits.error_rules import UNIT, error_of_total
 from privug.model.traits.traits import Role, Traits
 
@@ -183,6 +185,10 @@ def _error(node: Node, arguments: Sequence[Array], errors: Sequence[Array], resu
             return traits.error(lined[:count], lined[count : 2 * count], lined[-1]).reshape(result.shape)
         case ArrayFunction(traits=traits, options=options) if traits.role is not Role.MOVE:
             return traits.array_error(arguments, errors, result, dict(options).get("axis", -1))
+        case RaggedFold() as operation:
+            return _of_ragged_fold(operation, arguments, errors, result)
+        case RaggedCell():
+            return node.operation.evaluate([errors[0], arguments[1]], Context(len(result), None))  # type: ignore[arg-type]
         case Fold() as operation:
             return _of_fold(operation, arguments, errors, result)
         case Cast() | Operation(traits=Traits(role=Role.MOVE)):
@@ -222,3 +228,21 @@ def _of_fold(operation: Fold, arguments: Sequence[Array], errors: Sequence[Array
     if operation.traits.totals:
         return error_of_total([terms], [off], result, 1)
     return off if operation.how == "map" else np.asarray(off.max(axis=1))
+
+
+def _of_ragged_fold(operation: RaggedFold, arguments: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
+    """Return the error of a fold over random numbers of rows, likewise."""
+    segments = Segments(arguments[-1])
+    known: dict[Node, Computed] = {}
+    for node, values, error in zip((*operation.lanes, *operation.shared), arguments[:-1], errors[:-1], strict=True):
+        both = values, np.broadcast_to(error, values.shape)
+        known[node] = both if isinstance(node.operation, Lane) else (segments.spread(both[0]), segments.spread(both[1]))
+    terms, off = errors_of([operation.term], known, segments.total)[operation.term]
+    if len(terms) < segments.total:
+        largest = float(off.max(initial=0.0)) + UNIT * float(np.abs(terms).max(initial=0.0))
+        return np.full(result.shape, int(segments.sizes.max(initial=0)) * largest)
+    if operation.keeps_rows:
+        return off
+    if not operation.traits.totals:
+        return segments.reduced(lambda part: part.max(axis=1, initial=0.0), off)
+    return segments.reduced(lambda part, error: error_of_total([part], [error], part.sum(axis=1), 1), terms, off)

@@ -1,4 +1,4 @@
-"""Dictionaries of which some entries are there for some samples only, as a group-by over random groups gives them."""
+"""Dictionaries and lists of which some entries are there for some samples only, as random groups and rows give them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,3 +46,87 @@ class SparseColumns(SparseDict):
     """Columns that are there if anything is there in them."""
 
     drops_empty = True
+
+
+class SparseList(list[Any]):
+    """A list whose items, where they are random, may be absent: they are then not there, and those behind move up.
+
+    An item is a value, or a tuple or a dictionary of values that are all absent together.
+    """
+
+    @classmethod
+    def of(cls, items: Iterable[Any]) -> list[Any]:
+        """Put one together: of plain values, a plain list of what is there."""
+        parts = list(items)
+        if any(isinstance(one, RandomVariable) for part in parts for one in values_in(part)):
+            return cls(parts)
+        return [part for part in parts if not any(isinstance(one, NoValue) for one in values_in(part))]
+
+
+def values_in(item: Any) -> list[Any]:
+    """Return the values that an item of such a list is made of."""
+    if isinstance(item, tuple | dict):
+        return [one for part in (item.values() if isinstance(item, dict) else item) for one in values_in(part)]
+    return [item]
+
+
+class SparseFrame(SparseDict):
+    """The columns of a frame of which some rows are there for some samples only: lists of the same rows."""
+
+    def __init__(
+        self, columns: Any = (), order: "Labels | None" = None, optional: frozenset[str] = frozenset()
+    ) -> None:
+        super().__init__(columns)
+        self.order = order
+        """If the order of rows means nothing: the labels by which they are told apart."""
+        self.optional = optional
+        """Columns that are there only if they have rows."""
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What it is besides its columns."""
+        return tuple(self), self.order, self.optional
+
+    @classmethod
+    def laid_out(cls, layout: tuple[Any, ...], columns: Iterable[Any]) -> dict[Any, Any]:
+        """Put one together: of plain values, a plain dictionary of what is there."""
+        names, order, optional = layout
+        pairs = list(zip(names, columns, strict=True))
+        if any(isinstance(column, SparseList) for _, column in pairs):
+            return cls(pairs, order, optional)
+        return {name: column for name, column in pairs if column or name not in optional}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What tells the rows of a frame apart: some columns, and their values in each row that there may be."""
+
+    names: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+
+    def sorted(self, columns: Any) -> Any:
+        """Return plain columns with their rows in this order; anything else as it is."""
+        if not isinstance(columns, dict) or not set(self.names) <= set(columns):
+            return columns
+        if not all(isinstance(column, list) for column in columns.values()):
+            return columns
+        if len({len(column) for column in columns.values()}) != 1:
+            return columns
+        order = self.order([*zip(*(columns[name] for name in self.names), strict=True)])
+        return {name: [column[row] for row in order] for name, column in columns.items()}
+
+    def order(self, labels: list[tuple[Any, ...]]) -> list[int]:
+        """Return the places of rows in this order; those with other labels are last."""
+        places = {label: place for place, label in enumerate(self.values)}
+        return sorted(range(len(labels)), key=lambda row: places.get(labels[row], len(places)))
+
+
+def in_known_order(template: Any, value: Any) -> Any:
+    """Return a plain value with the rows of frames in order, where their order means nothing in another."""
+    if isinstance(template, SparseFrame):
+        return template.order.sorted(value) if template.order is not None else value
+    if isinstance(template, dict) and isinstance(value, dict) and template.keys() == value.keys():
+        return {key: in_known_order(template[key], value[key]) for key in value}
+    if type(template) in (list, tuple) and type(template) is type(value) and len(template) == len(value):
+        return type(value)(in_known_order(one, two) for one, two in zip(template, value, strict=True))
+    return value

@@ -12,7 +12,8 @@ from privug.errors import PriorError
 from privug.model.framed import Framed, frames, joined_column
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
-from privug.model.sparse import SparseColumns, SparseDict
+from privug.model.ragged import RaggedPlate, RaggedTable, plain_rows
+from privug.model.sparse import SparseColumns, SparseDict, SparseFrame, SparseList
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable
 
@@ -70,6 +71,8 @@ class Structure:
         """Build plain frames column by column, or one that holds random variables."""
         form, names, dtypes = self.keys
         table = self.children[0]
+        if table.container is RaggedTable:
+            return self._build_ragged_frames(list(table.build_each(leaves, samples)))
         parts = [next(leaves) for _ in range(table.leaves)]
         if len(parts) != len(names) * len(table.children):
             raise PriorError("as_frame: the cells of a frame must be single values, not tuples or lists of them")
@@ -80,7 +83,17 @@ class Structure:
         if samples == 0:
             return iter(())
         columns = [joined_column(parts[place::width], sizes, samples) for place in range(width)] if sizes else []
-        return frames(form, names, dtypes, columns, samples)
+        return frames(form, names, dtypes, columns, [sum(sizes)] * samples)
+
+    def _build_ragged_frames(self, tables: Sequence[Any]) -> Iterator[Any]:
+        """Build frames of tables of which each has a number of rows of its own."""
+        form, names, dtypes = self.keys
+        if any(isinstance(table, RaggedTable) for table in tables):
+            return (Framed(table, form, names, dtypes) for table in tables)
+        rows = [row for table in tables for row in table]
+        cells = [_object_array(tuple(row[name] for row in rows)) for name in names]
+        columns = [joined_column([[column]], [len(rows)], 1) for column in cells] if rows else []
+        return frames(form, names, dtypes, columns, [len(table) for table in tables])
 
     @property
     def leaves(self) -> int:
@@ -97,6 +110,14 @@ class Structure:
             return self._plate_or_rows
         if container is PlatedTable:
             return _plated_or_plain
+        if container is RaggedPlate:
+            return self._ragged_plate_or_rows
+        if container is RaggedTable:
+            return self._ragged_or_plain
+        if container is SparseFrame:
+            return lambda parts: SparseFrame.laid_out(self.keys, parts)
+        if container is SparseList:
+            return SparseList.of
         if container in (SparseDict, SparseColumns):
             return lambda parts: container.of(self.keys, parts)
         if container is dict:
@@ -112,8 +133,23 @@ class Structure:
         names, size = self.keys
         if any(isinstance(cell, RandomVariable) for cell in cells):
             return Plate(names, cells, size)
-        columns = [cell.tolist() if isinstance(cell, np.ndarray) else repeat(cell, size) for cell in cells]
-        return [*map(row_maker(names), zip(*columns, strict=False))]
+        return _rows(names, cells, size)
+
+    def _ragged_plate_or_rows(self, parts: tuple[Any, ...]) -> Any:
+        (names, typical), (size, *cells) = self.keys, parts
+        if isinstance(size, RandomVariable):
+            return RaggedPlate(names, tuple(cells), size, typical)
+        return _rows(names, cells, size)
+
+    def _ragged_or_plain(self, parts: tuple[Any, ...]) -> Table:
+        size, *segments = parts
+        made = RaggedTable if isinstance(size, RandomVariable) else plain_rows
+        return made(size, segments, self.keys[0])
+
+
+def _rows(names: tuple[str, ...], cells: Sequence[Any], size: int) -> list[Row]:
+    columns = [cell.tolist() if isinstance(cell, np.ndarray) else repeat(cell, size) for cell in cells]
+    return [*map(row_maker(names), zip(*columns, strict=False))]
 
 
 def _plated_or_plain(segments: tuple[Any, ...]) -> Table:
@@ -153,12 +189,20 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
             container, keys, parts = Row, value.keys(), tuple(value)
         case Framed():
             container, keys, parts = Framed, (value.form, value.names, value.dtypes), (value.table,)
+        case RaggedTable():
+            container, keys, parts = RaggedTable, (value.outline,), (value.size, *value.segments)
+        case RaggedPlate():
+            container, keys, parts = RaggedPlate, (value.names, value.typical), (value.size, *value.cells)
         case PlatedTable():
             container, parts = PlatedTable, value.segments
         case Plate():
             container, keys, parts = Plate, (value.names, value.size), value.cells
         case Table():
             container, parts = Table, list(value)
+        case SparseFrame():
+            container, keys, parts = SparseFrame, value.layout, list(value.values())
+        case SparseList():
+            container, parts = SparseList, value
         case SparseDict():
             container, keys, parts = type(value), tuple(value), list(value.values())
         case dict():

@@ -1,5 +1,6 @@
 """Rows and tables as a program sees them. Cells may be plain values or random variables."""
 
+import operator
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
@@ -9,7 +10,8 @@ import numpy as np
 
 from privug.arguments import refuse_code
 from privug.errors import PriorError
-from privug.model.variable import RandomVariable, item_of, stack_values
+from privug.model.node import Node, trace_budget
+from privug.model.variable import RandomVariable, as_node, items_at, stack_values
 
 
 class Row(tuple[Any, ...]):
@@ -96,7 +98,8 @@ class Table(list[Row]):
         if isinstance(key, slice):
             return Table(list.__getitem__(self, key))
         if isinstance(key, RandomVariable):
-            return Row(**{name: item_of(self._cells(name), key) for name in self[0]._fields})
+            columns = self._nodes_of_columns()
+            return Row(**dict(zip(columns, items_at(list(columns.values()), key), strict=True)))
         return list.__getitem__(self, key)
 
     def __iter__(self) -> Iterator[Row]:
@@ -108,6 +111,16 @@ class Table(list[Row]):
     def _cells(self, name: str) -> list[Any]:
         return [row[name] for row in self]
 
+    def _nodes_of_columns(self) -> dict[str, Node]:
+        """Return the columns as nodes; the same ones as long as one trace goes on and no row changes."""
+        budget = trace_budget.get()
+        _, rows, columns = (None, None, {}) if budget is None else budget.columns.get(id(self), (None, None, {}))
+        if rows is None or len(rows) != len(self) or not all(map(operator.is_, rows, self)):
+            columns = {name: _node_of_column(self._cells(name)) for name in self[0]._fields}
+            if budget is not None:
+                budget.columns[id(self)] = self, list(self), columns
+        return columns
+
     def _column(self, name: str) -> Any:
         if not self:
             return np.empty(0)
@@ -117,6 +130,10 @@ class Table(list[Row]):
         if any(isinstance(cell, RandomVariable) for cell in cells):
             return RandomVariable(stack_values(cells))
         return plain_column(cells)
+
+
+def _node_of_column(cells: list[Any]) -> Node:
+    return stack_values(cells) if any(isinstance(cell, RandomVariable) for cell in cells) else as_node(cells)
 
 
 def plain_column(cells: list[Any]) -> np.ndarray[Any, Any]:

@@ -11,8 +11,9 @@ from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
 from privug.model.categories import constant_category, encode, map_levels, unify
 from privug.model.category_operators import on_categories
+from privug.model.diverting import fails, fails_where, told
 from privug.model.maybe import where_present
-from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.node import ConstantValue, Node, Operation, ancestors
 from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
 from privug.model.operations import Elementwise, constant, elementwise, gather, index, lookup, stack
 from privug.model.pickling import Cloudpickled, Unchanging, portable
@@ -61,11 +62,29 @@ def stack_values(values: Sequence[Any]) -> Node:
 
 
 def item_of(values: Sequence[Any], key: "RandomVariable") -> "RandomVariable":
-    """Return the item of a list at a random position, which may be a truth value: a number to Python."""
+    """Return the item of a list at a random position."""
+    return items_at([stack_values(values)], key)[0]
+
+
+def items_at(arrays: Sequence[Node], key: "RandomVariable") -> list["RandomVariable"]:
+    """Return the items of arrays at one random position, which may be a truth value: a number to Python."""
     if key.node.shape != () or key.node.dtype.kind not in "bi" or key.node.levels is not None:
         refuse("a random subscript that is not one whole number")
-    position = numpy_functions.cast(harmless(key.node, 0), np.dtype(np.int64))
-    return RandomVariable(gather(stack_values(values), position))
+    if any(not array.shape[0] for array in arrays):
+        raise IndexError("list index out of range")
+    return [RandomVariable(_gathered(array, key.node)) for array in arrays]
+
+
+def _gathered(array: Node, position: Node) -> Node:
+    """Make the node of an element at a random position."""
+    length = array.shape[0]
+    fails_where(lambda: _outside(position, length), IndexError("list index out of range"))
+    return told(gather(array, numpy_functions.cast(harmless(position, 0), np.dtype(np.int64))))
+
+
+def _outside(position: Node, length: int) -> Node:
+    where: RandomVariable = RandomVariable(position)
+    return ((where < -length) | (where >= length)).node
 
 
 def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVariable":
@@ -74,16 +93,35 @@ def _apply(name: str, function: Callable[..., Any], *values: Any) -> "RandomVari
     if any(node.levels is not None for node in nodes):
         return RandomVariable(on_categories(name, nodes))
     python, traits = all(node.shape == () for node in nodes) and not follows_numpy(name, nodes), traits_of(name)
-    raised = python and traits.role is Role.POWER
+    raised, operation = python and traits.role is Role.POWER, Elementwise(name, function, python)
     if raised and nodes[0].dtype.kind in "bi" and nodes[1].dtype.kind in "bi":
         nodes[1] = _whole_exponent(nodes[1])
     if raised:
+        _tell_of_power(operation, nodes)
         nodes[0] = harmless(nodes[0], 1, np.greater)
     elif python and traits.divides:
+        if operation.can_fail(nodes):
+            zero = RandomVariable(nodes[1])
+            fails_where(lambda: (zero == 0).node, ZeroDivisionError("division by zero"))
         nodes[1] = harmless(nodes[1], 1, np.not_equal)
     elif python and traits.decimals and nodes[0].dtype.kind == "f":
+        if isinstance(function, PythonRound) and function.digits is None:
+            _tell_of_whole_numbers(operation, nodes)
         nodes[0] = harmless(nodes[0], 0.0)
-    return RandomVariable(elementwise(Elementwise(name, function, python), nodes))
+    return RandomVariable(told(elementwise(operation, nodes)))
+
+
+def _tell_of_power(operation: Elementwise, nodes: Sequence[Node]) -> None:
+    exponent = nodes[1].operation
+    if not isinstance(exponent, ConstantValue) or exponent.array[0] < 0:
+        fails(operation, nodes, ZeroDivisionError("zero cannot be raised to a negative power"))
+    if any(node.dtype.kind == "f" for node in nodes):
+        fails(operation, nodes, OverflowError("numerical result out of range"))
+
+
+def _tell_of_whole_numbers(operation: Operation, nodes: Sequence[Node]) -> None:
+    fails(operation, nodes, ValueError("cannot convert float NaN to integer"))
+    fails(operation, nodes, OverflowError("cannot convert float infinity to integer"))
 
 
 Operator = Callable[["RandomVariable", Any], "RandomVariable"]
@@ -236,7 +274,7 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
         if isinstance(key, RandomVariable):
             if key.node.shape != () or key.node.dtype.kind != "i" or key.node.levels is not None:
                 refuse("a random subscript that is not one whole number")
-            return as_element(gather(self.node, harmless(key.node, 0)))
+            return as_element(_gathered(self.node, key.node))
         return as_element(index(self.node, key))
 
     def __len__(self) -> int:
@@ -286,8 +324,11 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
             refuse(f"astype({target})")
         wide = {"b": np.dtype(bool), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}[target.kind]
         node = where_present(self.node)
-        floats_to_integers = node.dtype.kind == "f" and wide.kind == "i"
-        return RandomVariable(numpy_functions.cast(harmless(node, 0.0) if floats_to_integers else node, wide))
+        if node.dtype.kind == "f" and wide.kind == "i":
+            if node.shape == ():
+                _tell_of_whole_numbers(numpy_functions.Cast(wide), [node])
+            node = harmless(node, 0.0)
+        return RandomVariable(told(numpy_functions.cast(node, wide)))
 
     # NumPy protocols.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

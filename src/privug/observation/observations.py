@@ -1,4 +1,4 @@
-"""The observations: equals, between, near, such_that, noisy, and structures of them."""
+"""The observations: equals, between, near, such_that, noisy."""
 
 import dataclasses
 import math
@@ -18,19 +18,16 @@ from privug.model.node import Kind, Node
 from privug.model.operations import constant
 from privug.model.overflow import INTEGER_LIMIT
 from privug.model.pickling import Portable
-from privug.model.sparse import SparseDict
-from privug.model.table import Row
+from privug.model.sparse import SparseDict, SparseFrame, SparseList
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import bound_beside
 from privug.observation.likelihood import (
     ROUNDING,
     CloseTo,
-    HasParts,
     Likelihood,
     ObjectBetween,
     ObjectEquals,
     Verdict,
-    component,
     equal_values,
     is_opaque,
     may_be_missing,
@@ -39,6 +36,7 @@ from privug.observation.likelihood import (
     of_lacking,
     of_present,
 )
+from privug.observation.rows import of_items, of_whole_frame
 from privug.prior.continuous import NORMAL
 from privug.prior.family import LogDensity
 from privug.program import lifting
@@ -77,6 +75,10 @@ def _equals(output: Any, value: Any) -> Likelihood:
         return Likelihood(conditions=(Node(ObjectEquals(value, rounding), (output.node,), (), np.dtype(bool)),))
     if isinstance(output, RandomVariable):
         return _leaf_equals(output, value)
+    if isinstance(output, SparseFrame):
+        return of_whole_frame(output, value, _equals)
+    if isinstance(output, SparseList) and isinstance(value, list | tuple):
+        return of_items(output, value, _equals)
     if isinstance(output, list | tuple | np.ndarray):
         if not isinstance(value, list | tuple | np.ndarray):
             return Likelihood(impossible=f"the output is a sequence of {len(output)} parts, not {value!r}")
@@ -257,45 +259,6 @@ def _normal_log_density(node: Node, seen: Noisy) -> Node:
     return Node(LogDensity(NORMAL), parents, node.shape, np.dtype(np.float64), kind=Kind.MIXED)
 
 
-@dataclass(frozen=True)
-class Structured(Observation):
-    """Observations of parts of a structured output: by key, or by position. None means not seen."""
-
-    parts: Mapping[Any, Observation | None]
-    length: int | None = None
-
-    def likelihood(self, output: Any) -> Likelihood:
-        seen = Likelihood()
-        if self.length is not None and is_opaque(output):
-            seen = Likelihood(conditions=(Node(HasParts(self.length), (output.node,), (), np.dtype(bool)),))
-        elif self.length is not None and (size := _parts_of(output)) != self.length:
-            what = "is a single value" if size is None else f"has {size} parts"
-            hint = "; write pv.equals(...) for a single value" if size is None else ""
-            return Likelihood(impossible=f"the output {what}, but a list of {self.length} was observed{hint}")
-        looked_at = ((key, part) for key, part in self.parts.items() if part is not None)
-        return seen & all_of(part.likelihood(self._part(output, key)) for key, part in looked_at)
-
-    def _part(self, output: Any, key: Any) -> Any:
-        if is_opaque(output):
-            return component(output, key)
-        try:
-            return output[key]
-        except (KeyError, IndexError, TypeError):
-            known = list(output.keys()) if isinstance(output, Mapping | Row) else type(output).__name__
-            raise ObservationError(f"the observation names part {key!r}, but the output has {known}") from None
-
-    def __str__(self) -> str:
-        seen = ((key, part) for key, part in self.parts.items() if part is not None)
-        return "; ".join(f"part {key!r}: {str(part).replace('the output', 'it', 1)}" for key, part in seen)
-
-
-def _parts_of(output: Any) -> int | None:
-    try:
-        return len(output)
-    except TypeError:
-        return None
-
-
 def _number(name: str, argument: str, value: Any) -> Any:
     """Return a number of any kind as Python's own: whole ones stay whole, for they may lie beyond 2**53."""
     number = plain_number(value)
@@ -378,23 +341,3 @@ def noisy(value: float, *unnamed: float, sd: float | None = None) -> Observation
     if sd <= 0:
         raise ObservationError(f"noisy: sd must be positive, not {sd}")
     return Noisy(value, sd)
-
-
-def as_observation(observe: Any) -> Observation:
-    """Return an observation from what the user wrote: an observation, or a dict or list of observations."""
-    if isinstance(observe, Observation):
-        return observe
-    if isinstance(observe, Mapping) and observe:
-        return Structured({key: _part(part) for key, part in observe.items()})
-    if isinstance(observe, list | tuple) and observe:
-        return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
-    raise ObservationError(
-        f"observe must be an observation, or a dict or list of them, not {shown(observe)}; "
-        f"write pv.equals({shown(observe)}) for an exact value"
-    )
-
-
-def _part(part: Any) -> Observation | None:
-    if part is None or isinstance(part, Observation):
-        return part
-    return as_observation(part) if isinstance(part, Mapping | list | tuple) else equals(part)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.batch import combined, first_places
-from privug.model.distinct import ranked
+from privug.model.batch import first_places
+from privug.model.distinct import Digits, combined, ranked
 from privug.model.node import Array
 
 BLOCK_BYTES = 1 << 23
@@ -150,7 +150,7 @@ class _Rows:
             column.add_numbers(_parsed(words))
             return
         distinct = [ranked(word) for word in words]
-        codes = combined(code for code, _ in distinct) if len(distinct) > 1 else distinct[0][0]
+        codes = combined(Digits(code, len(found)) for code, found in distinct) if len(distinct) > 1 else distinct[0][0]
         if int(codes.max()) >= MOST_DISTINCT:
             if column.as_text:
                 raise NotPlain

@@ -65,6 +65,7 @@ POISSON = ScalarFamily(
     numpyro=lambda rate: ("Poisson", {"rate": rate}),
     data=COUNTS,
     fitted=lambda numbers: _fitted_poisson(numbers),
+    log_concave=True,
 )
 GEOMETRIC = ScalarFamily(
     "Geometric",
@@ -78,6 +79,8 @@ GEOMETRIC = ScalarFamily(
     formula=lambda xp, value, p: xp.xlog1py(value - 1, -p) + xp.log(p),
     data=Constraint(lambda x: (x >= 1) & (x == np.floor(x)), "whole numbers from 1 on"),
     fitted=lambda numbers: _fitted_geometric(numbers),
+    log_concave=True,
+    log_linear_tails=True,
 )
 DISCRETE_UNIFORM = ScalarFamily(
     "DiscreteUniform",
@@ -110,6 +113,8 @@ DISCRETE_LAPLACE = ScalarFamily(
     formula=lambda xp, value, scale: xp.log(xp.tanh(0.5 / scale)) - xp.absolute(value) / scale,
     data=WHOLE_NUMBERS,
     start=lambda x: (float(np.abs(x).mean()) + 0.1,),
+    log_concave=True,
+    log_linear_tails=True,
 )
 
 

@@ -147,6 +147,7 @@ DISCRETE_GAUSSIAN = ScalarFamily(
     Kind.DISCRETE,
     likely=_likely,
     formula=_formula,
+    log_concave=True,
 )
 
 

@@ -55,6 +55,10 @@ class Family(ABC):
     """Whether the density is neither zero nor infinite at its ends."""
     gaussian: bool = False
     """Whether values are the first parameter plus the second times a standard normal number."""
+    log_concave: bool = False
+    """Whether the logarithm of the density, or of the probabilities of whole numbers, is concave."""
+    log_linear_tails: bool = False
+    """Whether that logarithm is a straight line on either side of its largest value."""
     factor: Array | None = None
     """A matrix: values are the first parameter plus its product with standard normal numbers."""
     table: Array | None = None
@@ -278,6 +282,18 @@ def draw_node(family: Family, parameters: tuple[Node, ...], shape: Shape) -> Nod
 
 def _described(node: Node) -> str:
     return shown(node.levels[0]) if node.levels and len(node.levels) == 1 else "a category"
+
+
+def possible_values(root: Node, values: Sequence[int]) -> list[int]:
+    """Return those of some values that a root of single numbers with known parameters can have."""
+    known = [parent.operation.array for parent in root.parents if isinstance(parent.operation, ConstantValue)]
+    if not isinstance(root.operation, Draw) or root.levels is not None or len(known) < len(root.parents):
+        return []
+    if root.operation.family.table is not None:
+        return [value for value in values if value in root.operation.family.table]
+    with np.errstate(all="ignore"):
+        logs = np.atleast_1d(root.operation.family.log_density(np.array(values), known))
+    return [value for value, log in zip(values, logs, strict=True) if log > -np.inf]
 
 
 def family_of(root: Node) -> Family:

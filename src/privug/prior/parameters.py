@@ -51,11 +51,14 @@ def one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert: 
         raise PriorError(f"{name} needs exactly one of {first[0]}= and {second[0]}=, given by name")
     if first[1] is not None:
         return first[1]
-    return convert(positive_number(name, *second))
+    converted = convert(positive_number(name, *second))
+    return float(converted) if isinstance(converted, np.floating) else converted
 
 
 def positive_number(distribution: str, name: str, value: Any) -> Any:
     """Return a parameter to compute others from: a number, an array of numbers or a random variable, none negative."""
+    if type(value) in (int, float) and 0 < value < np.inf:  # as in every row of a table
+        return float(value)
     node = parameter_node(distribution, name, value)
     if not isinstance(node.operation, ConstantValue):
         return RandomVariable(node)

@@ -1,6 +1,7 @@
 """Finding the rows of a table that are independent copies of one another, and holding them as plates."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, Lookup
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold
+from privug.model.ragged import Outline, RaggedPlate, RaggedTable
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, as_node
+from privug.model.variable import RandomVariable, as_node, as_python
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, Family, draw_node
+from privug.prior.ragged import drawn_by_rows
 
 FEWEST_ROWS = 8
 """From how many equal rows on a plate is made of them."""
@@ -72,15 +75,37 @@ class Likeness:
     def table(self, size: int) -> PlatedTable | None:
         """Return the first rows with runs of equally distributed ones as plates; None if there is no such run."""
         segments: list[Row | Plate] = []
+        for run, are_many in self._runs(size):
+            segments.extend([_plate(run, self._shared, Plate((), (), len(run)))] if are_many else run)
+        return PlatedTable(segments) if any(isinstance(segment, Plate) for segment in segments) else None
+
+    def ragged(self, size: RandomVariable, largest: int, typical: int, least: int) -> RaggedTable | None:
+        """Return the first rows of a random number of them, which is known to lie in a range, likewise."""
+        segments: list[Row | Plate] = []
+        starts: list[int] = []
+        first = 0
+        for run, are_many in self._runs(largest, fewest_at_last=2):
+            starts.extend([first] if are_many else range(first, first + len(run)))
+            if are_many:
+                blank = _blank(size, first, len(run) if first + len(run) < largest else None, typical)
+                segments.append(_plate(run, self._shared, blank))
+            else:
+                segments.extend(run)
+            first += len(run)
+        if not any(isinstance(segment, Plate) for segment in segments):
+            return None
+        return _ragged_table(size, segments, starts, self._rows[0].keys(), least)
+
+    def _runs(self, size: int, fewest_at_last: int = FEWEST_ROWS) -> Iterator[tuple[Sequence[Row], bool]]:
+        """Yield runs of equally distributed rows, and whether they are enough for a plate; the last may go on."""
         start = 0
         for stop in range(1, size + 1):
             if stop < size and self._are_alike(start, stop):
                 continue
             run = self._rows[start:stop]
-            enough = len(run) >= FEWEST_ROWS and self._signatures[start] is not None
-            segments.extend([_plate(run, self._shared)] if enough else run)
+            fewest = FEWEST_ROWS if stop < size else fewest_at_last
+            yield run, len(run) >= fewest and self._signatures[start] is not None
             start = stop
-        return PlatedTable(segments) if any(isinstance(segment, Plate) for segment in segments) else None
 
     def _are_alike(self, one: int, other: int) -> bool:
         left, right = self._signatures[one], self._signatures[other]
@@ -185,40 +210,49 @@ def operation_signature(node: Node, private: bool) -> Hashable | None:
     return operation if isinstance(operation, Draw | Elementwise | Choose) else None
 
 
-def _plate(rows: Sequence[Row], shared: set[int]) -> Plate:
-    """Make a plate of rows that are distributed as the first one is."""
+def _plate(rows: Sequence[Row], shared: set[int], blank: Plate) -> Plate:
+    """Make a plate of rows that are distributed as the first one is, of the kind of a blank one."""
     template = rows[0]
-    size = len(rows)
-    names = template.keys()
     roots = [node for node in ancestors(nodes_of(template)) if node.is_random and id(node) not in shared]
-    columns: dict[Node, Node] = {}
     lanes: dict[Node, Node] = {}
     for root in roots:
-        assert isinstance(root.operation, Draw)
-        parents = tuple(_column(parent, lanes, size) for parent in root.parents)
-        columns[root] = draw_node(root.operation.family, parents, (size, *root.shape))
-        lanes[root] = _lane_of(columns[root], size)
+        parents = tuple(_column(parent, lanes, blank) for parent in root.parents)
+        lanes[root] = _lane_of(_drawn(root, parents, blank), blank)
     cells = [
-        RandomVariable(_column(cell.node, lanes, size)) if isinstance(cell, RandomVariable) else _plain(rows, position)
+        RandomVariable(_column(cell.node, lanes, blank)) if isinstance(cell, RandomVariable) else _plain(rows, position)
         for position, cell in enumerate(template)
     ]
-    if not roots:  # plain columns alone would be taken for plain rows
+    if isinstance(blank, RaggedPlate):
+        cells = [
+            RandomVariable(blank.constant_column(cell)) if isinstance(cell, np.ndarray) else cell for cell in cells
+        ]
+    elif not roots:  # plain columns alone would be taken for plain rows
         cells = [RandomVariable(as_node(cell)) if isinstance(cell, np.ndarray) else cell for cell in cells]
-    return Plate(names, tuple(cells), size)
+    return replace(blank, names=template.keys(), cells=tuple(cells))
 
 
-def _lane_of(column: Node, size: int) -> Node:
-    lane = Plate(("cell",), (RandomVariable(column),), size).row[0]
+def _drawn(root: Node, parameters: tuple[Node, ...], blank: Plate) -> Node:
+    """Return the column of a root that each row has its own of."""
+    assert isinstance(root.operation, Draw)
+    if isinstance(blank, RaggedPlate):
+        return drawn_by_rows(root, parameters, blank)
+    return draw_node(root.operation.family, parameters, (blank.size, *root.shape))
+
+
+def _lane_of(column: Node, blank: Plate) -> Node:
+    lane = replace(blank, names=("cell",), cells=(RandomVariable(column),)).row[0]
     assert isinstance(lane, RandomVariable)
     return lane.node
 
 
-def _column(node: Node, lanes: Mapping[Node, Node], size: int) -> Node:
+def _column(node: Node, lanes: Mapping[Node, Node], blank: Plate) -> Node:
     """Return the column of a quantity that each row has its own of; what rows share stays as it is."""
     image = substitute([node], lanes)[0]
     if image is node:
         return node
-    mapped = fold(Plate((), (), size), "map", RandomVariable(image))
+    if isinstance(blank, RaggedPlate):
+        return blank.mapped(image)
+    mapped = fold(blank, "map", RandomVariable(image))
     assert isinstance(mapped, RandomVariable)
     return mapped.node
 
@@ -236,4 +270,33 @@ def copies(template: Row, size: int, shared: set[Node]) -> PlatedTable | None:
     common = {id(node) for node in shared}
     if size < FEWEST_ROWS or _signature(template, common) is None:
         return None
-    return PlatedTable([_plate([template] * size, common)])
+    return PlatedTable([_plate([template] * size, common, Plate((), (), size))])
+
+
+def ragged_copies(
+    template: Row, size: RandomVariable, shared: set[Node], typical: int, least: int
+) -> RaggedTable | None:
+    """Return a table of random size all of whose rows are independent copies of one, likewise."""
+    common = {id(node) for node in shared}
+    if _signature(template, common) is None:
+        return None
+    plate = _plate([template], common, _blank(size, 0, None, typical))
+    return _ragged_table(size, [plate], [0], template.keys(), least)
+
+
+def _blank(size: RandomVariable, first: int, most: int | None, typical: int) -> RaggedPlate:
+    """Return a plate without columns for those rows of a table that stand from a position on, at most so many."""
+    rows: Any = size if first == 0 else np.maximum(size - first, 0)
+    bounded: Any = rows if most is None else np.minimum(rows, most)
+    usual = max(1, typical - first)
+    return RaggedPlate((), (), as_python(bounded), usual if most is None else min(usual, most))
+
+
+def _ragged_table(
+    size: RandomVariable, segments: Sequence[Row | Plate], starts: Sequence[int], names: tuple[str, ...], least: int
+) -> RaggedTable:
+    there = [
+        True if isinstance(segment, Plate) or start < least else size > start
+        for segment, start in zip(segments, starts, strict=True)
+    ]
+    return RaggedTable(size, segments, Outline(tuple(starts), tuple(there), names))

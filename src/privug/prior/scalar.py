@@ -59,6 +59,8 @@ class ScalarFamily(Family):
     ends: tuple[float | str, float | str] = (-math.inf, math.inf)
     finite_at_ends: bool = False
     gaussian: bool = False
+    log_concave: bool = False
+    log_linear_tails: bool = False
 
     quantiles: Callable[..., Any] = field(default=_unknown, compare=False)
     by_levels: bool = False

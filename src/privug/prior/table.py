@@ -13,12 +13,13 @@ from privug.model.framed import Framed, check_form, dtype_of
 from privug.model.graph import substitute
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.pickling import Portable
+from privug.model.ragged import RaggedTable
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
-from privug.prior.conditional import Choose
-from privug.prior.family import Draw, draw_node, is_distribution, replicate
+from privug.prior.conditional import Choose, finite_support
+from privug.prior.family import Draw, draw_node, is_distribution, possible_values, replicate
 from privug.prior.learning import all_but_one, population_table
-from privug.prior.plating import Likeness, copies, nodes_of
+from privug.prior.plating import Likeness, copies, nodes_of, ragged_copies
 
 LARGEST_SIZE = 10**9
 
@@ -220,6 +221,28 @@ class Records(Portable):
         table = self.table(wanted)
         self._likeness.look_at(self._rows)
         return self._likeness.table(wanted) or table
+
+    def looked_at(self, drawn: int) -> int:
+        """Return up to which size to look at rows if one was drawn: an eighth more, if so many rows are possible."""
+        assert isinstance(self.size, RandomVariable)
+        step = 1 << max(0, drawn.bit_length() - 4)
+        more = -(-drawn // step) * step
+        return more if more <= MOST_ROWS and possible_values(self.size.node, [more]) else drawn
+
+    def ragged(self, largest: int, typical: int) -> RaggedTable | None:
+        """Return the same rows for all sizes up to the largest at once; None if no rows are alike, or too few."""
+        assert isinstance(self.size, RandomVariable)
+        node = self.size.node
+        support = finite_support(node) if node.bound is not None and node.bound <= MOST_COPIES else None
+        least = int(min(support)) if support else 0
+        if isinstance(self._row, Row):
+            if self._rows:  # somebody may hold them: it must be known which they are
+                self._likeness.look_at(self.table(max(len(self._rows), 2)))
+            shared = set(ancestors(nodes_of(self._row))) - _template_roots(self._row)
+            return ragged_copies(self._row, self.size, shared, typical, least)
+        self.table(largest)
+        self._likeness.look_at(self._rows)
+        return self._likeness.ragged(self.size, largest, typical, least)
 
     @property
     def template(self) -> Row | None:

@@ -16,6 +16,7 @@ from privug.model.critical import critical_section
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
+from privug.model.segments import Segments
 from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
 from privug.program.drawing import ambient_rng
@@ -50,12 +51,17 @@ class Arguments:
 
     def plain(self, arrays: Sequence[Array], samples: int) -> Iterator[Any]:
         """Yield the plain arguments of each call, given the values of the random leaves."""
-        return self.structure.build_each(self._columns(iter(arrays), samples), samples)
+        return self.structure.build_each(self._columns(arrays, samples), samples)
 
-    def _columns(self, arrays: Iterator[Array], samples: int) -> Iterator[Iterable[Any]]:
+    def _columns(self, arrays: Sequence[Array], samples: int) -> Iterator[Iterable[Any]]:
+        values = dict(zip(self.nodes, arrays, strict=True))
         for leaf in self.leaves:
             if isinstance(leaf, RandomVariable):
-                array = next(arrays)
+                array = values[leaf.node]
+                if leaf.node.operation.by_rows:
+                    decoded = Column.of(leaf.node, array).decoded_array()
+                    yield Segments(values[leaf.node.parents[-1]], samples).split(decoded)
+                    continue
                 if len(array) != samples:
                     array = np.repeat(array, samples, axis=0)
                 # Programs may write into the arrays they get: they must not share ours.

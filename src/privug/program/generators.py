@@ -115,7 +115,8 @@ def entropy_source(*holders: Any) -> str | None:
         if isinstance(value, random.SystemRandom) or value is random.SystemRandom:
             return "random.SystemRandom"
         named = (getattr(value, "__module__", None), getattr(value, "__name__", None))
-        if callable(value) and named in _ENTROPY:
+        texts_only = all(isinstance(part, str) for part in named)  # pl.col has any attribute
+        if callable(value) and texts_only and named in _ENTROPY:
             return f"{'os' if named[0] in ('posix', 'nt') else named[0]}.{named[1]}"
     for name, value, code in found.taken:
         if name in code.called_bare and any(value is maker for maker in _MAKERS):

@@ -14,7 +14,7 @@ from privug.arguments import shown
 from privug.errors import ArgumentError, LiftingWarning, PriorError
 from privug.escaping import inert
 from privug.model.maybe import is_maybe
-from privug.model.node import ConstantValue
+from privug.model.node import Array, ConstantValue, Node
 from privug.model.sparse import SparseDict
 from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
@@ -28,7 +28,7 @@ from privug.program.forms import in_their_forms
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
-from privug.program.native.work import calls_worth_compiling, check_that_it_ends
+from privug.program.native.work import calls_worth_compiling, check_that_it_ends, work_worth_tracing
 from privug.program.reachable import reached
 from privug.program.repetition import Opaque
 from privug.program.staged import Staged, taken_apart
@@ -117,16 +117,21 @@ def apply_traced(
     *,
     exclude_errors: bool = False,
     checks: int = MOST_CHECKS,
+    given: Mapping[Node, Array] | None = None,
 ) -> Lifted | None:
-    """Apply a program by tracing it; return None if that is not possible."""
+    """Apply a program by tracing it; return None if that is not possible.
+
+    In the plain calls that it is compared with, some roots may have `given` values.
+    """
     if isinstance(program, Staged):
-        before = apply_traced(program.program, positional, named, exclude_errors=exclude_errors, checks=checks)
+        looked: Any = {"exclude_errors": exclude_errors, "checks": checks, "given": given}
+        before = apply_traced(program.program, positional, named, **looked)
         options: Any = {"exclude_errors": exclude_errors, "checks": FEWEST_CHECKS}
         return before and apply_traced(program.release, [before.output], **options)
     if isinstance(program, Opaque):
         return None
     arguments = Arguments(*_flattened((list(positional), dict(named or {})), columns_too=False))
-    attempt = _attempt(program, arguments, checks, exclude_errors)
+    attempt = _attempt(program, arguments, checks, exclude_errors, given)
     if attempt.obstacle is not None or attempt.own_randomness is not None:
         return None
     return Lifted(attempt.output, Lifting("traced"))
@@ -144,7 +149,13 @@ class _Attempt:
     """Where it draws random numbers from besides the generators that follow the seed, if it draws any."""
 
 
-def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exclude_errors: bool) -> _Attempt:
+def _attempt(
+    program: Callable[..., Any],
+    arguments: Arguments,
+    checks: int,
+    exclude_errors: bool,
+    given: Mapping[Node, Array] | None = None,
+) -> _Attempt:
     if any(node.dtype == np.dtype(object) and not is_maybe(node) for node in arguments.nodes):
         obstacle: str | None = "its input comes from a program that is itself called sample by sample"
         return _Attempt(obstacle=obstacle, was_made=False)
@@ -154,10 +165,10 @@ def _attempt(program: Callable[..., Any], arguments: Arguments, checks: int, exc
         return _Attempt(was_made=False, own_randomness=f" ({source})")
     with undisturbed_randomness(found) as has_been_used, undisturbed_memory(found):
         positional, named = _rebuilt(arguments)
-        traced = trace(program, positional, named, arguments.shared)
+        traced = trace(program, positional, named, arguments.shared, work_worth_tracing(program, arguments))
         obstacle = traced.obstacle
         if obstacle is None:
-            obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors)
+            obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors, given)
         if obstacle is not None and traced.no_end_seen:
             check_that_it_ends(program, arguments)
         wrong = obstacle is not None and traced.obstacle is None and not obstacle.startswith("it fails")

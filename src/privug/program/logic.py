@@ -11,7 +11,7 @@ from privug.errors import ArgumentError
 from privug.model import numpy_functions
 from privug.model.maybe import choice
 from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate, fold, going_through
+from privug.model.plates import Plate, fold, going_through, holds_of_nothing
 from privug.model.variable import RandomVariable, as_node
 
 Predicate = Callable[[Any], Any]
@@ -97,13 +97,15 @@ def _verdicts(name: str, rows: Any, predicate: Predicate, how: str) -> Any:
     if not isinstance(rows, Iterable):
         raise ArgumentError(f"{name}: the rows must be a table, a list or an array, not {shown(rows)}")
     if isinstance(rows, PlatedTable):
-        return [_verdict(segment, predicate, how) for segment in rows.segments]
+        pairs = zip(rows.segments, rows.conditions, strict=True)
+        return [_verdict(segment, there, predicate, how) for segment, there in pairs]
     return [_truth(predicate(row)) for row in rows]
 
 
-def _verdict(segment: Any, predicate: Predicate, how: str) -> Any:
+def _verdict(segment: Any, there: Any, predicate: Predicate, how: str) -> Any:
     if not isinstance(segment, Plate):
-        return _truth(predicate(segment))
+        verdict = _truth(predicate(segment))
+        return _either(_negated(there), verdict) if holds_of_nothing(how) else _both(there, verdict)
     with going_through(segment):
         return fold(segment, how, _truth(predicate(segment.row)))
 

@@ -11,22 +11,28 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import shortened
-from privug.errors import PriorError, PrivugError, ProgramError, Untraceable
+from privug.errors import PriorError, PrivugError, ProgramError
 from privug.model.batch import Column
 from privug.model.comparable import described, incomparable
+from privug.model.critical import quietly
+from privug.model.diverting import diversions
 from privug.model.graph import is_made_alike
 from privug.model.node import Array, Node, TraceBudget, TraceTooLong, ancestors, fallible, trace_budget
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
-from privug.model.plates import current_plate
+from privug.model.plates import current_pass, current_plate
+from privug.model.segments import Segments
+from privug.model.sparse import in_known_order
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
 from privug.prior.choice import value_weights
+from privug.prior.ragged import RaggedDraw
 from privug.program.calls import Arguments
 from privug.program.drawing import recorded, replayed
 from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
+from privug.program.traced.conditions import attempts
 from privug.program.traced.frames.entry import stand_in
 from privug.program.traced.unmasking import without_masks
 from privug.scoping import holding
@@ -58,28 +64,38 @@ class Trace:
 
 
 def trace(
-    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], shared: Sequence[Any] = ()
+    program: Callable[..., Any],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+    shared: Sequence[Any] = (),
+    work: int | None = None,
 ) -> Trace:
-    """Call the program on random variables, and leave what it remembers as it was, `shared` arguments included."""
+    """Call the program on random variables, and leave what it remembers as it was, `shared` arguments included.
+
+    `work` limits how many arguments all quantities together may have.
+    """
     with undisturbed_memory(program, *shared) as memory:
-        traced = _traced(program, positional, named)
+        traced = _traced(program, positional, named, work)
         # Once more, with what the first call left behind: the output must not depend on it.
         if traced.obstacle is None and memory.has_changed():
-            again = _traced(program, positional, named)
+            again = _traced(program, positional, named, work)
             if again.obstacle is not None or not is_made_alike(traced.output, again.output):
                 return Trace(obstacle="its output depends on earlier calls")
         return traced
 
 
-def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> Trace:
+def _traced(
+    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], work: int | None = None
+) -> Trace:
     noted: list[str] = []
     draws: list[tuple[RandomVariable, RandomVariable | None]] = []
     can_fail: list[Node] = []
-    budget = trace_budget.get() or _budget(positional, named)
+    budget = trace_budget.get() or _budget(positional, named, work)
     notes = holding(refusals, noted), holding(recorded, draws), holding(fallible, can_fail)
-    afresh = holding(path_condition, None), holding(current_plate, None), holding(trace_budget, budget)
+    afresh = holding(path_condition, None), holding(current_plate, None), holding(current_pass, None)
+    outside = holding(attempts, ()), holding(diversions, None)  # of any `try` around it
     with contextlib.ExitStack() as block:
-        for held in (*notes, *afresh):
+        for held in (*notes, *afresh, *outside, holding(trace_budget, budget)):
             block.enter_context(held)
         try:
             standing = [stand_in(value) for value in positional], {k: stand_in(value) for k, value in named.items()}
@@ -93,7 +109,10 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
             return Trace(obstacle=f"{what}{_place(program, error)}")
     if noted:
         return Trace(obstacle=noted[0])
-    part = next((part for part in map(incomparable, flatten(output)[1]) if part is not None), None)
+    leaves = flatten(output)[1]
+    if any(isinstance(leaf, RandomVariable) and leaf.node.operation.by_rows for leaf in leaves):
+        return Trace(obstacle="its result is a table of random size")
+    part = next((part for part in map(incomparable, leaves) if part is not None), None)
     if part is not None:
         return Trace(obstacle=f"its result holds {described(part)}")
     fallible_around = fallible.get()
@@ -102,9 +121,9 @@ def _traced(program: Callable[..., Any], positional: Sequence[Any], named: Mappi
     return Trace(output, tuple(draws), no_end_seen=budget.left_a_loop)
 
 
-def _budget(positional: Sequence[Any], named: Mapping[str, Any]) -> TraceBudget:
+def _budget(positional: Sequence[Any], named: Mapping[str, Any], work: int | None) -> TraceBudget:
     cells = _cells(flatten((list(positional), dict(named)))[1])
-    return TraceBudget(MOST_NODES + MOST_NODES_PER_CELL * cells, MOST_ROUNDS + MOST_ROUNDS_PER_CELL * cells)
+    return TraceBudget(MOST_NODES + MOST_NODES_PER_CELL * cells, MOST_ROUNDS + MOST_ROUNDS_PER_CELL * cells, work)
 
 
 def _cells(leaves: Sequence[Any]) -> int:
@@ -115,7 +134,7 @@ def _cells(leaves: Sequence[Any]) -> int:
 def _described(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Untraceable:  # its message is random
+    except Exception:  # its message is random
         return type(error).__name__
 
 
@@ -135,28 +154,45 @@ def difference_from_plain_calls(
     traced: Trace,
     checks: int = MOST_CHECKS,
     exclude_errors: bool = False,
+    given: Mapping[Node, Array] | None = None,
 ) -> str | None:
-    """Compare the traced program with plain calls on random inputs; return what differs, if anything."""
+    """Compare the traced program with plain calls on random inputs; return what differs, if anything.
+
+    Some roots may have `given` values, of which the first ones are used if fewer calls are made.
+    """
     cells = _cells(arguments.leaves) + _cells(flatten(traced.output)[1])
     fewest = FEWEST_CHECKS if cells <= FULLY_CHECKED_CELLS else 1
     checks = max(fewest, min(checks, CHECKED_CELLS // max(1, cells)))
     rng = np.random.Generator(np.random.SFC64(0))
-    known = _rare_values(arguments.nodes, checks, rng)
+    fixed = {root: values[:checks] for root, values in (given or {}).items()}
+    known = _rare_values(arguments.nodes, fixed, checks, rng)
     comparison = _Comparison(program, arguments, traced, checks, exclude_errors)
     if known and checks <= FEWEST_CHECKS:  # one look for all
-        return comparison.difference(known, rng)
-    return comparison.difference({}, rng) or (comparison.difference(known, rng) if known else None)
+        return comparison.difference(fixed | known, rng)
+    return comparison.difference(fixed, rng) or (comparison.difference(fixed | known, rng) if known else None)
 
 
-def _rare_values(nodes: Sequence[Node], checks: int, rng: np.random.Generator) -> dict[Node, Array]:
-    """Return values for discrete roots that take the rare ones as often as the likely ones."""
+def _rare_values(
+    nodes: Sequence[Node], fixed: Mapping[Node, Array], checks: int, rng: np.random.Generator
+) -> dict[Node, Array]:
+    """Return values for discrete roots, but fixed ones, that take the rare ones as often as the likely ones."""
     chosen: dict[Node, Array] = {}
     for root in ancestors(nodes):
-        weights = value_weights(root)
+        one = root.operation.single(root.parents) if isinstance(root.operation, RaggedDraw) else root
+        weights = None if one is None or root in fixed else value_weights(one)
         if weights is not None and len(weights[0]) > 1:
             possible = weights[0][weights[1] > 0]
-            chosen[root] = possible[rng.integers(len(possible), size=(checks, *root.shape))]
+            shape = (checks, *root.shape) if one is root else _rows_given(root.parents[-1], fixed, checks)
+            if shape is not None:
+                chosen[root] = possible[rng.integers(len(possible), size=shape)]
     return chosen
+
+
+def _rows_given(size: Node, fixed: Mapping[Node, Array], checks: int) -> tuple[int, ...] | None:
+    """Return how many rows there are in all checks, if that follows from values that are fixed."""
+    if any(node.is_random and node not in fixed for node in ancestors([size])):
+        return None
+    return (int(evaluate_on([size], fixed, checks)[0].sum()),)
 
 
 @dataclass(frozen=True)
@@ -190,9 +226,19 @@ class _Comparison:
         there = np.flatnonzero(~self._without_inputs(given, start)) if failed.any() else range(self.checks)
         drawn = [[column[k] for column, held in zip(values, made, strict=True) if held[k]] for k in there]
         expected = [FAILED if failed[k] else predicted[k] for k in there]
-        chosen = [array[there] if len(array) > 1 else array for array in known]
+        chosen = self._of_samples(known, there) if failed.any() else known
         calls = self.arguments.plain(chosen, len(there))
-        return difference_in_calls(self.program, calls, drawn, expected, self.exclude_errors)
+        return difference_in_calls(self.program, calls, drawn, expected, self.exclude_errors, self.traced.output)
+
+    def _of_samples(self, arrays: Sequence[Array], there: Any) -> list[Array]:
+        """Return the values of the inputs for some samples."""
+        values = dict(zip(self.arguments.nodes, arrays, strict=True))
+        return [
+            Segments(values[node.parents[-1]], self.checks).chosen(array, there)
+            if node.operation.by_rows
+            else array[there]
+            for node, array in zip(self.arguments.nodes, arrays, strict=True)
+        ]
 
     def _nobody(self) -> Array:
         return np.zeros(self.checks, np.bool_)
@@ -216,14 +262,18 @@ def difference_in_calls(
     drawn: Sequence[list[Any]],
     predicted: Sequence[Any],
     exclude_errors: bool = False,
+    template: Any = None,
 ) -> str | None:
-    """Compare predicted outputs with plain calls, whose draws are replayed; return what differs, if anything."""
+    """Compare predicted outputs with plain calls, whose draws are replayed; return what differs, if anything.
+
+    Rows whose order means nothing in the `template`, what tracing gave, are compared in any order.
+    """
     scale = max((_magnitude(value) for value in predicted), default=0.0)
     for position, (positional, named) in enumerate(calls):
         left = drawn[position][::-1]
         try:
-            with holding(replayed, left), np.errstate(all="ignore"):
-                plain = settled(program(*positional, **named))
+            with holding(replayed, left), np.errstate(all="ignore"), quietly():
+                plain = in_known_order(template, settled(program(*positional, **named)))
         except KeyboardInterrupt:
             raise
         except BaseException as error:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 from privug.inference.belief import Belief
 from privug.model.batch import Batch
@@ -43,7 +42,7 @@ def _parts(belief: Belief) -> list[tuple[str, Belief]]:
 def _single_comparisons(before: Belief, after: Belief | None) -> list[Comparison]:
     lines: list[Comparison] = []
     beliefs = [before] if after is None else [before, after]
-    if all(belief.batch.numbers() is not None for belief in beliefs) and len(_distinct(before.batch)) > 2:
+    if all(belief.batch.numbers() is not None for belief in beliefs) and before.batch.distinct() > 2:
         lines = [
             _line("mean", [belief.mean().number() for belief in beliefs]),
             _line("standard deviation", [belief.std().number() for belief in beliefs]),
@@ -59,7 +58,7 @@ def _line(label: str, texts: Sequence[str]) -> Comparison:
 
 def _value_comparisons(beliefs: Sequence[Belief]) -> list[Comparison]:
     """Compare the probabilities of the likeliest values, and of all others together."""
-    if max(len(_distinct(belief.batch)) for belief in beliefs) > MOST_VALUES:
+    if max(belief.batch.distinct() for belief in beliefs) > MOST_VALUES:
         return []
     known = [belief.distribution() for belief in beliefs]
     never = [belief.probability(lambda value: False) for belief in beliefs]
@@ -73,7 +72,3 @@ def _value_comparisons(beliefs: Sequence[Belief]) -> list[Comparison]:
         rest = [belief.probability_of(others).number() for belief in beliefs]
         lines.append(_line(f"P(one of {len(others)} other values)" if len(others) > 1 else "P(another value)", rest))
     return lines
-
-
-def _distinct(batch: Batch) -> list[Any]:
-    return batch.factorized()[1]

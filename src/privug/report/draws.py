@@ -9,7 +9,8 @@ import numpy as np
 from privug.inference.belief import Belief
 from privug.model.batch import Batch, Column
 from privug.model.node import Array
-from privug.observation.observations import Between, Equals, Near, Noisy, Observation, Structured
+from privug.observation.observations import Between, Equals, Near, Noisy, Observation
+from privug.observation.structured import Structured
 
 
 def that_input(name: str) -> Callable[..., Any]:

@@ -237,3 +237,26 @@ def test_a_sum_over_rows_that_another_continuous_quantity_selects():
     chosen = share * sum(stats.binom.pmf(k - 1, 5, share) * means[k] for k in seen)
     left = (1 - share) * sum(stats.binom.pmf(k, 5, share) * seen[k] for k in range(2, 6)) * 30
     assert float(by_income.posterior.mean()) == pytest.approx((chosen + left) / evidence, rel=1e-9)
+
+
+def test_means_of_a_table_and_of_a_part_of_it():
+    def mean(people):
+        return round(sum(person.pay for person in people) / 20)
+
+    def mean_of_others(people):
+        return round(sum(person.pay for person in people[:19]) / 19) == 41
+
+    table = pv.Records(20, pv.Row(pay=pv.Normal(40, sd=10)))
+    attack = pv.Attack(mean, {"people": table}, lambda people: people[19].pay, assume=mean_of_others)
+    found = attack.run(pv.equals(41), engine="exact").posterior
+    others, own = stats.norm(40, 10 / math.sqrt(19)), stats.norm(40, 10)
+
+    def moment(order):
+        def inside(m):
+            low, high = 20 * 40.5 - 19 * m, 20 * 41.5 - 19 * m
+            mass = own.cdf(high) - own.cdf(low)
+            return others.pdf(m) * (mass if order == 0 else 40 * mass - 100 * (own.pdf(high) - own.pdf(low)))
+
+        return integrate.quad(inside, 40.5, 41.5, epsabs=1e-13)[0]
+
+    assert found.mean().value == pytest.approx(moment(1) / moment(0), rel=1e-6)

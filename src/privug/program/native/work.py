@@ -1,4 +1,4 @@
-"""How much Python a program runs: counted, never timed, so that all machines decide alike whether compiling pays."""
+"""How much Python a program runs: counted, never timed, so that all machines decide alike what pays."""
 
 import math
 import reprlib
@@ -33,6 +33,29 @@ MOST_STEPS = 2_000_000
 # A call of so many steps takes half a second, and ten thousand samples hours: it is taken for one that never ends.
 ENDLESS_STEPS = 10_000_000
 CALLS_SEEN_TO_END = 3
+
+
+# A quantity's argument costs two nanoseconds or more for each sample: a trace that has so many for each step of a plain
+# call takes longer than calls, however many samples there are. It may give exact answers all the same, so inputs of few
+# cells are traced whatever that takes, and traces that are made within half a second.
+FEW_CELLS = 256
+WORK_FOR_ONE_STEP = 20
+WORK_OF_A_SHORT_TRACE = 30_000
+
+
+def work_worth_tracing(program: Callable[..., Any], arguments: Arguments) -> int | None:
+    """Return how many arguments the quantities of a trace may have before calls take less time; None for any number."""
+    if len(arguments.leaves) <= FEW_CELLS:
+        return None
+    rng = np.random.Generator(np.random.SFC64(4))
+    try:
+        arrays = Plan(arguments.nodes).run(1, rng)
+    except (SampleFailure, ProgramError):
+        return None
+    with seeded(rng, program), undisturbed_memory(program, *arguments.shared):
+        positional, named = next(iter(arguments.plain(arrays, 1)))
+        steps = steps_of(program, positional, named, ENOUGH_STEPS, cut_short=True)
+    return None if steps >= ENOUGH_STEPS else max(WORK_OF_A_SHORT_TRACE, WORK_FOR_ONE_STEP * steps)
 
 
 def calls_worth_compiling(program: Callable[..., Any], arguments: Arguments) -> int | str:

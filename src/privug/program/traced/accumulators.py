@@ -1,13 +1,14 @@
 """Variables of a loop that is traced once for many rows: what each row adds to them, and nothing else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from privug.model.graph import substitute
 from privug.model.maybe import where_present
-from privug.model.node import ConstantValue
-from privug.model.plates import Plate, fold
+from privug.model.node import ConstantValue, ancestors
+from privug.model.plates import Pending, Plate, current_pass, fold
 from privug.model.variable import RandomVariable, refuse
 from privug.program.logic import where
 
@@ -43,26 +44,27 @@ FORBIDDEN = Lost()
 
 
 class Accumulator(_Guarded):
-    """A number and what the row at hand adds to it."""
+    """A number and what the row at hand adds to it; `origin` is equal for what one variable was and became."""
 
-    def __init__(self, base: Any, terms: tuple[Any, ...] = ()) -> None:
+    def __init__(self, base: Any, origin: Hashable, terms: tuple[Any, ...] = ()) -> None:
         self.base = base
+        self.origin = origin
         self.terms = terms
 
     def __add__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, (*self.terms, _number(term)))
+        return Accumulator(self.base, self.origin, (*self.terms, _number(term)))
 
     __radd__ = __add__
 
     def __sub__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, (*self.terms, -_number(term)))
+        return Accumulator(self.base, self.origin, (*self.terms, -_number(term)))
 
     def __rsub__(self, other: Any) -> Any:
         return self._refused()
 
     def total(self, plate: Plate) -> Any:
         """Return the number after all rows of the plate."""
-        return sum((fold(plate, "sum", term) for term in self.terms), self.base)
+        return sum((fold(plate, "sum", resolved(term)) for term in self.terms), self.base)
 
 
 def _number(term: Any) -> Any:
@@ -79,14 +81,30 @@ def selected(mask: Any, new: Any, old: Any) -> Accumulator:
         refuse("a variable that some of many rows set anew")
     kept = len(old.terms)
     same = all(a is b for a, b in zip(new.terms, old.terms, strict=False))
-    if new.base is not old.base or len(new.terms) < kept or not same:
+    if new.origin != old.origin or len(new.terms) < kept or not same:
         refuse("a variable that some of many rows set anew")
-    return Accumulator(old.base, (*old.terms, *(term_where(mask, term) for term in new.terms[kept:])))
+    grown = (*old.terms, *(term_where(mask, term) for term in new.terms[kept:]))
+    return Accumulator(old.base, old.origin, grown)
 
 
 def term_where(mask: Any, term: Any) -> Any:
     """Return what is added where the mask holds: the mask itself where that is one."""
+    if mask is True:
+        return term
+    if isinstance(term, RandomVariable) and term.node.dtype == bool and term.node.levels is None:
+        return mask & term
     return mask if is_one(term) else where(mask, term, 0)
+
+
+def resolved(value: Any) -> Any:
+    """Return a value with what it says of earlier rows as what that turned out to mean."""
+    if not isinstance(value, RandomVariable):
+        return value
+    open_ones = [node for node in ancestors([value.node]) if isinstance(node.operation, Pending)]
+    if not open_ones:
+        return value
+    meanings = {node: node.operation.meaning() for node in open_ones if isinstance(node.operation, Pending)}
+    return RandomVariable(substitute([value.node], meanings)[0])
 
 
 def is_one(value: Any) -> bool:
@@ -99,41 +117,25 @@ def is_one(value: Any) -> bool:
 
 def carried(values: Sequence[Callable[[], Any]]) -> tuple[Any, ...]:
     """Return variables as a loop over many rows may use them: as numbers that grow, or not at all."""
-    return tuple(_carried(value) for value in values)
+    return tuple(_carried(value, place) for place, value in enumerate(values))
 
 
-def _carried(value: Callable[[], Any]) -> Any:
+def _carried(value: Callable[[], Any], place: int) -> Any:
     try:
         plain = value()
     except NameError:
         return FORBIDDEN
     numeric = isinstance(plain, int | float) and not isinstance(plain, bool)
     random = isinstance(plain, RandomVariable) and plain.node.levels is None and plain.node.shape == ()
-    return Accumulator(plain) if numeric or (random and plain.node.dtype.kind in "if") else FORBIDDEN
+    grows = numeric or (random and plain.node.dtype.kind in "if")
+    return Accumulator(plain, (current_pass.get(), place)) if grows else FORBIDDEN
 
 
 def folded(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:
     """Return variables after the loop: those that grew by what all rows add; the others are lost."""
     totals = []
-    for value in values:
+    for place, value in enumerate(values):
         last = value()
-        totals.append(last.total(plate) if isinstance(last, Accumulator) else LOST)
+        own = isinstance(last, Accumulator) and last.origin == (current_pass.get(), place)
+        totals.append(last.total(plate) if own else LOST)
     return tuple(totals)
-
-
-def carry_items(container: Any) -> None:
-    """Let the numbers in a list or dictionary grow."""
-    for key in _keys(container):
-        container[key] = _carried(lambda key=key: container[key])  # type: ignore[misc]
-
-
-def fold_items(container: Any, plate: Plate) -> None:
-    """Put the numbers in a list or dictionary that grew back as what they are after all rows."""
-    for key in _keys(container):
-        container[key] = folded([lambda key=key: container[key]], plate)[0]  # type: ignore[misc]
-
-
-def _keys(container: Any) -> Any:
-    if isinstance(container, list):
-        return range(len(container))
-    return list(container) if type(container) is dict else refuse("a container that many rows change")

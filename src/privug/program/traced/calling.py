@@ -5,7 +5,7 @@ import inspect
 import sysconfig
 import types
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ import numpy as np
 from privug.model.plates import current_plate
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program.traced import control, expressions, iteration, masks
-from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced import control, dictionaries, expressions, iteration, masks
+from privug.program.traced.conditions import attempts
+from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames.conversions import FUNCTIONS
+from privug.program.traced.frames.polars.expressions import real
+from privug.program.traced.frames.polars.functions import FUNCTIONS as POLARS_FUNCTIONS
 from privug.program.traced.functions import (
     CALLING,
     CALLING_METHODS,
@@ -28,13 +31,16 @@ from privug.program.traced.functions import (
     text,
     whole_array,
 )
+from privug.program.traced.grown import GrownList
 from privug.program.traced.keys import has_random
 from privug.program.traced.masks import Masked, MaskedList
 from privug.program.traced.rewriting import rewritten_code
 from privug.program.traced.selections import Selection, selection_of
+from privug.program.traced.sets import MaskedSet
 from privug.program.traced.sorting import holds_random
 from privug.program.traced.standing import OfStanding, Standing
 from privug.program.traced.syntax import RUNTIME
+from privug.program.traced.trying import refuse_stream
 
 _LIBRARY = (
     *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),
@@ -48,9 +54,11 @@ _MUTATORS = {
 }  # fmt: skip
 
 
-def call(function: Any, *arguments: Any, **named: Any) -> Any:
+def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
     """Call a function from rewritten code."""
     owner = getattr(function, "__self__", None)
+    if _library(function) == "polars":
+        return _of_polars(function, arguments, named)
     if isinstance(owner, Standing | OfStanding) or _is_of_frames(function, arguments, named):
         return _of_frames(function, arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
@@ -67,7 +75,7 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
         if always or any(holds_random(argument) for argument in (*arguments, *named.values())):
             return lifted(*arguments, **named)
         return function(*arguments, **named)
-    if (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
+    if _library(function) == "numpy":
         stacked = tuple(map(_stacked, arguments))
         if function in (np.array, np.asarray) and isinstance(stacked[0], Standing):
             return stacked[0].to_numpy()
@@ -78,6 +86,8 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
         made = object.__new__(function)
         call(function.__init__, made, *arguments, **named)
         return made
+    if function is zip and any(isinstance(part, Standing) for part in arguments):
+        return iteration.zipped(arguments, **named)
     if function in (zip, iter):  # these look at one item at a time, as a loop does
         arguments = tuple(iter(part) if isinstance(part, MaskedList) else part for part in arguments)
     own = rewritten(function)
@@ -89,13 +99,31 @@ def call(function: Any, *arguments: Any, **named: Any) -> Any:
 
 def _is_of_frames(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Say whether this is a function of pandas, called on what stands for its objects or on something random."""
-    of_library = (getattr(function, "__module__", None) or "").partition(".")[0] == "pandas"
-    return of_library and any(map(holds_random, (*arguments, *named.values())))
+    return _library(function) == "pandas" and any(map(holds_random, (*arguments, *named.values())))
+
+
+def _library(function: Any) -> str:
+    return (getattr(function, "__module__", None) or "").partition(".")[0]
+
+
+def _of_polars(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Call a function of polars: those that make expressions make traced ones, others are for plain values only."""
+    known = isinstance(function, types.FunctionType | types.MethodType | type)
+    name = function.__name__ if known else type(function).__name__.lower()  # pl.col is an object that has any attribute
+    owner = function.__self__ if isinstance(function, types.MethodType) else None
+    if owner is None and name in POLARS_FUNCTIONS:
+        return _of_frames(POLARS_FUNCTIONS[name], arguments, named)
+    what = f"{'pl' if owner is None else type(owner).__name__}.{name}"
+    given = [real(argument, what) for argument in arguments]
+    options = {key: real(value, what) for key, value in named.items()}
+    if any(map(holds_random, (*given, *options.values()))):
+        refuse(f"{what} of something random")
+    return function(*map(_plain, given), **{key: _plain(value) for key, value in options.items()})
 
 
 def _of_frames(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Call a method of what stands for a frame, or a function of its library; functions it is given are rewritten."""
-    if (getattr(function, "__module__", None) or "").partition(".")[0] == "pandas":
+    if _library(function) == "pandas":
         name = getattr(function, "__name__", "?")
         function = FUNCTIONS.get(name) or refuse(f"pd.{name}")
     given, options = [*map(_handed, arguments)], {name: _handed(argument) for name, argument in named.items()}
@@ -130,7 +158,7 @@ def _is_simple_class(function: Any) -> bool:
     )
 
 
-def method(owner: Any, name: str, *arguments: Any, **named: Any) -> Any:
+def method(owner: Any, name: str, /, *arguments: Any, **named: Any) -> Any:
     """Call a method from rewritten code."""
     is_category = isinstance(owner, RandomVariable) and owner.node.levels is not None and owner.node.shape == ()
     if is_category and not any(holds_random(argument) for argument in (*arguments, *named.values())):
@@ -146,15 +174,16 @@ def setdefault(owner: Any, key: Any, make: Callable[[], Any]) -> Any:
     """Call `owner.setdefault(key, [...])` from rewritten code: each missing entry gets a list of its own."""
     if not isinstance(owner, MaskedDict):
         return method(owner, "setdefault", key, make())
-    owner.setdefault_each(key, make)
-    return owner.lookup(key)[0]
+    return owner.filled_at(key, make)
 
 
 def _method(owner: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Call a method of a container."""
+    for argument in arguments if name in _MUTATORS else ():
+        refuse_stream(argument)
     if isinstance(owner, MaskedDict | MaskedSet) and name not in CALLING_METHODS:
         return getattr(owner, name)(*arguments, **named)
-    if isinstance(owner, MaskedList) and name in ("append", "extend"):
+    if isinstance(owner, MaskedList | GrownList) and name in ("append", "extend"):
         for item, there in iteration.iterate(arguments[0]) if name == "extend" else [(arguments[0], True)]:
             owner.add(item, masks.both(masks.current(), there))
         return None
@@ -162,6 +191,8 @@ def _method(owner: Any, name: str, arguments: tuple[Any, ...], named: dict[str, 
         return refuse(f"{name}() under a random condition")
     if name in _MUTATORS and current_plate.get() is not None:
         return refuse(f"{name}() for each of many rows")
+    if name == "sort" and named.get("key") is not None and attempts.get():
+        return refuse("sort() by a key, inside 'try',")
     if holds_random(owner) or any(map(holds_random, (*arguments, *named.values()))):
         if name in METHODS and isinstance(owner, list | tuple):
             return METHODS[name](owner, *arguments, **named)
@@ -187,39 +218,50 @@ def _made(kind: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     if kind is defaultdict and len(arguments) == 1 and not named:
         return MaskedDict(default=lambda: None if items is None else call(items)) if items else MaskedDict()
     if kind is Counter and not named and not isinstance(items, dict | MaskedDict):
-        return MaskedDict(counting=True).count(iteration.iterate(items))
+        return MaskedDict(counting=True).count(iteration.segments(items))
     if kind is dict and isinstance(items, Standing) and not named:
         return items.to_dict()
     if kind is dict and not arguments and not named:
         return MaskedDict()
+    if kind is list and not named and iteration.has_plates(items) and isinstance(items, iteration.Stream):
+        return items.taken()
     if kind is list and not named:
         return MaskedList.of_pairs(iteration.iterate(items))
+    if kind is set and not named and iteration.has_plates(items):
+        made = MaskedSet()
+        made.update(items)
+        return made
     if kind is set and not named:
         pairs = list(iteration.iterate(items))
         return MaskedSet(pairs) if not pairs or _uncertain(pairs) else set(items)
     if kind is tuple and isinstance(items, Masked):
         return tuple(items.plain())
     if kind is dict and not named:
-        return dictionary([*_pairs_of(items)])
+        return dictionary(items.items() if isinstance(items, dict | MaskedDict) else items)
     return kind(*map(_plain, arguments), **named)
-
-
-def _pairs_of(items: Any) -> Iterator[tuple[Any, masks.Mask]]:
-    return iteration.iterate(items.items() if isinstance(items, dict | MaskedDict) else items)
 
 
 def _uncertain(pairs: list[tuple[Any, masks.Mask]]) -> bool:
     return any(there is not True or has_random(item) for item, there in pairs)
 
 
-def dictionary(pairs: list[tuple[tuple[Any, Any], masks.Mask]]) -> Any:
+def dictionary(collected: Any) -> Any:
     """Make a dictionary of keys and values, each pair there under a condition."""
+    made = MaskedDict()
+    if iteration.has_plates(collected):
+        made.update(collected)
+        return made
+    pairs = list(iteration.iterate(collected))
     if pairs and not _uncertain([(key, there) for (key, _), there in pairs]):
         return {key: value for (key, value), _ in pairs}
-    made = MaskedDict()
-    for (key, value), there in pairs:
-        made.put(key, value, masks.both(masks.current(), there))
+    made.update(MaskedList.of_pairs(pairs))
     return made
+
+
+def by_key(source: Any, of_pairs: bool, made: Callable[[Any], Any]) -> Any:
+    """Make a dictionary by a comprehension whose keys are those of another dictionary, if it is one."""
+    kept = dictionaries.by_key(source, of_pairs, made)
+    return dictionary(made(source)) if kept is None else kept
 
 
 def set_of(collected: MaskedList) -> Any:
@@ -275,11 +317,8 @@ class Runtime:
     first = staticmethod(first)
     List = masks.MaskedList
 
-    @staticmethod
-    def dictionary(collected: MaskedList) -> Any:
-        """Make a dictionary of pairs."""
-        return dictionary(collected.pairs())
-
+    dictionary = staticmethod(dictionary)
+    by_key = staticmethod(by_key)
     set_of = staticmethod(set_of)
 
 

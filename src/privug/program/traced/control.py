@@ -13,11 +13,10 @@ from privug.model.node import count_round, leave_loop
 from privug.model.plates import Plate, current_plate
 from privug.model.variable import refusals, refuse
 from privug.program.traced import accumulators
-from privug.program.traced.accumulators import Accumulator
+from privug.program.traced.conditions import attempts, merge
 from privug.program.traced.dictionaries import MaskedDict
-from privug.program.traced.expressions import positioned
 from privug.program.traced.iteration import iterate, segments
-from privug.program.traced.keys import alternatives, has_random
+from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -34,7 +33,9 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.plain_items import changed_by_rows, open_round
 from privug.program.traced.standing import Standing
+from privug.program.traced.trying import Block, TryStatement, raises, refuse_stream
 from privug.scoping import holding
 
 MOST_RANDOM_ROUNDS = 64
@@ -53,11 +54,13 @@ class Frame:
 
     # Three flags: returned, and broken off or gone on in the innermost loop. They are relative to the branch
     # they are set in, all false where a statement starts, and merged where branches meet.
-    def _flags(self) -> list[Mask]:
+    def flags(self) -> list[Mask]:
+        """Return the flags."""
         loop = self._loops[-1:]
         return [self._returned, *(flag for inner in loop for flag in (inner["broken"], inner["continued"]))]
 
-    def _set_flags(self, flags: list[Mask]) -> None:
+    def set_flags(self, flags: list[Mask]) -> None:
+        """Set the flags."""
         self._returned = flags[0]
         if self._loops:
             self._loops[-1].update(broken=flags[1], continued=flags[2])
@@ -69,32 +72,20 @@ class Frame:
             gone = either(gone, either(loop["broken"], loop["continued"]))
         return negated(gone)
 
-    def branches(self, test: Any) -> Iterator[bool]:
-        """Yield the branches to run: one for a plain condition, both for a random one."""
-        condition = truth(test)
-        if isinstance(condition, bool):
-            yield condition
-            return
-        before = self._flags()
-        with under(condition):
-            yield True
-        taken = self._flags()
-        self._set_flags(before)
-        with under(negated(condition)):
-            yield False
-        self._set_flags([_merge(condition, a, b) for a, b in zip(taken, self._flags(), strict=True)])
+    def choice(self, test: Any, has_else: bool) -> "Choice":
+        """Return the branches to run: one for a plain condition, both for a random one."""
+        return Choice(self, truth(test), has_else)
 
-    def rest(self) -> Iterator[bool]:
-        """Yield the rest of a block, to be run where nothing before it returned, broke off or went on."""
-        alive = self.alive()
+    def rest(self) -> Block:
+        """Return the rest of a block, to be run where nothing before it returned, broke off or went on."""
+        alive, before = self.alive(), self.flags()
         if isinstance(alive, bool):
-            yield alive
-            return
-        before = self._flags()
-        self._set_flags([False] * len(before))
-        with under(alive):
-            yield True
-        self._set_flags([_joined(before, k, alive, flag) for k, flag in enumerate(self._flags())])
+            return Block(self, alive)
+        self.set_flags([False] * len(before))
+        return Block(self, alive, lambda: self._join(before, alive))
+
+    def _join(self, before: list[Mask], alive: Mask) -> None:
+        self.set_flags([_joined(before, k, alive, flag) for k, flag in enumerate(self.flags())])
 
     def give_back(self, value: Any) -> None:
         """Return a value from the function, where the code at this point runs."""
@@ -107,18 +98,33 @@ class Frame:
             self._value = select(here, value, self._value)
         self._returned = True
 
-    def fail(self, make: Callable[[], Any]) -> None:
-        """Raise an error where the code at this point runs."""
-        here = both(current(), self.alive())
+    def fail(self, make: Callable[[], Any], kind: Any = None) -> None:
+        """Raise an error where the code at this point runs; of a random message only the class is known."""
+        here, alive = both(current(), self.alive()), self.alive()
+        error = _made(make, kind)
         if here is True:
-            raise make()
-        try:
-            with holding(refusals, []):  # its message may not be known now, but its type is
-                error = make()
-        except Untraceable:
-            error = RuntimeError("an error with a random message")
-        fail_where(self.alive(), error if isinstance(error, Exception) else error())
+            raise error
+        fail_where(alive, error)
         self._returned = True
+
+    def fail_again(self, statement: TryStatement, place: int) -> None:
+        """Raise what a handler caught once more, where the code at this point runs."""
+        with under(self.alive()):
+            statement.again(place)
+        self._returned = True
+
+    def attempt(self, *kinds: Callable[[], Any] | None) -> TryStatement:
+        """Return a `try` statement with handlers of some kinds of errors."""
+        return TryStatement(self, kinds)
+
+    def depth(self) -> tuple[int, ...]:
+        """Return how many loops are under way."""
+        return len(self._loops), len(self._by_parts), len(self._plates)
+
+    def unwind(self, depth: tuple[int, ...]) -> None:
+        """Leave loops that an error ended."""
+        for held, length in zip((self._loops, self._by_parts, self._plates), depth, strict=True):
+            del held[length:]  # type: ignore[attr-defined]
 
     def result(self) -> Any:
         """Return what the function returned; None where it ended without."""
@@ -168,16 +174,13 @@ class Frame:
         assert self._plates[-1] is not None
         return accumulators.folded(values, self._plates[-1])
 
-    def carry_items(self, *containers: Callable[[], Any]) -> None:
-        """Let the numbers in containers grow that a loop's body adds to."""
+    def changing(self, *containers: Callable[[], Any]) -> None:
+        """Say which containers a loop's body changes, before it looks at them."""
         for container in containers:
-            accumulators.carry_items(container())
-
-    def fold_items(self, *containers: Callable[[], Any]) -> None:
-        """Put back the numbers that grew, as they are after all rows."""
-        assert self._plates[-1] is not None
-        for container in containers:
-            accumulators.fold_items(container(), self._plates[-1])
+            try:
+                open_round(container())
+            except NameError:  # made inside the loop
+                continue
 
     def end_loop(self) -> Mask:
         """Leave the loop; return for which samples it was not broken off."""
@@ -228,6 +231,7 @@ class Frame:
             return value + more
         if here is not True and not isinstance(value, MaskedList):
             refuse("a list that grows under a random condition")
+        refuse_stream(more)
         for item, there in iterate(more):
             if isinstance(value, MaskedList):
                 value.add(item, both(here, there))
@@ -259,6 +263,51 @@ class Frame:
             refuse(f"{what} under a random condition")
 
 
+raises(Frame.fail)
+
+
+class Choice:
+    """An `if` statement: what runs where its condition holds, and what runs elsewhere."""
+
+    def __init__(self, frame: Frame, condition: Mask, has_else: bool) -> None:
+        self._frame, self._condition, self._has_else = frame, condition, has_else
+        self._before = self._taken = frame.flags()
+
+    def yes(self) -> Block:
+        """Return the first branch."""
+        return Block(self._frame, self._condition, self._after_first)
+
+    def _after_first(self) -> None:
+        self._taken = self._frame.flags()
+        self._frame.set_flags(self._before)
+        if not self._has_else:
+            self._meet()
+
+    def no(self) -> Block:
+        """Return the second branch."""
+        return Block(self._frame, negated(self._condition), self._meet)
+
+    def _meet(self) -> None:
+        pairs = zip(self._taken, self._frame.flags(), strict=True)
+        self._frame.set_flags([merge(self._condition, *pair) for pair in pairs])
+
+
+def _made(make: Callable[[], Any], kind: Any) -> Exception:
+    """Make an error; its message may not be known now, but its class is."""
+    try:
+        with holding(refusals, []):
+            made = make()
+            error: Exception = made if isinstance(made, Exception) else made()
+            str(error)
+    except Untraceable:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            if attempts.get():  # its class matters
+                make()
+            kind = RuntimeError
+        error = kind.__new__(kind, "an error with a random message")
+    return error
+
+
 def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = False) -> None:
     if isinstance(container, OneOf):
         for mask, target in container.targets:
@@ -272,7 +321,9 @@ def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = Fa
         if here is not True or current_plate.get() is not None:
             refuse("a change of a frame under a random condition")
         container[key] = value
-    elif current_plate.get() is not getattr(container, "plate", None) and not isinstance(value, Accumulator):
+    elif (by_rows := changed_by_rows(container)) is not None:
+        by_rows.write(key, value, here)
+    elif current_plate.get() is not getattr(container, "plate", None):
         refuse("a container that each of many rows changes")
     elif has_random(key):
         _set_random_item(container, key, value, here)
@@ -299,15 +350,6 @@ def _set_random_item(container: Any, key: Any, value: Any, here: Mask) -> None:
         refuse("an assignment to a random subscript")
     for level, hit in hits.items():
         container[level] = select(both(here, hit), value, container[level])
-
-
-def _merge(condition: Mask, taken: Mask, otherwise: Mask) -> Mask:
-    """Merge a flag that is relative to each branch into one relative to both."""
-    if isinstance(taken, bool) and isinstance(otherwise, bool):
-        if taken == otherwise:
-            return taken
-        return condition if taken else negated(condition)
-    return either(both(condition, taken), both(negated(condition), otherwise))
 
 
 def _joined(before: list[Mask], position: int, alive: Mask, flag: Mask) -> Mask:

@@ -1,5 +1,6 @@
 """Expressions of rewritten programs: logic, comparisons, comprehensions and subscripts on random values."""
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +9,14 @@ import numpy as np
 
 from privug.model.categories import map_levels
 from privug.model.maybe import Maybe, is_maybe
+from privug.model.ragged import RaggedTable
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, item_of, refuse
-from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.iteration import any_item, has_plates
-from privug.program.traced.keys import alternatives, has_random
+from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
+    UNDEFINED,
     Mask,
     Masked,
     MaskedList,
@@ -27,10 +30,12 @@ from privug.program.traced.masks import (
     one_of,
     select,
     truth,
-    under,
 )
+from privug.program.traced.plain_items import changed_by_rows
 from privug.program.traced.selections import is_mask, selected
+from privug.program.traced.sets import MaskedSet
 from privug.program.traced.standing import Standing
+from privug.program.traced.trying import Block
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
@@ -43,8 +48,9 @@ def and_(*parts: Callable[[], Any]) -> Any:
                 return value
             value = part()
             continue
-        with under(held):
-            rest = and_(*parts[position:])
+        rest = attempted(held, functools.partial(and_, *parts[position:]))
+        if rest is UNDEFINED:
+            return value
         both_masks = _is_truth_value(value) and _is_truth_value(rest)
         return both(held, truth(rest)) if both_masks else select(held, rest, value)
     return value
@@ -60,10 +66,19 @@ def or_(*parts: Callable[[], Any]) -> Any:
                 return value
             value = part()
             continue
-        with under(negated(held)):
-            rest = or_(*parts[position:])
+        rest = attempted(negated(held), functools.partial(or_, *parts[position:]))
+        if rest is UNDEFINED:
+            return value
         both_masks = _is_truth_value(value) and _is_truth_value(rest)
         return either(held, truth(rest)) if both_masks else select(held, value, rest)
+    return value
+
+
+def attempted(condition: Mask, part: Callable[[], Any]) -> Any:
+    """Return a part of an expression that is evaluated under a condition; `UNDEFINED` if that fails and is caught."""
+    value: Any = UNDEFINED
+    with Block(None, condition):
+        value = part()
     return value
 
 
@@ -83,10 +98,7 @@ def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     condition = truth(test)
     if isinstance(condition, bool):
         return yes() if condition else no()
-    with under(condition):
-        taken = yes()
-    with under(negated(condition)):
-        otherwise = no()
+    taken, otherwise = attempted(condition, yes), attempted(negated(condition), no)
     return select(condition, taken, otherwise)
 
 
@@ -170,6 +182,8 @@ def contains(container: Any, item: Any) -> Any:
     """Python's `in`."""
     if isinstance(container, MaskedDict | MaskedSet | Standing):
         return container.contains(item)
+    if isinstance(container, dict) and changed_by_rows(container) is not None:
+        return any_of([hit for level, hit in alternatives(item).items() if level in container])
     if isinstance(container, RandomVariable):
         if container.node.levels is not None and container.node.shape == ():
             return RandomVariable(map_levels(container.node, lambda level: item in level))
@@ -191,6 +205,12 @@ def _holds_random(value: Any) -> bool:
 
 def subscript(container: Any, key: Any) -> Any:
     """Return `container[key]`, where the key may be random."""
+    if isinstance(container, RaggedTable) and type(key) is int:
+        fail_where(container.size <= key, IndexError("list index out of range"))
+        return container.row_at(key)
+    by_rows = changed_by_rows(container)
+    if by_rows is not None:
+        return by_rows.read(key)
     if is_mask(key) and isinstance(container, RandomVariable | np.ndarray):
         return selected(container, key)
     if isinstance(container, OneOf):
@@ -217,11 +237,6 @@ def gathered(values: list[Any], key: RandomVariable) -> Any:
     if not all(is_value(value) for value in values):
         refuse("a list of containers or objects at a random position")
     return item_of(values, key)
-
-
-def positioned(key: Any, position: int, length: int) -> Mask:
-    """Return when a random subscript means a position, counted from either end."""
-    return (key == position) | (key == position - length)
 
 
 def entry(table: dict[Any, Any], key: Any, checked: bool = True) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privug.errors import PrivugError, Untraceable
+from privug.errors import PrivugError
 from privug.model.graph import everything_behind
 from privug.model.maybe import Maybe, maybe
 from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, fallible
@@ -73,7 +73,7 @@ def _with_plain_message(error: Exception) -> Exception:
     try:
         with holding(refusals, []):
             str(error)
-    except Untraceable:
+    except Exception:  # what it is made of may not even be there
         return RuntimeError(f"{type(error).__name__}, with a random message")
     return error
 

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.categories import map_levels, map_pairs
+from privug.model.categories import map_levels, map_pairs, outcomes
+from privug.model.diverting import diversions
 from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
-from privug.model.operations import Elementwise, elementwise, fail_samples
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold
-from privug.model.traits.table import OPERATIONS, traits_of
-from privug.model.traits.traits import Traits
+from privug.model.ragged import RaggedTable
+from privug.model.traits.table import OPERATIONS
 from privug.model.value_types import number_types
-from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
+from privug.model.variable import RandomVariable, as_node, as_python, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import term_where
-from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.expressions import equal
 from privug.program.traced.iteration import Segment, Stream, any_item, collected, has_plates, listed, segments
 from privug.program.traced.masks import (
@@ -42,7 +42,9 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.mathematics import checked_math, logarithm
 from privug.program.traced.selections import Selection, selection_of
+from privug.program.traced.sets import MaskedSet
 from privug.program.traced.sorting import (
     Call,
     extreme,
@@ -70,7 +72,7 @@ def _len(items: Any) -> Any:
     if isinstance(items, Standing):
         number = items.length()
         return as_python(number) if isinstance(number, RandomVariable) else number
-    if isinstance(items, Selection):
+    if isinstance(items, Selection | RaggedTable):
         return as_python(items.size)
     if isinstance(items, Masked) and not items.is_iterator and (has_plates(items) or not items.is_certain):
         held = segments(items) if has_plates(items) else ((None, mask, None) for _, mask in items.unordered())
@@ -147,7 +149,10 @@ def _str(value: Any = "") -> Any:
 
 
 def _mean(items: Any) -> Any:
-    return _sum(items) / _len(items)
+    number = _len(items)
+    if diversions.get() is not None:  # elsewhere any error will do
+        fail_where(truth(number == 0), statistics.StatisticsError("mean requires at least one data point"))
+    return _sum(items) / number
 
 
 def _bisect(side: Callable[[Any, Any], Any], places: Any, value: Any) -> Any:
@@ -203,8 +208,8 @@ def _appended(form: str, left: str, right: Any) -> str:
 def of_category(owner: RandomVariable, name: str, *arguments: Any, **named: Any) -> Any:
     """Call a method of a random string; lists that come out are lists of random strings if they are equally long."""
     levels = owner.node.levels or ()
-    results = [getattr(level, name)(*arguments, **named) for level in levels]
-    if not any(isinstance(result, list) for result in results):
+    results, errors = outcomes(lambda level: getattr(level, name)(*arguments, **named), levels)
+    if any(error is not None for error in errors) or not any(isinstance(result, list) for result in results):
         return getattr(owner, name)(*arguments, **named)
     if len({len(result) for result in results}) != 1:
         refuse(f"{name}() with results of random length")
@@ -293,33 +298,6 @@ def _repr(value: Any) -> Any:
     return RandomVariable(map_levels(value.node, repr))
 
 
-def _checked_math(traits: Traits) -> Callable[..., Any]:
-    """A function of the math module: an error of its domain is an error on that input, as in Python."""
-    array_function = traits.function
-
-    def evaluate(*arrays: Any) -> Any:
-        result = array_function(*(array.astype(float) for array in arrays))
-        wrong = ~np.isfinite(result) & functools.reduce(np.logical_and, map(np.isfinite, arrays))
-        fail_samples(wrong, ValueError("math domain error"))
-        return result
-
-    def lifted(*values: Any) -> Any:
-        path = path_condition.get()
-        # Where this code does not run, any argument will do: one at which nothing goes wrong.
-        values = tuple(RandomVariable(where_present(as_node(value))) for value in values)
-        safe = [value if path is None else where(path, value, 1.0) for value in values]
-        made = elementwise(Elementwise(traits.name, evaluate), [as_node(value) for value in safe])
-        made.numpy = False  # the math module gives Python's floats, whatever goes in
-        return RandomVariable(made)
-
-    return lifted
-
-
-def _log(value: Any, base: Any = math.e) -> Any:
-    natural = _checked_math(traits_of("log"))
-    return natural(value) if base == math.e else natural(value) / math.log(base)
-
-
 def _ranked(items: Any, before: int) -> Any:
     """Return the number in the middle of the order, or the one before it if there are two."""
     numbers = _numbers(items)
@@ -330,7 +308,7 @@ def _ranked(items: Any, before: int) -> Any:
 
 
 LIFTED: dict[Any, Callable[..., Any]] = {
-    **{getattr(math, row.math): _checked_math(row) for row in OPERATIONS.values() if row.math},
+    **{getattr(math, row.math): checked_math(row) for row in OPERATIONS.values() if row.math},
     builtins.sum: _sum,
     builtins.len: _len,
     builtins.any: _any,
@@ -352,7 +330,7 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     statistics.pstdev: _statistic(np.std, 1),
     statistics.variance: _statistic(np.var, 2, ddof=1),
     statistics.pvariance: _statistic(np.var, 1),
-    math.log: _log,
+    math.log: logarithm,
     math.floor: lambda value: value.__floor__(),
     math.ceil: lambda value: value.__ceil__(),
     math.trunc: lambda value: value.__trunc__(),

@@ -1,6 +1,6 @@
 """Iteration in rewritten programs: item by item, or once for all rows of a plate."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -56,7 +56,7 @@ class PlatedList(Masked):
 
     @property
     def is_certain(self) -> bool:
-        return all(mask is True for _, mask, _ in self.segments)
+        return all(mask is True and not (plate and plate.is_ragged) for _, mask, plate in self.segments)
 
 
 class Stream(Masked):
@@ -95,6 +95,30 @@ class Stream(Masked):
         return iter(self.plain())
 
 
+def zipped(several: Sequence[Any], strict: bool = False) -> Stream:
+    """Return the items of several columns of the same rows side by side."""
+    lists = [part.listing() if isinstance(part, Standing) else part for part in several]
+    held = [_held(part) for part in lists]
+    conditions = [[(there, plate) for _, there, plate in part] for part in held]
+    if any(not _same_conditions(conditions[0], other) for other in conditions[1:]):
+        refuse("zip() of columns of different rows")
+    rows = [(tuple(one[0] for one in row), *row[0][1:]) for row in zip(*held, strict=True)]
+    return Stream(collected(rows))
+
+
+def _held(items: Any) -> list[Segment]:
+    if isinstance(items, PlatedList):
+        return items.segments
+    if isinstance(items, MaskedList):
+        return [(item, there, None) for item, there in items.pairs()]
+    return refuse("zip() of columns and something else")
+
+
+def _same_conditions(left: list[Any], right: list[Any]) -> bool:
+    alike = zip(left, right, strict=False)
+    return len(left) == len(right) and all(a is c and b is d for (a, b), (c, d) in alike)
+
+
 def has_plates(items: Any) -> bool:
     """Say whether some items stand for many rows."""
     return isinstance(items, PlatedTable | PlatedList) or (
@@ -113,7 +137,9 @@ def segments(items: Any, ordered: bool = True) -> Iterator[Segment]:
     if isinstance(items, Standing):
         items = items.listing()
     if isinstance(items, PlatedTable):
-        yield from _entered([_segment(part) for part in items.segments])
+        yield from _entered(
+            [_segment(part, there) for part, there in zip(items.segments, items.conditions, strict=True)]
+        )
     elif has_plates(items):
         held = items.taken() if isinstance(items, Stream) else items
         assert isinstance(held, PlatedList)
@@ -123,8 +149,8 @@ def segments(items: Any, ordered: bool = True) -> Iterator[Segment]:
             yield item, there, None
 
 
-def _segment(part: Any) -> Segment:
-    return (part.row, True, part) if isinstance(part, Plate) else (part, True, None)
+def _segment(part: Any, there: Mask) -> Segment:
+    return (part.row, there, part) if isinstance(part, Plate) else (part, there, None)
 
 
 def _entered(held: Iterable[Segment]) -> Iterator[Segment]:
@@ -140,12 +166,16 @@ item_mask: ContextVar[Mask] = ContextVar("item_mask", default=True)
 """Inside a comprehension over a list of random length: whether the item at hand is there."""
 
 
-def items(values: Any) -> Iterator[Any]:
+IN_ANY_ORDER = (sum, len, any, all, min, max, set)
+"""Functions to which the order of the items they are given makes no difference."""
+
+
+def items(values: Any, taker: Any = None) -> Iterator[Any]:
     """Yield the items of anything iterable inside a comprehension, each under its own condition."""
     if not isinstance(values, Masked | PlatedTable):
         yield from values
         return
-    for item, there, _ in segments(values):
+    for item, there, _ in segments(values, ordered=not any(taker is function for function in IN_ANY_ORDER)):
         with holding(item_mask, both(item_mask.get(), there)), under(there):
             yield item
 

@@ -15,6 +15,7 @@ from privug.model.plates import Fold, Lane
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw, draw_node
+from privug.prior.ragged import RaggedDraw
 from privug.program.traced.masks import Mask, either
 
 MOST_KEYS = 64
@@ -37,6 +38,11 @@ def alternatives(key: Any) -> dict[Any, Mask]:
     for value in support:
         hits[value] = either(hits.get(value, False), category == value)
     return hits
+
+
+def positioned(key: Any, position: int, length: int) -> Mask:
+    """Return when a random subscript means a position, counted from either end."""
+    return (key == position) | (key == position - length)
 
 
 def _support(node: Node) -> list[Any] | None:
@@ -68,6 +74,8 @@ def _support(node: Node) -> list[Any] | None:
 def _one_of_many(column: Node) -> Node:
     """Return what one element of a column is like."""
     operation = column.operation
+    if isinstance(operation, RaggedDraw):
+        return operation.single(column.parents) or column
     drawn = isinstance(operation, Draw) and column.levels is None and len(column.shape) == 1
     if drawn and all(parent.shape == () for parent in column.parents):
         assert isinstance(operation, Draw)

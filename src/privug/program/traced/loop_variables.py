@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Iterable, Sequence
 
+from privug.program.traced.syntax import FRAME, frame, thunk, variable
+
 _SCOPES = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.FunctionDef | ast.ClassDef
 
 
@@ -33,14 +35,20 @@ def _stored(node: ast.AST) -> list[str]:
     return own + [name for child in ast.iter_child_nodes(node) for name in _stored(child)]
 
 
+_CHANGING = {"add", "update", "setdefault", "pop", "clear"}
+"""Methods of dictionaries and sets that change them."""
+
+
 def _changed(node: ast.AST) -> list[str]:
-    return [
-        inner.target.value.id
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.AugAssign)
-        and isinstance(inner.target, ast.Subscript)
-        and isinstance(inner.target.value, ast.Name)
-    ]
+    """Return the variables whose items a statement sets, or of which it calls a method that changes them."""
+    found = []
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                found.append(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _CHANGING:
+                found.append(name)
+    return found
 
 
 def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
@@ -65,9 +73,44 @@ def _follow(block: Sequence[ast.stmt], assigned: set[str], read: set[str]) -> se
                 _follow([*body, *orelse], assigned | set(_stored(target)), read)
             case ast.While() | ast.Match():
                 read |= _loaded([statement]) - assigned
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
+                ends = [_follow(orelse, _follow(body, assigned, read), read)]
+                for handler in handlers:
+                    read |= _loaded([handler.type] if handler.type else []) - assigned
+                    ends.append(_follow(handler.body, assigned, read))
+                assigned = set.intersection(*ends) | _follow(last, assigned, read)
             case ast.AugAssign(target=target, value=value):
                 read |= (_loaded([target, value]) | set(_stored(target))) - assigned
             case _:
                 read |= _loaded([statement]) - assigned
                 assigned |= set(_stored(statement))
     return assigned
+
+
+def prepared(variables: LoopVariables) -> list[ast.stmt]:
+    """Prepare the variables of a loop for a round that stands for many rows."""
+    steps = _assigned_by("carried", variables.handed_on) + _assigned_by("lost", variables.temporary)
+    return _if("for_many", steps + _told("changing", variables.containers)) + _apart(variables)
+
+
+def finished(variables: LoopVariables) -> list[ast.stmt]:
+    """Bring the variables of a loop to what they are after a round that stood for many rows."""
+    steps = _assigned_by("folded", variables.handed_on) + _assigned_by("lost", variables.temporary)
+    return _if("for_many", steps) + _apart(variables)
+
+
+def _apart(variables: LoopVariables) -> list[ast.stmt]:
+    return _if("by_parts", _assigned_by("lost", variables.temporary))
+
+
+def _if(condition: str, steps: list[ast.stmt]) -> list[ast.stmt]:
+    return [ast.If(ast.Attribute(variable(FRAME), condition, ast.Load()), steps, [])] if steps else []
+
+
+def _assigned_by(method: str, names: list[str]) -> list[ast.stmt]:
+    targets = ast.Tuple([variable(name, store=True) for name in names], ast.Store())
+    return [ast.Assign([targets], frame(method, *(thunk(variable(name)) for name in names)))] if names else []
+
+
+def _told(method: str, names: list[str]) -> list[ast.stmt]:
+    return [ast.Expr(frame(method, *(thunk(variable(name)) for name in names)))] if names else []

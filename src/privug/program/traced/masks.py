@@ -1,11 +1,9 @@
-"""Conditions under which traced code runs: plain truth values where they are known, random ones elsewhere."""
+"""Values and containers under conditions: what is there, and which of several it is, depends on random masks."""
 
 import dataclasses
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from types import NoneType
 from typing import Any
 
@@ -14,16 +12,21 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.maybe import Maybe, is_maybe, surely_present
 from privug.model.node import Node
-from privug.model.plates import current_plate, fold
-from privug.model.propositions import is_certain
+from privug.model.plates import current_plate
+from privug.model.ragged import RaggedTable
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, path_condition, refuse
+from privug.model.variable import RandomVariable, refuse
 from privug.program.logic import where
 from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected
-from privug.program.traced.failures import fail_at
-from privug.scoping import holding
-
-Mask = Any  # True, False, or a random variable of truth values
+from privug.program.traced.conditions import Mask as Mask
+from privug.program.traced.conditions import any_of as any_of
+from privug.program.traced.conditions import both as both
+from privug.program.traced.conditions import current as current
+from privug.program.traced.conditions import either as either
+from privug.program.traced.conditions import fail_where as fail_where
+from privug.program.traced.conditions import holds as holds
+from privug.program.traced.conditions import negated as negated
+from privug.program.traced.conditions import under as under
 
 
 class Masked(ABC):
@@ -44,6 +47,10 @@ class Masked(ABC):
         """Return the same, in any order."""
         return self.pairs()
 
+    def ranked(self) -> list[tuple[Any, Mask, Any]] | None:
+        """Return the same with numbers by which the items are ordered, if it is known by numbers alone."""
+        return None
+
     def some_there(self) -> Mask:
         """Return whether any item is there."""
         return any_of([mask for _, mask in self.unordered()])
@@ -60,6 +67,15 @@ class Masked(ABC):
     def is_certain(self) -> bool:
         """Whether all items are there for sure."""
         return all(holds(mask) for _, mask in self.unordered())
+
+
+class Growing(Masked):
+    """A container that may be one of several: what is put into it is put into the one whose condition holds."""
+
+    @staticmethod
+    @abstractmethod
+    def one_of(possible: list[tuple[Mask, Any]]) -> Any:
+        """Return the container whose condition holds."""
 
 
 class MaskedList(list[Any], Masked):
@@ -122,9 +138,14 @@ class MaskedList(list[Any], Masked):
             return self._item(operator.index(key))
         if key.step not in (None, 1) or any(bound is not None and bound < 0 for bound in (key.start, key.stop)):
             refuse("such a slice of a list of random length")
-        placed = zip(self.pairs(), _positions(self.pairs()), strict=True)
-        inside = [(item, both(there, _between(key.start, place, key.stop))) for (item, there), place in placed]
-        return MaskedList.of_pairs(inside)
+        pairs, before = self.pairs(), 0
+        inside = MaskedList()
+        for (item, there), place in zip(pairs, _positions(pairs), strict=True):
+            if key.stop is not None and before >= key.stop:  # so many are there for sure that this one is not meant
+                break
+            inside.add(item, both(there, _between(key.start, place, key.stop)))
+            before += there is True
+        return inside
 
     def _item(self, key: int) -> Any:
         """Return the item at a position among those that are there."""
@@ -222,6 +243,9 @@ def one_of(alternatives: list[tuple[Mask, Any]]) -> Any:
     possible = [(mask, value) for mask, value in alternatives if mask is not False and value is not UNDEFINED]
     if possible and all(isinstance(value, MaskedList) for _, value in possible):
         return possible[0][1] if possible[0][0] is True else OneOf(possible)
+    grown = next((value for _, value in possible if isinstance(value, Growing)), None)
+    if grown is not None:
+        return grown.one_of(possible)
     if len(possible) > 1 and not all(is_value(value) for _, value in possible):
         refuse("a choice between containers")
     chosen: Any = UNDEFINED
@@ -254,7 +278,7 @@ def truth(value: Any) -> Mask:
         return value if value.node.dtype == np.dtype(bool) else value != 0
     if isinstance(value, Masked):
         return value.is_iterator or value.some_there()
-    return bool(value)
+    return truth(value.size) if isinstance(value, RaggedTable) else bool(value)
 
 
 def _truth_of_maybe(node: Node, operation: Maybe) -> Mask:
@@ -267,72 +291,6 @@ def present_item(item: Any) -> Any:
     if isinstance(item, RandomVariable) and is_maybe(item.node) and surely_present(item.node):
         return RandomVariable(item.node.parents[1])
     return item
-
-
-def both(left: Mask, right: Mask) -> Mask:
-    """Return the conjunction of two masks."""
-    if isinstance(left, bool):
-        return right if left else False
-    if isinstance(right, bool):
-        return left if right else False
-    return left & right
-
-
-def either(left: Mask, right: Mask) -> Mask:
-    """Return the disjunction of two masks."""
-    if isinstance(left, bool):
-        return True if left else right
-    if isinstance(right, bool):
-        return True if right else left
-    return left | right
-
-
-def negated(mask: Mask) -> Mask:
-    """Return the negation of a mask."""
-    return not mask if isinstance(mask, bool) else ~mask
-
-
-def holds(mask: Mask) -> bool:
-    """Say whether a mask holds for sure: both a condition and its opposite may have been met."""
-    return mask if isinstance(mask, bool) else is_certain(mask.node)
-
-
-def any_of(masks: list[Mask]) -> Mask:
-    """Return whether any of several masks holds."""
-    total: Mask = False
-    for mask in masks:
-        total = either(total, mask)
-    return total
-
-
-def current() -> Mask:
-    """Return the condition under which the code being traced runs."""
-    path = path_condition.get()
-    return True if path is None else path
-
-
-def fail_where(mask: Mask, error: Exception) -> None:
-    """Let the program fail with an error where the mask holds and the code at hand runs."""
-    failing = both(current(), mask)
-    if failing is True:
-        raise error
-    if failing is not False and (current() is True or not holds(negated(failing))):
-        plate = current_plate.get()
-        fail_at(failing if plate is None else fold(plate, "any", failing), error)
-
-
-MOST_NESTED = 150
-_depth: ContextVar[int] = ContextVar("depth", default=0)
-
-
-@contextmanager
-def under(mask: Mask) -> Iterator[None]:
-    """Run code under a further condition."""
-    if _depth.get() > MOST_NESTED:
-        refuse("recursion that ends on a random condition")
-    path = both(current(), mask)
-    with holding(path_condition, None if path is True else path), holding(_depth, _depth.get() + (path is not True)):
-        yield
 
 
 class Undefined:
@@ -375,7 +333,5 @@ def _is_single(value: Any) -> bool:
 
 
 def _select_single(mask: Mask, new: Any, old: Any) -> Any:
-    plain = not isinstance(new, RandomVariable) and type(new) is type(old)
-    if plain and new == old:
-        return new
-    return where(mask, new, old)
+    same = not isinstance(new, RandomVariable) and type(new) is type(old) and new == old
+    return new if same else where(mask, new, old)

@@ -1,7 +1,7 @@
 """Rewriting a program's source so that control flow on random values builds the graph.
 
 The rewritten function is ordinary Python that calls `control` and `functions`. On plain values it behaves
-as the original does. What is not rewritten (try, with, del, yield, ...) stays as it is and is refused where it
+as the original does. What is not rewritten (with, del, yield, ...) stays as it is and is refused where it
 would run under a random condition.
 """
 
@@ -10,9 +10,22 @@ import functools
 import types
 from typing import Any
 
-from privug.program.traced.loop_variables import LoopVariables
+from privug.program.traced.loop_variables import LoopVariables, finished, prepared
 from privug.program.traced.source import source_of
-from privug.program.traced.syntax import FRAME, RUNTIME, frame, runtime, text, thunk, variable
+from privug.program.traced.syntax import (
+    FRAME,
+    RUNTIME,
+    NotRewritable,
+    frame,
+    method,
+    pattern_test,
+    runtime,
+    text,
+    thunk,
+    variable,
+    within,
+)
+from privug.program.traced.try_statements import TryStatements, check_errors
 
 INNER = "__rewritten__"
 
@@ -25,7 +38,7 @@ def rewritten_code(code: types.CodeType) -> types.CodeType | str | None:
         return None
     try:
         function = _Rewriter().rewrite(node)
-    except _NotRewritable as obstacle:
+    except NotRewritable as obstacle:
         return str(obstacle.args[0])
     names = [RUNTIME, *code.co_freevars]
     arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
@@ -40,15 +53,8 @@ def _inner(code: types.CodeType, name: str) -> types.CodeType:
     return next(const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name)
 
 
-class _NotRewritable(Exception):
-    """The function uses something that rewriting would get wrong."""
-
-
-class _Rewriter(ast.NodeTransformer):
+class _Rewriter(TryStatements):
     """Rewrites one function; nested functions and lambdas too, each with a frame of its own."""
-
-    def __init__(self) -> None:
-        self._fresh = 0
 
     def rewrite(self, node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef:
         """Return the rewritten function."""
@@ -66,9 +72,10 @@ class _Rewriter(ast.NodeTransformer):
 
     # Functions.
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        check_errors(node)
         body = [
             ast.Assign([variable(FRAME, store=True)], runtime("Frame")),
-            *self._block(node.body),
+            *self.block(node.body),
             ast.Return(frame("result")),
         ]
         defaults = ast.arguments(
@@ -80,16 +87,16 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.FunctionDef(node.name, defaults, body, decorators), node)
 
     def _refuse(self, node: ast.AST) -> ast.AST:
-        raise _NotRewritable(f"'{type(node).__name__.lower()}' in line {getattr(node, 'lineno', 0)}")
+        raise NotRewritable(f"'{type(node).__name__.lower()}' in line {getattr(node, 'lineno', 0)}")
 
     visit_AsyncFunctionDef = visit_Yield = visit_YieldFrom = visit_Await = visit_NamedExpr = _refuse
-    visit_Try = visit_TryStar = visit_With = visit_Global = visit_Nonlocal = _refuse
+    visit_TryStar = visit_With = visit_Global = visit_Nonlocal = _refuse
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 
     # Statements.
-    def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Rewrite a block; what follows a statement that may leave runs only where it did not."""
         result: list[ast.stmt] = []
         for position, statement in enumerate(statements):
@@ -98,25 +105,21 @@ class _Rewriter(ast.NodeTransformer):
             result.extend(_placed(part, statement) for part in new)
             rest = statements[position + 1 :]
             if rest and _may_leave(statement):
-                result.append(self._rest(self._block(rest)))
+                result.append(self._rest(self.block(rest)))
                 break
         return result
 
     def _rest(self, body: list[ast.stmt]) -> ast.stmt:
-        runs = self._temporary()
-        return ast.For(variable(runs, store=True), frame("rest"), [ast.If(variable(runs), body, [])], [])
+        return within(frame("rest"), self.temporary(), body)
 
-    def _branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
-        taken = self._temporary()
-        inner = ast.If(variable(taken), body or [ast.Pass()], orelse)
-        return ast.For(variable(taken, store=True), frame("branches", test), [inner], [])
+    def _branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
+        choice = self.temporary()
+        made = ast.Assign([variable(choice, store=True)], frame("choice", test, ast.Constant(bool(orelse))))
+        result: list[ast.stmt] = [made, within(method(choice, "yes"), self.temporary(), body)]
+        return [*result, within(method(choice, "no"), self.temporary(), orelse)] if orelse else result
 
-    def _temporary(self) -> str:
-        self._fresh += 1
-        return f"__privug_{self._fresh}__"
-
-    def visit_If(self, node: ast.If) -> ast.stmt:
-        return self._branch(self.visit(node.test), self._block(node.body), self._block(node.orelse))
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        return self._branch(self.visit(node.test), self.block(node.body), self.block(node.orelse))
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         value = self.visit(node.value) if node.value is not None else ast.Constant(None)
@@ -129,38 +132,37 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Expr(frame("go_on"))
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        item = self._temporary()
-        inner = self._rest([*self._assignment(node.target, variable(item)), *self._block(node.body)])
-        variables = LoopVariables(node)
-        body = [*_prepared(variables), inner, *_finished(variables)]
+        item, variables = self.temporary(), LoopVariables(node)
+        inner = self._rest([*self._assignment(node.target, variable(item)), *self.block(node.body)])
+        body = [*prepared(variables), inner, *finished(variables)]
         loop = ast.For(variable(item, store=True), frame("loop", self.visit(node.iter)), body, [])
         return [loop, *self._after_loop(node.orelse)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        item = self._temporary()
+        item = self.temporary()
         rounds = frame("while_true", thunk(self.visit(node.test)))
         loop = ast.For(variable(item, store=True), rounds, self._guarded(node.body), [])
         return [loop, *self._after_loop(node.orelse)]
 
     def _guarded(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        return [self._rest(self._block(body))]
+        return [self._rest(self.block(body))]
 
     def _after_loop(self, orelse: list[ast.stmt]) -> list[ast.stmt]:
         if not orelse:
             return [ast.Expr(frame("end_loop"))]
-        unbroken = self._temporary()
+        unbroken = self.temporary()
         ended = ast.Assign([variable(unbroken, store=True)], frame("end_loop"))
-        return [ended, self._rest([self._branch(variable(unbroken), self._block(orelse), [])])]
+        return [ended, self._rest(self._branch(variable(unbroken), self.block(orelse), []))]
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         match node:
             case ast.Assign(targets=[ast.Subscript(value=owner, slice=key)], value=ast.List() | ast.ListComp()):
                 if not isinstance(key, ast.Slice):
-                    fresh = self._temporary()
+                    fresh = self.temporary()
                     made = ast.Assign([variable(fresh, store=True)], self.visit(node.value))
                     parts = [self.visit(owner), self.visit(key), variable(fresh), ast.Constant(True)]
                     return [made, ast.Expr(frame("set_item", *parts))]
-        value = self._temporary()
+        value = self.temporary()
         result: list[ast.stmt] = [ast.Assign([variable(value, store=True)], self.visit(node.value))]
         for target in node.targets:
             result.extend(self._assignment(target, variable(value)))
@@ -185,7 +187,7 @@ class _Rewriter(ast.NodeTransformer):
         self, target: ast.Attribute | ast.Subscript, op: ast.operator, more: ast.expr
     ) -> list[ast.stmt]:
         """Change what an attribute or a subscript holds; owner and key are looked at once."""
-        owner, key = self._temporary(), self._temporary()
+        owner, key = self.temporary(), self.temporary()
         result: list[ast.stmt] = [ast.Assign([variable(owner, store=True)], self.visit(target.value))]
         if isinstance(target, ast.Attribute):
             read: ast.expr = ast.Attribute(variable(owner), target.attr, ast.Load())
@@ -208,7 +210,7 @@ class _Rewriter(ast.NodeTransformer):
             case ast.Subscript(value=owner, slice=key) if not isinstance(key, ast.Slice):
                 return [ast.Expr(frame("set_item", self.visit(owner), self.visit(key), value))]
             case ast.Tuple(elts=parts) | ast.List(elts=parts) if not any(isinstance(p, ast.Starred) for p in parts):
-                names = [self._temporary() for _ in parts]
+                names = [self.temporary() for _ in parts]
                 unpacked = ast.Tuple([variable(name, store=True) for name in names], ast.Store())
                 result: list[ast.stmt] = [ast.Assign([unpacked], value)]
                 for part, name in zip(parts, names, strict=True):
@@ -222,26 +224,30 @@ class _Rewriter(ast.NodeTransformer):
         return [ast.Expr(frame("plainly", text(what))), visited]
 
     def visit_Raise(self, node: ast.Raise) -> ast.stmt | list[ast.stmt]:
-        if node.exc is None or node.cause is not None:
+        again = self.raised_again(node)
+        if again is not None:
+            return again
+        if node.exc is None:
             return self._only_plainly("raise", node)
-        return ast.Expr(frame("fail", thunk(self.visit(node.exc))))
+        kind = [self.visit(node.exc.func)] if isinstance(node.exc, ast.Call) else []
+        return ast.Expr(frame("fail", thunk(self.visit(node.exc)), *kind))
 
     def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
         return self._only_plainly("del", node)
 
-    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         failing = ast.Raise(ast.Call(variable("AssertionError"), [node.msg] if node.msg else [], []))
         return self.visit_If(ast.If(ast.UnaryOp(ast.Not(), node.test), [failing], []))
 
     def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
-        subject = self._temporary()
+        subject = self.temporary()
         chain: list[ast.stmt] = []
         for case in reversed(node.cases):
-            test = _pattern_test(case.pattern, subject)
+            test = pattern_test(case.pattern, subject)
             if case.guard is not None:
                 test = ast.BoolOp(ast.And(), [test, case.guard])
             chain = [ast.If(test, case.body, chain)]
-        return [ast.Assign([variable(subject, store=True)], self.visit(node.subject)), *self._block(chain)]
+        return [ast.Assign([variable(subject, store=True)], self.visit(node.subject)), *self.block(chain)]
 
     # Expressions.
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
@@ -267,8 +273,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars", "eval", "exec"):
-            raise _NotRewritable(f"{node.func.id}() in line {node.lineno}")
-        arguments = [self.visit(argument) for argument in node.args]
+            raise NotRewritable(f"{node.func.id}() in line {node.lineno}")
+        arguments = self._arguments(node)
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr="setdefault"), args=[_, ast.List()], keywords=[]):
                 return runtime("setdefault", self.visit(owner), arguments[0], thunk(arguments[1]))
@@ -280,6 +286,13 @@ class _Rewriter(ast.NodeTransformer):
             return ast.Call(called, [self.visit(node.func.value), text(node.func.attr), *arguments], named)
         called = ast.Attribute(variable(RUNTIME), "call", ast.Load())
         return ast.Call(called, [self.visit(node.func), *arguments], named)
+
+    def _arguments(self, node: ast.Call) -> list[ast.expr]:
+        match node:
+            case ast.Call(func=ast.Name() as taker, args=[ast.GeneratorExp() | ast.ListComp() as made], keywords=[]):
+                held = self._comprehension(made.elt, made.generators, taker)
+                return [_placed(held if isinstance(made, ast.ListComp) else runtime("stream", held), made)]
+        return [self.visit(argument) for argument in node.args]
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         owner, key = self.visit(node.value), self.visit(node.slice)
@@ -302,9 +315,17 @@ class _Rewriter(ast.NodeTransformer):
         return runtime("set_of", runtime("List", ast.List([self.visit(item) for item in node.elts], ast.Load())))
 
     def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
-        return runtime(
-            "dictionary", self._comprehension(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
-        )
+        pair = ast.Tuple([node.key, node.value], ast.Load())
+        match node:
+            case ast.DictComp(key=ast.Name(id=key), generators=[ast.comprehension(target=target, iter=source)]):
+                of_pairs = isinstance(target, ast.Tuple)
+                first = target.elts[0] if isinstance(target, ast.Tuple) else target
+                if isinstance(first, ast.Name) and first.id == key:  # the keys of another dictionary, if it is one
+                    name = self.temporary()
+                    taken = ast.comprehension(target, variable(name), node.generators[0].ifs, 0)
+                    made = ast.Lambda(_one_argument(name), self._comprehension(pair, [taken]))
+                    return runtime("by_key", self.visit(source), ast.Constant(of_pairs), made)
+        return runtime("dictionary", self._comprehension(pair, node.generators))
 
     def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
         return runtime("set_of", self._comprehension(node.elt, node.generators))
@@ -331,16 +352,24 @@ class _Rewriter(ast.NodeTransformer):
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         return runtime("stream", self._comprehension(node.elt, node.generators))
 
-    def _comprehension(self, item: ast.expr, generators: list[ast.comprehension]) -> ast.expr:
+    def _comprehension(
+        self, item: ast.expr, generators: list[ast.comprehension], taker: ast.expr | None = None
+    ) -> ast.expr:
+        """Rewrite a comprehension; what takes it may not care for the order of its items."""
         tests = [thunk(self.visit(test)) for generator in generators for test in generator.ifs]
         condition = runtime("and_", thunk(ast.Constant(True)), *tests) if tests else ast.Constant(True)
         pair = ast.Tuple([condition, thunk(self.visit(item))], ast.Load())
         loops = []
         for generator in generators:
             if generator.is_async:
-                raise _NotRewritable("an asynchronous comprehension")
-            loops.append(ast.comprehension(generator.target, runtime("items", self.visit(generator.iter)), [], 0))
+                raise NotRewritable("an asynchronous comprehension")
+            taken = runtime("items", self.visit(generator.iter), *([] if taker is None else [taker]))
+            loops.append(ast.comprehension(generator.target, taken, [], 0))
         return runtime("filtered", ast.GeneratorExp(pair, loops))
+
+
+def _one_argument(name: str) -> ast.arguments:
+    return ast.arguments([], [ast.arg(name)], None, [], [], None, [])
 
 
 def _placed(new: Any, old: ast.expr | ast.stmt) -> Any:
@@ -351,49 +380,7 @@ def _placed(new: Any, old: ast.expr | ast.stmt) -> Any:
     return new
 
 
-def _prepared(variables: LoopVariables) -> list[ast.stmt]:
-    """Prepare the variables of a loop for a round that stands for many rows."""
-    steps = _assigned_by("carried", variables.handed_on) + _assigned_by("lost", variables.temporary)
-    return _if("for_many", steps + _told("carry_items", variables.containers)) + _apart(variables)
-
-
-def _finished(variables: LoopVariables) -> list[ast.stmt]:
-    """Bring the variables of a loop to what they are after a round that stood for many rows."""
-    steps = _assigned_by("folded", variables.handed_on) + _assigned_by("lost", variables.temporary)
-    return _if("for_many", steps + _told("fold_items", variables.containers)) + _apart(variables)
-
-
-def _apart(variables: LoopVariables) -> list[ast.stmt]:
-    return _if("by_parts", _assigned_by("lost", variables.temporary))
-
-
-def _if(condition: str, steps: list[ast.stmt]) -> list[ast.stmt]:
-    return [ast.If(ast.Attribute(variable(FRAME), condition, ast.Load()), steps, [])] if steps else []
-
-
-def _assigned_by(method: str, names: list[str]) -> list[ast.stmt]:
-    targets = ast.Tuple([variable(name, store=True) for name in names], ast.Store())
-    return [ast.Assign([targets], frame(method, *(thunk(variable(name)) for name in names)))] if names else []
-
-
-def _told(method: str, names: list[str]) -> list[ast.stmt]:
-    return [ast.Expr(frame(method, *(thunk(variable(name)) for name in names)))] if names else []
-
-
 def _may_leave(statement: ast.stmt) -> bool:
     """Say whether a statement may return, break, continue or raise for some samples."""
     leaving = ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Assert
     return any(isinstance(node, leaving) for node in ast.walk(statement))
-
-
-def _pattern_test(pattern: ast.pattern, subject: str) -> ast.expr:
-    match pattern:
-        case ast.MatchValue(value=value):
-            return ast.Compare(variable(subject), [ast.Eq()], [value])
-        case ast.MatchSingleton(value=value):
-            return ast.Compare(variable(subject), [ast.Is()], [ast.Constant(value)])
-        case ast.MatchOr(patterns=patterns):
-            return ast.BoolOp(ast.Or(), [_pattern_test(part, subject) for part in patterns])
-        case ast.MatchAs(pattern=None, name=None):
-            return ast.Constant(True)
-    raise _NotRewritable("a structural pattern")

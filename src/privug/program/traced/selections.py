@@ -261,6 +261,17 @@ class ListSelection(Selection):
     def sum(self) -> Any:
         return self._total(lambda item, there: item if there is True else term_where(there, item))
 
+    def var(self, ddof: int = 0) -> Any:
+        if not any(plate is not None and plate.is_ragged for _, _, plate in segments(self._items)):
+            return super().var(ddof)
+        middle = self.mean()
+
+        def squared(item: Any, there: Mask) -> Any:
+            square = (item - middle) * (item - middle)
+            return square if there is True else term_where(there, square)
+
+        return self._total(squared) / self._divisor(ddof)
+
     def _total(self, term: Callable[[Any, Mask], Any]) -> Any:
         total: Any = RandomVariable(constant(0))
         for item, there, plate in segments(self._items):
@@ -285,7 +296,7 @@ def extreme_of(how: str, items: Any) -> tuple[Any, Mask]:
         term = item if there is True else where(there, item, _last(how, item))
         value = term if plate is None else fold(plate, how, term)
         best = value if best is None else better(best, value)
-        seen = either(seen, there if plate is None or there is True else fold(plate, "any", there))
+        seen = either(seen, there if plate is None else fold(plate, "any", there))
     return best, seen
 
 

@@ -1,7 +1,7 @@
 """Sorting and extremes of random values, with and without keys."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.node import Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise, elementwise
-from privug.model.variable import RandomVariable, refuse, stack_values
+from privug.model.plates import Plate, fold
+from privug.model.variable import RandomVariable, as_node, harmless, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.dictionaries import MaskedDict
-from privug.program.traced.expressions import gathered
-from privug.program.traced.iteration import Stream, has_plates, listed
+from privug.program.traced.dictionaries import MaskedDict, View
+from privug.program.traced.expressions import equal, gathered
+from privug.program.traced.grown import at_row, is_number
+from privug.program.traced.iteration import PlatedList, Stream, has_plates, listed, segments
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -58,18 +60,36 @@ def extreme(
     """Return the item that is better than all others, the first among equals; its keys may be tuples."""
     if len(items) == 1 and key is None and (has_plates(items[0]) or isinstance(items[0], Selection)):
         return _extreme_of_many("min" if better is operator.lt else "max", items[0], default)
-    pairs = listed(items[0], ordered=key is not None) if len(items) == 1 else [(item, True) for item in items]
-    best, rank, seen = UNDEFINED, UNDEFINED, False
-    for item, there in pairs:
+    best, top, place, seen = UNDEFINED, UNDEFINED, UNDEFINED, False
+    if len(items) == 1 and has_plates(items[0]):
+        return _best_of_many(better, call, items[0], key, default)
+    ranked = _ranked(items[0], key is None) if len(items) == 1 else [(item, True, 0) for item in items]
+    for item, there, order in ranked:
         with under(there):
             value = item if key is None else _key(call, key, item)
-            wins = there if seen is False else both(there, either(negated(seen), truth(_better(better, value, rank))))
-        best, rank = select(wins, item, best), select(wins, value, rank)
+            if seen is False:
+                wins = there
+            else:
+                first = isinstance(order, RandomVariable) and both(truth(equal(value, top)), truth(order < place))
+                wins = both(there, either(negated(seen), either(truth(_better(better, value, top)), first)))
+        best, top, place = select(wins, item, best), select(wins, value, top), select(wins, order, place)
         seen = either(seen, there)
+    if len(items) == 1 and isinstance(items[0], MaskedDict | View) and items[0].some_there() is True:
+        seen = True
     if default is _MISSING:
         fail_where(negated(seen), ValueError("min() or max() of nothing"))
         return best
     return default if seen is False else select(seen, best, default)
+
+
+def _ranked(items: Any, loosely: bool) -> list[tuple[Any, Mask, Any]]:
+    """Return items in their order, or with numbers by which they are ordered: random ones, unless it is that order."""
+    ranked = items.ranked() if isinstance(items, Masked) and not loosely else None
+    if ranked is None:
+        return [(item, there, 0) for item, there in listed(items, ordered=not loosely)]
+    if any(isinstance(rank, RandomVariable) for _, _, rank in ranked):
+        return [(item, there, RandomVariable(as_node(rank))) for item, there, rank in ranked]
+    return sorted(ranked, key=operator.itemgetter(2))
 
 
 def _extreme_of_many(how: str, items: Any, default: Any) -> Any:
@@ -80,11 +100,38 @@ def _extreme_of_many(how: str, items: Any, default: Any) -> Any:
     return _or_default(seen, lambda: best, default)
 
 
+def _best_of_many(better: Callable[[Any, Any], Any], call: Call, items: Any, key: Any, default: Any) -> Any:
+    """Return the item with the smallest or largest key, the first among equals; some stand for many rows."""
+    keyed = []
+    for item, there, plate in segments(items):
+        with under(there):
+            keyed.append((item, _key(call, key, item), there, plate))
+    best, top, seen = UNDEFINED, UNDEFINED, False
+    for item, value, there, plate in keyed:
+        if plate is not None:
+            item, value, there = _best_row("min" if better is operator.lt else "max", plate, item, value, there)
+        wins = there if seen is False else both(there, either(negated(seen), truth(better(value, top))))
+        best, top = select(wins, item, best), select(wins, value, top)
+        seen = either(seen, there)
+    return _or_default(seen, lambda: best, default)
+
+
+def _best_row(how: str, plate: Plate, item: Any, value: Any, there: Mask) -> tuple[Any, Any, Mask]:
+    """Return the row of a plate with the smallest or largest value, that value, and whether there is any."""
+    if not is_number(value):
+        refuse("an extreme by something else than numbers, with many rows")
+    top, some = extreme_of(how, PlatedList([(value, there, plate)]))
+    place = fold(plate, "min", where(both(there, truth(value == top)), plate.position, plate.size))
+    return at_row(plate, item, where(place < plate.size, place, 0)), top, some
+
+
 def _or_default(seen: Mask, best: Callable[[], Any], default: Any) -> Any:
     """Return what was found where there is anything; elsewhere a default, or an error."""
     if default is _MISSING:
         fail_where(negated(seen), ValueError("min() or max() of nothing"))
-        return best()
+        found = best()
+        single = isinstance(found, RandomVariable) and found.node.levels is None
+        return RandomVariable(harmless(found.node, 0)) if single and seen is not True else found
     with under(seen):
         found = best()
     return select(seen, found, default)
@@ -124,7 +171,8 @@ def _key(call: Call, key: Any, item: Any) -> Any:
 
 def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = False) -> MaskedList:
     """Sort stably by keys that are numbers, categories or tuples of them; what is not there goes last."""
-    pairs = listed(items, ordered=key is not None)
+    ranked = _ranked(items, key is None)
+    pairs = [(item, there) for item, there, _ in ranked]
     values = [item for item, _ in pairs]
     if not isinstance(reverse, bool | int):
         refuse("sorted() in a random direction")
@@ -132,7 +180,8 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
     for item, there in pairs:
         with under(there):
             keys.append(item if key is None else _key(call, key, item))
-    if not any(map(holds_random, keys)):
+    ranks = [rank for _, _, rank in ranked if isinstance(rank, RandomVariable)]
+    if not ranks and not any(map(holds_random, keys)):
         order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
         return MaskedList.of_pairs(pairs[position] for position in order)
     if key is None and not isinstance(values[0], tuple) and all(there is True for _, there in pairs):
@@ -140,12 +189,14 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
         if node.levels is None and len(node.shape) == 1:
             ordered = _typed_as(values, list(np.sort(RandomVariable(node))))
             return MaskedList(reversed(ordered) if reverse else ordered)
-    order = _order(keys, bool(reverse), [negated(there) for _, there in pairs])
+    order = _order(keys, bool(reverse), [negated(there) for _, there in pairs], ranks)
     moved = [gathered(values, order[position]) for position in range(len(values))]
     if all(there is True for _, there in pairs):
         return MaskedList(moved)
     total = sum(where(there, 1, 0) for _, there in pairs)
-    return MaskedList.of_pairs((item, total > position) for position, item in enumerate(moved))
+    some = isinstance(items, Masked) and not items.is_iterator and items.some_there() is True
+    there = [True if some and position == 0 else total > position for position in range(len(moved))]
+    return MaskedList.of_pairs(zip(moved, there, strict=True))
 
 
 def _typed_as(values: list[Any], moved: list[Any]) -> list[Any]:
@@ -157,9 +208,9 @@ def _typed_as(values: list[Any], moved: list[Any]) -> list[Any]:
     return moved
 
 
-def _order(keys: list[Any], reverse: bool, absent: list[Mask] | None = None) -> Any:
-    """Return the positions of the items in sorted order, as one random array."""
-    columns = [] if absent is None else [stack_values([where(mask, 1, 0) for mask in absent])]
+def _order(keys: list[Any], reverse: bool, absent: Sequence[Mask] = (), ranks: Sequence[Any] = ()) -> Any:
+    """Return the positions of the items in sorted order, as one random array; those of equal keys by their ranks."""
+    columns = [stack_values([where(mask, 1, 0) for mask in absent])] if absent else []
     for column in _columns(keys):
         node = stack_values(column)
         if node.shape != (len(keys),):
@@ -168,6 +219,8 @@ def _order(keys: list[Any], reverse: bool, absent: list[Mask] | None = None) -> 
             ordered = sorted(node.levels)
             node = map_levels(node, ordered.index)
         columns.append(elementwise(Elementwise("key", SortingKey(reverse)), [node]))
+    if ranks:
+        columns.append(stack_values(ranks))
     operation = ArrayFunction("argsort", _lexicographic)
     return RandomVariable(Node(operation, tuple(columns), (len(keys),), np.dtype(np.int64), kind=Kind.DISCRETE))
 
@@ -198,7 +251,7 @@ def _lexicographic(*columns: Any) -> Any:
 
 def mode(call: Call, items: Any) -> Any:
     """Return the most common item, the first among equals."""
-    counts = MaskedDict(counting=True).count(listed(items))
+    counts = MaskedDict(counting=True).count(segments(items))
     return extreme(operator.gt, call, counts, key=counts.get)
 
 

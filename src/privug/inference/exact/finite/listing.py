@@ -9,22 +9,29 @@ from privug.errors import UnsuitableEngine
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.channel import Block, Channel
+from privug.inference.exact.finite.by_class import ByClass, by_class
 from privug.inference.exact.finite.enumeration import Evaluation, Setting, nodes_of
 from privug.inference.exact.finite.states import Roots, States
 from privug.inference.joint import Joint
-from privug.inference.tally import Tally, codes_of
-from privug.model.batch import Batch
+from privug.inference.tally import Tally
+from privug.model.batch import Batch, codes_of
 from privug.model.node import Array, Kind
 from privug.model.operations import constant
 from privug.model.plan import Plan
 
-ALWAYS_LISTED = 4_000_000  # states: their pairs are listed whatever they are
+ALWAYS_LISTED = 10_000_000  # states: their pairs are listed whatever they are
 MOST_PAIRS = 20_000_000
 BLOCK_CELLS = 1 << 21
 
 
-def finite_joint(settings: Sequence[Setting], secret: Belief, output: Belief) -> Joint:
-    """Return the joint of all cases, given the beliefs about secret and output before any observation."""
+def finite_joint(settings: Sequence[Setting], secret: Belief, output: Belief, found: ByClass | None = None) -> Joint:
+    """Return the joint of all cases, given the beliefs about secret and output before any observation.
+
+    `found` holds the classes of secrets, if those have been looked for.
+    """
+    found = found or by_class(settings)
+    if found is not None and (found.classes.determine_output or found.classes.pairs <= MOST_PAIRS):
+        return found.of_secrets(secret.batch).joint(secret.error)
     if len(secret.batch) * len(output.batch) <= MOST_PAIRS:
         return _listed(settings, secret.error)
     return _channel(settings, secret, output, sum(setting.count for setting in settings))

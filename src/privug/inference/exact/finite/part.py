@@ -17,12 +17,14 @@ from privug.inference.answer import Exact
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity
 from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.finite.by_class import FEWEST_STATES, ByClass, by_class, is_secret_of_its_own
+from privug.inference.exact.finite.combinations import Combinations
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
 from privug.inference.exact.finite.listing import ALWAYS_LISTED, finite_joint, listed_joint
 from privug.inference.exact.finite.rounds import full, value_of
-from privug.inference.exact.finite.states import States
+from privug.inference.exact.finite.states import CERTAIN, Roots, States
 from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.joint import Joint
 from privug.inference.sampling import Run
@@ -77,8 +79,9 @@ class Sums:
     Each group of quantities is tallied together: secret, output and query are 0, 1 and 2.
     """
 
-    def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
-        self.tallies = {group: Tally() for group in groups}
+    def __init__(self, groups: Sequence[tuple[int, ...]], secret_once: bool = False) -> None:
+        """Make ready; `secret_once` says that no secret comes twice."""
+        self.tallies = {group: Tally(each_once=secret_once and group == (0,)) for group in groups}
         self.states = self.accepted = self.excluded = 0
         self.is_weighted = False
         self._shift = -math.inf
@@ -141,6 +144,10 @@ def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
     apart = _apart(request, settings)
     if apart is not None:
         return _answered_apart(request, settings, apart, time.perf_counter() - started)
+    if request.observation is None and request.extra is None:
+        classes = by_class(settings)
+        if classes is not None:
+            return _answered_by_class(request, settings, classes, time.perf_counter() - started)
     found = _found(request, settings)
     for _ in range(2):  # the first time may show how improbable the observation is
         if request.observation is not None and found.lost > FAR * found.sums.probability and not found.reasons:
@@ -170,7 +177,7 @@ class Found:
 
 
 def _found(request: Request, settings: Sequence[Setting]) -> Found:
-    sums = Sums(_groups(request, settings))
+    sums = Sums(_groups(request, settings), len(settings) == 1 and is_secret_of_its_own(settings[0]))
     reasons: set[str] = set()
     with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
         for setting in settings:
@@ -260,23 +267,40 @@ def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belie
     setting = settings[0]
     if request.observation is not None or request.extra is not None or request.way == "elimination":
         return None
-    if len(settings) > 1 or setting.count <= ALWAYS_LISTED or setting.excludes or setting.is_opaque:
+    if len(settings) > 1 or setting.count < FEWEST_STATES or setting.excludes or setting.is_opaque:
+        return None
+    quantities = [Quantity.of(value) for value in (setting.case.secret, setting.case.output)]
+    told = [_told(quantity) if setting.start is CERTAIN else None for quantity in quantities]
+    if None in told and setting.count <= ALWAYS_LISTED:
         return None
     beliefs = []
-    for value in (setting.case.secret, setting.case.output):
-        quantity = Quantity.of(value)
-        try:
-            alone = Elimination(quantity.nodes, setting.start, fewest=2)
-        except TooManyElements:
+    for quantity, known in zip(quantities, told, strict=True):
+        belief = _alone(quantity, setting) if known is None else known.belief(known.roots.lost)
+        if belief is None:
             return None
-        if alone.schedule.cost > setting.cost / 10:
-            return None
-        known, rows = alone.states.arrays, len(alone.states)
-        arrays = [full(value_of(node, known), rows) for node in quantity.nodes]
-        tally = Tally()
-        tally.add([quantity.batch(arrays, rows)], alone.states.weights)
-        beliefs.append(_belief(*tally.result(), alone.lost))
+        beliefs.append(belief)
     return beliefs[0], beliefs[1]
+
+
+def _told(quantity: Quantity) -> Combinations | None:
+    """Return the values of a quantity that is made of inputs as they are, and so cannot fail."""
+    found = Combinations.of(quantity, Roots(quantity.nodes))
+    return found if found is not None and found.are_inputs else None
+
+
+def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
+    """Return the belief about a quantity by elimination of all others, if that is much cheaper than all states."""
+    try:
+        alone = Elimination(quantity.nodes, setting.start, fewest=2)
+    except TooManyElements:
+        return None
+    if alone.schedule.cost > setting.cost / 10:
+        return None
+    known, rows = alone.states.arrays, len(alone.states)
+    arrays = [full(value_of(node, known), rows) for node in quantity.nodes]
+    tally = Tally()
+    tally.add([quantity.batch(arrays, rows)], alone.states.weights)
+    return _belief(*tally.result(), alone.lost)
 
 
 def _answered_apart(
@@ -288,6 +312,16 @@ def _answered_apart(
     )
     source = _source(request, settings, states)
     exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs))
+    return Run((), None, diagnostics, exact=exact)
+
+
+def _answered_by_class(request: Request, settings: Sequence[Setting], found: ByClass, seconds: float) -> Run:
+    error = min(1.0, settings[0].roots.lost / found.probability)
+    certain = Estimate.exactly(1.0, method="exact")
+    diagnostics = Diagnostics(found.states, found.accepted, math.inf, certain, 0, found.excluded, seconds)
+    source = _source(request, settings, found.states)
+    beliefs = found.beliefs(error)
+    exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs, found))
     return Run((), None, diagnostics, exact=exact)
 
 

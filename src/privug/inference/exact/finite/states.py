@@ -77,6 +77,11 @@ class Roots:
                 return math.inf
         return total
 
+    def fixed(self, root: Node) -> list[Support] | None:
+        """Return the values of each element of a root, if these are the same in all states."""
+        supports = [self._fixed(root, element) for element in np.ndindex(root.shape)]
+        return None if any(one is None for one in supports) else [one for one in supports if one is not None]
+
     def _sizes(self, root: Node) -> Array:
         """Return how many values each element of a root can take, at most; one number may stand for all of them."""
         if root not in self._known_sizes:

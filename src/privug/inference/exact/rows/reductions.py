@@ -79,12 +79,15 @@ def _single_out(node: Node, of_root: dict[Node, Cluster]) -> None:
             cluster.expands = True
 
 
-def positions(cluster: Cluster) -> list[tuple[int, int]]:
-    """Return positions that stand for all, each with how many rows it stands for."""
+def positions(cluster: Cluster, size: int) -> list[tuple[int, int]]:
+    """Return positions that stand for all of so many rows, each with how many it stands for.
+
+    Reductions of different sizes, as of a table and of a part of it, are in one cluster only if it expands.
+    """
     if cluster.expands:
         if cluster.size > MOST_EXPANDED:
             raise NotRows(f"its {cluster.size:,} rows would have to be looked at one by one")
-        return [(position, 1) for position in range(cluster.size)]
+        return [(position, 1) for position in range(size)]
     codes = np.zeros(cluster.size, np.intp)
     for array in cluster.differing:
         own = np.unique(array, return_inverse=True)[1].reshape(-1)
@@ -107,7 +110,7 @@ def _merge(cluster: Cluster, other: Cluster) -> None:
 
 
 def _take(cluster: Cluster, node: Node, cone: Iterable[Node]) -> None:
-    size = _size(node)
+    size = size_of(node)
     cluster.expands |= cluster.size not in (0, size) or not all(_is_aligned_step(one, size) for one in cone)
     cluster.size = max(cluster.size, size)
     cluster.reductions.append(node)
@@ -131,10 +134,11 @@ def is_reduction(node: Node) -> bool:
         return isinstance(inner, ArrayFunction) and sorts and len(node.parents[0].shape) == 1
     if not isinstance(operation, ArrayFunction) or len(node.parents) != 1 or len(node.parents[0].shape) != 1:
         return False
-    return traits.adds_up or traits.connective is not None or bool(ranks_of(node, _size(node)))
+    return traits.adds_up or traits.connective is not None or bool(ranks_of(node, size_of(node)))
 
 
-def _size(node: Node) -> int:
+def size_of(node: Node) -> int:
+    """Return how many rows a reduction puts together."""
     operation = node.operation
     return operation.size if isinstance(operation, Fold) else int(operand(node).shape[0])
 

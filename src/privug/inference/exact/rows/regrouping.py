@@ -15,7 +15,7 @@ from privug.inference.conditions import clauses
 from privug.inference.exact.finite.elements import Elements
 from privug.inference.exact.finite.linear_chains import linear_parts
 from privug.inference.exact.rows.order.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
-from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions
+from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions, size_of
 from privug.model.graph import deduplicated, operation_key, remade, rewritten
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.numpy_functions import Cast, as_addition
@@ -138,8 +138,8 @@ class Regrouping:
     def _reduced(self, node: Node) -> Node:
         """Return a reduction over rows as a function of a sum, which is taken down."""
         cluster, traits = self._clusters[node], node.operation.traits
-        terms = [(self._term(node, position), count) for position, count in positions(cluster)]
-        size = cluster.size
+        size = size_of(node)
+        terms = [(self._term(node, position), count) for position, count in positions(cluster, size)]
         if traits.connective is not None:
             terms = [(_truth(term), count) for term, count in terms]
             total = self._sum([Addend(term, 1.0, count) for term, count in terms])

@@ -64,7 +64,11 @@ def _unless_missing(value: RandomVariable) -> Cell | None:
 
 def computed(value: Any) -> Cell:
     """Return what a function of the program gave as a cell: zero divided by zero is missing."""
-    cell = cell_of(value)
+    return without_nan(cell_of(value))
+
+
+def without_nan(cell: Cell) -> Cell:
+    """Return a cell that is missing where it would be NaN: zero divided by zero. The same one, if it cannot be."""
     if not isinstance(cell.value, RandomVariable) or cell.value.node.dtype.kind != "f" or cell.known is False:
         return cell
     dividing = [
@@ -242,15 +246,17 @@ def or_none(cell: Cell, none: bool) -> Any:
 EQUAL = np.equal
 
 
-def called(function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, as_rows: bool = False) -> list[Cell]:
-    """Call a function of the program's on each value, once for rows that are alike."""
+def called(
+    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any] = number
+) -> list[Cell]:
+    """Call a function of the program's on what is given of each cell, once for rows that are alike."""
     found = []
     for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
         if there is False:
             found.append(Cell(0.0, False))
             continue
         with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
-            found.append(computed(function(cell.value if as_rows else number(cell))))
+            found.append(computed(function(given(cell))))
     return found
 
 

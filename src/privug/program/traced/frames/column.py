@@ -10,7 +10,7 @@ from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_truth, number
-from privug.program.traced.frames.released import released, singled_out
+from privug.program.traced.frames.released import released, row_of_random_table, singled_out
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.summaries import Summaries
 from privug.program.traced.iteration import PlatedList
@@ -188,6 +188,17 @@ class Column(Summaries):
         fail_where(negated(there), KeyError(label))
         return number(cell)
 
+    def at_place(self, position: Any) -> Any:
+        """Return the value at a position in a table of random size, of which no rows were left out."""
+        rows = self.rows
+        if rows.axis.outline is None or any(
+            a is not b for a, b in zip(rows.there, rows.axis.outline.there, strict=True)
+        ):
+            refuse("a position among some rows of a table of random size")
+        cell, there = row_of_random_table(self.cells, rows, position)
+        fail_where(negated(there), IndexError("single positional indexer is out-of-bounds"))
+        return number(cell)
+
     def at_random(self, position: RandomVariable) -> Any:
         """Return the value at a random position, among rows called by their positions."""
         axis = self.rows.axis
@@ -200,6 +211,10 @@ class Column(Summaries):
     def look_up(self, label: Any) -> tuple[Cell, Mask]:
         """Return the cell at a label, and whether it is there."""
         axis = self.rows.axis
+        if axis.outline is not None:
+            return row_of_random_table(self.cells, self.rows, label)
+        if axis.anonymous:
+            refuse("the labels of rows in a random order")
         cells, there = singled_out(self.cells, self.rows)
         labels = list(range(axis.size)) if axis.labels is None else list(axis.labels)
         place = labels.index(label) if label in labels else None
@@ -256,6 +271,8 @@ class Places(OfStanding):
             refuse("several rows by a list")
         if isinstance(key, slice) and self._by_label:
             refuse("a slice by labels")
+        if axis.outline is not None:
+            return column.at_place(key)
         cells, there = singled_out(column.cells, column.rows)
         if all(mask is True for mask in there):
             if isinstance(key, slice):

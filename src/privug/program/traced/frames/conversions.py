@@ -7,28 +7,21 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, number
-from privug.program.traced.frames.frame import Frame
+from privug.program.traced.frames.cells import Cell, cell_of, number
+from privug.program.traced.frames.frame import Frame, fixed
 from privug.program.traced.frames.grouping import GroupBy, unstacked
+from privug.program.traced.frames.joins import is_frame, stacked
+from privug.program.traced.frames.margins import cross_counted
+from privug.program.traced.frames.ordering import all_labels, banded, hits_in, sorted_rows
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.released import singled_out
 from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.sequences import ranked, repeated, shifted
 from privug.program.traced.frames.series import Series
-from privug.program.traced.frames.shapes import (
-    Index,
-    all_labels,
-    counted_values,
-    described,
-    hits_in,
-    labelled,
-    sorted_rows,
-)
+from privug.program.traced.frames.shapes import Index, counted_values, described, labelled
 from privug.program.traced.frames.texts import Dates, Texts
-from privug.program.traced.masks import Mask, MaskedList, both, negated, truth
+from privug.program.traced.masks import MaskedList, both, negated, truth
 from privug.program.traced.standing import Standing
-
-FRAMES: dict[str, Callable[..., Any]] = {"pandas": Frame}
-"""What stands for the frames of a library."""
 
 
 def _value_counts(self: Series, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
@@ -48,12 +41,12 @@ def _sort_index(self: Series, ascending: bool = True) -> Any:
 def _sorted(self: Series, ascending: bool, most: int | None) -> Any:
     if not self.rows.axis.sorted:
         refuse("an order of a Series whose order is random")
-    data, rows = sorted_rows({self.name: self.cells}, self.rows, self.cells, ascending, most)
+    data, rows = sorted_rows({self.name: self.cells}, self.rows, [self.cells], [ascending], most)
     return Series(data[self.name], rows, self.name)
 
 
 def _head(self: Series, n: int = 5) -> Any:
-    if self.rows.axis.anonymous:  # in order, those that are there first
+    if self.rows.axis.anonymous and self.rows.axis.labels is not None:  # in order, those that are there first
         axis = Axis(self.rows.axis.plates[:n], self.rows.axis.labels and self.rows.axis.labels[:n], anonymous=True)
         return Series(self.cells[:n], Rows(axis, self.rows.there[:n]), self.name)
     found: Series = self.iloc[:n]
@@ -119,6 +112,22 @@ def _mode(self: Series) -> Any:
     return Series([cell_of(level) for level in levels], Rows(axis, there), self.name)
 
 
+def _truths(self: Series, masks: Any) -> Any:
+    return self.with_cells([Cell(mask) for mask in masks])
+
+
+def _rank(self: Series, method: str = "average", ascending: bool = True, pct: bool = False) -> Any:
+    return self.with_cells(ranked(self.cells, self.rows, method, ascending, pct))
+
+
+def _shift(self: Series, periods: int = 1) -> Any:
+    return self.with_cells(shifted(self.cells, self.rows, periods))
+
+
+def _diff(self: Series, periods: int = 1) -> Any:
+    return self - _shift(self, periods)
+
+
 _METHODS: dict[str, Any] = {
     "value_counts": _value_counts, "sort_index": _sort_index, "head": _head, "items": _items, "agg": _agg,
     "aggregate": _agg, "reset_index": _reset_index, "groupby": _groupby, "cumsum": _cumsum, "unique": _unique,
@@ -128,7 +137,8 @@ _METHODS: dict[str, Any] = {
     "unstack": lambda self, fill_value=None: Frame(*unstacked(self, fill_value)),
     "index": property(lambda self: Index(self.rows)), "keys": lambda self: Index(self.rows),
     "str": property(Texts), "dt": property(Dates),
-    "squeeze": lambda self: self.item(), "mode": _mode,
+    "squeeze": lambda self: self.item(), "mode": _mode, "rank": _rank, "shift": _shift, "diff": _diff,
+    "duplicated": lambda self, keep="first": _truths(self, repeated([self.cells], self.rows, keep)),
 }  # fmt: skip
 for _name, _method in _METHODS.items():
     setattr(Series, _name, _method)
@@ -143,29 +153,32 @@ def _cut(column: Any, bins: Any, right: bool = True, labels: Any = None, include
         include_lowest=include_lowest,
     )  # fmt: skip
     names = list(range(len(bins) - 1)) if labels is False else made.categories.tolist()
-    cells, hits = [], []
-    for cell in column.cells:
-        own: dict[Any, Mask] = {}
-        for place, name in enumerate(names):
-            low, high = cell_of(bins[place]), cell_of(bins[place + 1])
-            after = np.greater_equal if not right or (include_lowest and place == 0) else np.greater
-            before = np.less_equal if right else np.less
-            own[name] = both(truth(compared(after, cell, low).value), truth(compared(before, cell, high).value))
-        total = Cell(0.0, False)
-        for name, mask in own.items():
-            total = chosen(mask, Cell(name), total)
-        cells.append(total)
-        hits.append(own)
-    found = Series(cells, column.rows, column.name)
-    found.hits, found.categorical = hits, labels is not False
+    bounds = [(name, bins[place], bins[place + 1]) for place, name in enumerate(names)]
+    found = Series([], column.rows, column.name)
+    found.cells, found.hits = banded(column.cells, bounds, right, include_lowest)
+    found.categorical = labels is not False
     return found
 
 
-def _crosstab(index: Any, columns: Any, normalize: Any = False) -> Any:
-    if normalize is not False or not isinstance(index, Series) or not isinstance(columns, Series):
-        refuse("pd.crosstab with options")
+def _crosstab(
+    index: Any, columns: Any, normalize: Any = False, margins: bool = False, margins_name: str = "All"
+) -> Any:
+    if not isinstance(index, Series) or not isinstance(columns, Series):
+        refuse("pd.crosstab of anything but two columns")
     frame = Frame({0: index.cells, 1: columns.cells}, index.rows)
-    return Frame(*unstacked(frame.groupby([0, 1]).size(), 0))
+    return Frame(*cross_counted(frame, normalize, margins_name if margins else None))
+
+
+def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
+    if not is_frame(left):
+        refuse("pd.merge of anything but frames")
+    return (left if isinstance(left, Frame) else fixed(left)).merge(right, how, on, suffixes)
+
+
+def _concat(objs: Any, ignore_index: bool = False) -> Any:
+    if not isinstance(objs, list | tuple) or not all(isinstance(part, Frame) for part in objs):
+        refuse("pd.concat of anything but frames")
+    return Frame(*stacked(objs))
 
 
 def _isna(value: Any) -> Any:
@@ -202,7 +215,7 @@ def _data_frame(data: Any = None, **options: Any) -> Any:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna,
-    "notnull": _notna, "Series": _series, "DataFrame": _data_frame,
+    "notnull": _notna, "Series": _series, "DataFrame": _data_frame, "merge": _merge, "concat": _concat,
     "to_datetime": lambda column: column, "to_numeric": lambda column: column.astype("float"),
 }  # fmt: skip
 """By the names they have in pandas."""

@@ -1,16 +1,23 @@
 """What stands in for a frame while a program is traced."""
 
+from collections.abc import Callable
 from typing import Any
 
 from privug.model.framed import Framed
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
-from privug.model.sparse import SparseDict
+from privug.model.ragged import RaggedTable
+from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames.cells import cell_of
-from privug.program.traced.frames.conversions import FRAMES
+from privug.program.traced.frames.frame import Frame
+from privug.program.traced.frames.polars.frame import Frame as PolarsFrame
 from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.masks import MaskedList
+
+FRAMES: dict[str, Callable[..., Any]] = {"pandas": Frame, "polars": PolarsFrame.of_cells}
+"""What stands for the frames of a library."""
 
 
 def stand_in(value: Any) -> Any:
@@ -19,6 +26,14 @@ def stand_in(value: Any) -> Any:
     A dict of columns is one of random arrays, and a table of rows has what a structured array has: columns by name and
     rows by position. An output of which some entries may be absent is a dictionary of random keys again.
     """
+    if isinstance(value, SparseFrame):
+        return (
+            {name: _list(column) for name, column in value.items()}
+            if not value.optional
+            else refuse("a table of which some columns may be absent")
+        )
+    if isinstance(value, SparseList):
+        return _list(value)
     if isinstance(value, SparseDict):
         return _dictionary(value)
     if not isinstance(value, Framed):
@@ -36,7 +51,27 @@ def _frame(value: Framed) -> Any:
     plates = tuple(segment if isinstance(segment, Plate) else None for segment in segments)
     rows = [segment.row if isinstance(segment, Plate) else segment for segment in segments]
     data = {name: [cell_of(row[name]) for row in rows] for name in value.names}
-    return FRAMES[value.form](data, Rows.all_of(Axis(plates)))
+    there = table.conditions if isinstance(table, PlatedTable) else (True,) * len(plates)
+    outline = table.outline if isinstance(table, RaggedTable) else None
+    return FRAMES[value.form](data, Rows(Axis(plates, outline=outline), there))
+
+
+def _list(value: SparseList) -> Any:
+    """Return the list of those items that are there."""
+    return MaskedList.of_pairs((_present(item), _there(values_in(item)[0])) for item in value)
+
+
+def _there(value: Any) -> Any:
+    absent = isinstance(value, RandomVariable) and SparseDict.is_absent(value)
+    return RandomVariable(value.node.parents[0]) if absent else True
+
+
+def _present(item: Any) -> Any:
+    if isinstance(item, tuple):
+        return tuple(map(_present, item))
+    if isinstance(item, dict):
+        return {name: _present(part) for name, part in item.items()}
+    return RandomVariable(item.node.parents[1]) if _there(item) is not True else item
 
 
 def _dictionary(value: SparseDict) -> Any:

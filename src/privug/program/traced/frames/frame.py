@@ -8,12 +8,15 @@ from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of
 from privug.program.traced.frames.grouping import GroupBy
+from privug.program.traced.frames.joins import is_frame, merged
+from privug.program.traced.frames.margins import pivoted
+from privug.program.traced.frames.ordering import sorted_rows
 from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.sequences import repeated
 from privug.program.traced.frames.series import Series
-from privug.program.traced.frames.shapes import counted_values, described, labelled, observes_by_default, sorted_rows
+from privug.program.traced.frames.shapes import counted_values, described, labelled, observes_by_default
 from privug.program.traced.frames.table import Table
-from privug.program.traced.masks import Mask, MaskedList, any_of, both, negated, truth
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Mask, MaskedList
 
 
 class Frame(Table):
@@ -23,16 +26,18 @@ class Frame(Table):
         return Frame(data, rows, present)
 
     def sort_values(self, by: Any, ascending: Any = True) -> Any:
-        name = by[0] if isinstance(by, list) and len(by) == 1 else by
-        if isinstance(name, list) or not isinstance(ascending, bool):
-            refuse("sort_values() by several columns")
-        return Frame(*sorted_rows(self.data, self.rows, self.data[name], ascending, None))
+        names = by if isinstance(by, list) else [by]
+        upwards = list(ascending) if isinstance(ascending, list) else [ascending] * len(names)
+        if len(upwards) != len(names):
+            raise ValueError(f"{len(upwards)} directions for {len(names)} columns")
+        keys = [self.column(name).cells for name in names]
+        return Frame(*sorted_rows(self.data, self.rows, keys, upwards, None))
 
     def nlargest(self, n: int, columns: Any) -> Any:
-        return Frame(*sorted_rows(self.data, self.rows, self.column(columns).cells, False, n))
+        return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [False], n))
 
     def nsmallest(self, n: int, columns: Any) -> Any:
-        return Frame(*sorted_rows(self.data, self.rows, self.column(columns).cells, True, n))
+        return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [True], n))
 
     def sort_index(self) -> Any:
         return self if self.rows.axis.sorted else refuse("sort_index()")
@@ -62,22 +67,16 @@ class Frame(Table):
         axis = Axis(self.rows.axis.plates, tuple(labels), (key,))
         return Frame({name: cells for name, cells in self.data.items() if name != key}, Rows(axis, self.rows.there))
 
-    def drop_duplicates(self, subset: Any = None) -> Any:
+    def duplicated(self, subset: Any = None, keep: Any = "first") -> Series:
         names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
-        if any(plate is not None for plate in self.rows.axis.plates) or len(self.rows.there) > 32:
-            refuse("drop_duplicates() of many rows")
-        masks: list[Mask] = []
-        for place, there in enumerate(self.rows.there):
-            again = [both(self.rows.there[k], self._same_cells(names, k, place)) for k in range(place)]
-            masks.append(both(there, negated(any_of(again))))
-        return Frame(self.data, Rows(self.rows.axis, tuple(masks)))._with_hits(self)
+        again = repeated([self.column(name).cells for name in names], self.rows, keep)
+        return Series([Cell(mask) for mask in again], self.rows)
 
-    def _same_cells(self, names: Sequence[Any], one: int, two: int) -> Mask:
-        alike: Mask = True
-        for name in names:
-            left, right = self.data[name][one], self.data[name][two]
-            alike = both(alike, truth(of_cells.compared(of_cells.EQUAL, left, right).value))
-        return alike
+    def drop_duplicates(self, subset: Any = None, keep: Any = "first") -> Any:
+        return self[~self.duplicated(subset, keep)]
+
+    def where(self, condition: Any, other: Any = None) -> Any:
+        return self.each(lambda column: column.where(condition, other))
 
     def apply(self, function: Any, axis: Any = 0) -> Any:
         """Call a function on each column, or on each row: once for rows that are alike."""
@@ -85,7 +84,7 @@ class Frame(Table):
             return labelled(list(self.data), [cell_of(function(self.column(name))) for name in self.data])
         rows = self.itertuples(index=False)
         items = [one[0] for one in (rows.segments if self._has_plates else rows.pairs())]
-        return Series(of_cells.called(function, [Cell(item) for item in items], self.rows, as_rows=True), self.rows)
+        return Series(of_cells.called(function, [Cell(item) for item in items], self.rows, _value), self.rows)
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":
@@ -138,25 +137,43 @@ class Frame(Table):
         return labelled(names, [self.column(name).summary(how, **options) for name in names])
 
     def pivot_table(
-        self, values: Any = None, index: Any = None, columns: Any = None, aggfunc: Any = "mean", fill_value: Any = None
+        self,
+        values: Any = None,
+        index: Any = None,
+        columns: Any = None,
+        aggfunc: Any = "mean",
+        fill_value: Any = None,
+        margins: bool = False,
+        margins_name: str = "All",
     ) -> Any:
         if not isinstance(index, str) or not isinstance(columns, str):
             refuse("pivot_table() by anything but one column for rows and one for columns")
-        return Frame(*self.groupby([index, columns]).pivoted(values, aggfunc, fill_value))
+        total = margins_name if margins else None
+        return Frame(*pivoted(self, values, (index, columns), aggfunc, fill_value, total))
 
-    def merge(self, other: Any, on: Any = None, how: str = "inner") -> Any:
-        """Join a fixed table by one column whose values are different there."""
-        if not isinstance(on, str) or how not in ("inner", "left") or isinstance(other, Standing):
-            refuse("merge() with anything but a fixed table, on one column")
-        table = other.set_index(on)
-        if not table.index.is_unique or set(table.columns) & set(self.data):
-            refuse("merge() with a table of repeated keys or columns")
-        keys = self.column(on).cells
-        added = {n: [of_cells.mapped(table[n].to_dict().get, key) for key in keys] for n in table.columns}
-        known = dict.fromkeys(table.index, True)
-        found = [of_cells.mapped(lambda level: known.get(level, False), key) for key in keys]
-        rows = self.rows if how == "left" else self.rows.among([both(one.known, truth(one.value)) for one in found])
-        return Frame({**self.data, **added}, rows)._with_hits(self)
+    def merge(self, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
+        """Join another table, fixed or random, by one column."""
+        if not isinstance(on, str) or how not in ("inner", "left") or not is_frame(right):
+            refuse("merge() with anything but a table, on one column")
+        table = right if isinstance(right, Frame) else fixed(right)
+        return Frame(*merged(self, table, on, how, tuple(suffixes)))._with_hits(self)
+
+    def join(self, other: Any, on: Any = None) -> Any:
+        """Add columns that have this frame's values of a key as labels."""
+        columns = {other.name: other} if isinstance(other, Series) else {n: other.column(n) for n in other.data}
+        if not isinstance(on, str) or set(columns) & set(self.data) or None in columns:
+            refuse("join() with anything but columns of other names, on one column")
+        return self.assign(**{name: self.column(on).map(column) for name, column in columns.items()})
+
+
+def fixed(table: Any) -> Frame:
+    """Return a plain frame of pandas as one of constants."""
+    cells = {name: [cell_of(value) for value in table[name].tolist()] for name in table.columns}
+    return Frame(cells, Rows.all_of(Axis((None,) * len(table))))
+
+
+def _value(cell: Cell) -> Any:
+    return cell.value
 
 
 def _part(label: Any, place: int, several: int) -> Any:

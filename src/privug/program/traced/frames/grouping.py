@@ -10,10 +10,10 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed
+from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.series import Series
-from privug.program.traced.frames.shapes import all_labels, hits_in
 from privug.program.traced.masks import Mask, MaskedList, any_of, both, fail_where, negated, truth, under
 from privug.program.traced.standing import Standing
 

@@ -123,7 +123,7 @@ def _extreme(cells: Sequence[Cell], rows: Rows, how: str, better: np.ufunc, sign
             refuse(f"{how}() of anything but numbers")
         last = sign * (np.inf if fractional else _LARGEST)
         term = value if mask is True else where(mask, value, last)
-        if plate is not None and isinstance(term, RandomVariable):
+        if plate is not None and (plate.is_ragged or isinstance(term, RandomVariable)):
             term = fold(plate, how, term)
         best = term if best is None else better(best, term)
     if best is None:
@@ -160,6 +160,19 @@ def quantile(cells: Sequence[Cell], rows: Rows, q: Any = 0.5) -> Cell:
     return Cell(found, known)
 
 
+def nearest(cells: Sequence[Cell], rows: Rows, q: float) -> Cell:
+    """Return the value closest to a quantile, the larger of two as close; of nothing, there is none."""
+    number, array = count(cells, rows), selection(cells, rows)
+    known = positive(number)
+    if known is False:
+        return Cell(0.0, False)
+    place: Any = np.floor(float(q) * (number - 1) + 0.5)
+    if isinstance(array, Selection):
+        ordered = np.sort(array.filled(np.inf))
+        return Cell(ordered[np.where(known, place, 0.0).astype(int)], known)
+    return Cell(np.sort(array)[int(place)], known)
+
+
 def middle(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return the median; of nothing, there is none."""
     return quantile(cells, rows, 0.5)
@@ -180,23 +193,23 @@ def tallies(cells: Sequence[Cell], rows: Rows) -> list[tuple[Any, Any]]:
     return [(level, rows.among([hits.get(level, False) for hits in several]).count) for level in levels]
 
 
-def first(cells: Sequence[Cell], rows: Rows) -> Cell:
-    """Return the first value that is there and known."""
-    return _first_of(cells, rows, list(range(len(cells))))
+def first(cells: Sequence[Cell], rows: Rows, known: bool = True) -> Cell:
+    """Return the first value that is there, and known unless missing ones count as well."""
+    return _first_of(cells, rows, list(range(len(cells))), known)
 
 
-def last(cells: Sequence[Cell], rows: Rows) -> Cell:
-    """Return the last value that is there and known."""
-    return _first_of(cells, rows, list(range(len(cells)))[::-1])
+def last(cells: Sequence[Cell], rows: Rows, known: bool = True) -> Cell:
+    """Return the last value that is there, and known unless missing ones count as well."""
+    return _first_of(cells, rows, list(range(len(cells)))[::-1], known)
 
 
-def _first_of(cells: Sequence[Cell], rows: Rows, order: list[int]) -> Cell:
+def _first_of(cells: Sequence[Cell], rows: Rows, order: list[int], known: bool) -> Cell:
     if any(plate is not None for plate in rows.axis.plates) or not rows.axis.sorted:
         refuse("the first or last of many rows")
-    masks = _masks(cells, rows)
+    masks = _masks(cells, rows) if known else rows.there
     found = Cell(0.0, False)
     for place in reversed(order):
-        found = chosen(masks[place], Cell(cells[place].value), found)
+        found = chosen(masks[place], Cell(cells[place].value) if known else cells[place], found)
     return found
 
 

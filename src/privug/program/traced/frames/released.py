@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from privug.model.graph import substitute
 from privug.model.maybe import maybe
+from privug.model.plates import Lane, dependent_on_lanes
 from privug.model.propositions import implies
+from privug.model.ragged import RaggedPlate
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.traced.frames.cells import Cell
 from privug.program.traced.frames.rows import Rows, spelled_out
-from privug.program.traced.masks import Mask
+from privug.program.traced.masks import Mask, both
 
 
 def released(cells: Sequence[Cell], rows: Rows) -> Any:
@@ -59,6 +62,30 @@ def singled_out(cells: Sequence[Cell], rows: Rows) -> tuple[list[Cell], list[Mas
         found += [Cell(value, known) for value, known in zip(parts[0], parts[1], strict=True)]
         there += parts[2]
     return found, there
+
+
+def row_of_random_table(cells: Sequence[Cell], rows: Rows, position: Any) -> tuple[Cell, Mask]:
+    """Return a cell by its position in a table of random size, and whether that row is there."""
+    outline = rows.axis.outline
+    if outline is None or type(position) is not int or position < 0:
+        refuse("such a row of a table of random size")
+    place, inside = outline.find(position)
+    plate = rows.axis.plates[place]
+    if plate is None:
+        return (cells[place], rows.there[place]) if inside == 0 else (Cell(0.0, False), False)
+    assert isinstance(plate, RaggedPlate)
+    value, known, mask = (_in_row(part, plate, inside) for part in (*cells[place], rows.there[place]))
+    return Cell(value, known), both(plate.size > inside, mask)
+
+
+def _in_row(part: Any, plate: RaggedPlate, position: int) -> Any:
+    """Return what a quantity is in one of the rows for which it was computed at once."""
+    if not isinstance(part, RandomVariable):
+        return part
+    lanes = [node for node in dependent_on_lanes(part.node).values() if isinstance(node.operation, Lane)]
+    columns = [lane.operation.column for lane in lanes if isinstance(lane.operation, Lane)]
+    found = [plate.cell_at(RandomVariable(column), position).node for column in columns]
+    return RandomVariable(substitute([part.node], dict(zip(lanes, found, strict=True)))[0])
 
 
 def _each(part: Any, size: int, axis: Any, place: int) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.model.plates import Plate, fold
+from privug.model.ragged import Outline
 from privug.model.variable import RandomVariable, as_element, as_node, refuse, stack_values
 from privug.program.traced.masks import Mask, both
 
@@ -27,10 +28,14 @@ class Axis:
     """Whether rows stand in this order; else their order is random, and only their labels tell them apart."""
     anonymous: bool = False
     """Whether rows stand in this order under other labels, which are not known."""
+    outline: Outline | None = None
+    """Of a table of random size, called by positions: where its segments begin."""
 
     @cached_property
     def starts(self) -> list[int]:
         """The position of the first row of each segment, and the number of rows."""
+        if any(plate is not None and plate.is_ragged for plate in self.plates):
+            refuse("the places of rows in a table of random size")
         sizes = [1 if plate is None else plate.size for plate in self.plates]
         return [0, *np.cumsum(sizes, dtype=int).tolist()]
 
@@ -125,10 +130,10 @@ def counted(masks: Sequence[Mask], plates: Sequence[Plate | None]) -> Any:
     """Return for how many rows a condition holds."""
     known, total = 0, None
     for mask, plate in zip(masks, plates, strict=True):
-        if isinstance(mask, bool):
+        if isinstance(mask, bool) and not (plate and plate.is_ragged):
             known += int(mask) * (1 if plate is None else plate.size)
             continue
-        more: Any = np.multiply(mask, 1) if plate is None else fold(plate, "sum", mask)
+        more: Any = np.multiply(mask, 1) if plate is None else fold(plate, "sum", mask if mask is not True else 1)
         total = more if total is None else total + more
     if total is None:
         return known

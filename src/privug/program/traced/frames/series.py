@@ -10,6 +10,7 @@ from privug.model.variable import refuse
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, mapped
 from privug.program.traced.frames.column import Column
+from privug.program.traced.frames.joins import looked_up
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import Mask, MaskedList, any_of, both, either, negated, truth
 
@@ -122,6 +123,11 @@ class Series(Column):
         return Series(self.cells, self.rows.among([cell.known for cell in self.cells]), self.name)
 
     def map(self, function: Any, na_action: Any = None) -> Any:
+        if isinstance(function, Series):
+            axis = function.rows.axis
+            if axis.labels is None or axis.anonymous:
+                refuse("map() by a Series without fixed labels")
+            return self.with_cells(looked_up(self.cells, axis.labels, function.cells, function.rows.there))
         if isinstance(function, Mapping):
             table = dict(function)
             return self.each(lambda cell: mapped(table.get, cell))

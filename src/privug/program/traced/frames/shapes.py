@@ -1,21 +1,18 @@
-"""Small columns made of others: labelled summaries, counts of values, rows in another order."""
+"""Small columns made of others: labelled summaries, counts of values."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from privug.model.operations import ArrayFunction, array_function, gather
-from privug.model.variable import RandomVariable, as_node, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, compared, divided, hits_of
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.frames.cells import Cell, cell_of, compared, divided
+from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.series import Series
 from privug.program.traced.masks import Mask, any_of, both, truth
-from privug.program.traced.selections import Selection
-
-MOST_SORTED = 200
 
 
 def observes_by_default() -> bool:
@@ -53,31 +50,6 @@ class Index(Series):
         return zip(self.cells, self.rows.there, strict=True)
 
 
-def hits_in(columns: Sequence[Series], rows: Rows) -> list[dict[Any, Mask]]:
-    """Return for each segment of rows the values that columns may have there, each with its condition."""
-    per_column = [column.hits or [hits_of(cell) for cell in column.cells] for column in columns]
-    if len(columns) == 1:
-        return per_column[0]
-    found = []
-    for several in zip(*per_column, strict=True):
-        joined: dict[Any, Mask] = {(): True}
-        for hits in several:
-            joined = {(*a, b): both(m, n) for a, m in joined.items() for b, n in hits.items()}
-        found.append({label: mask for label, mask in joined.items() if mask is not False})
-    return found
-
-
-def all_labels(columns: Sequence[Series], several: Sequence[Mapping[Any, Mask]]) -> list[Any]:
-    """Return all values in ascending order; those of pd.cut in the order of its bins."""
-    labels = list(dict.fromkeys(label for hits in several for label in hits))
-    try:
-        if len(columns) == 1 and columns[0].hits is not None:
-            return sorted(labels, key=list(columns[0].hits[0]).index)
-        return sorted(labels)
-    except (TypeError, ValueError):
-        return refuse("groups whose order is not known")
-
-
 def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool) -> Series:
     """Return how often each value occurs; in descending order, which is random."""
     several = hits_in(columns, rows)
@@ -104,41 +76,3 @@ def described(column: Series) -> Series:
     cells += [column.summary("quantile", q) for q in (0.25, 0.5, 0.75)]
     labels = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
     return labelled(labels, [*cells, column.summary("max")], column.name)
-
-
-def sorted_rows(
-    data: Mapping[Any, Sequence[Cell]], rows: Rows, by: Sequence[Cell], ascending: bool, most: int | None
-) -> tuple[dict[Any, list[Cell]], Rows]:
-    """Return rows in the order of a column, equal ones as they stood; some of the first."""
-    axis = rows.axis
-    if axis.size > MOST_SORTED or not axis.sorted or any(cell.known is not True for cell in by):
-        refuse("an order of so many rows, or of missing values")
-    key = axis.whole([cell.value for cell in by])
-    if key.node.levels is not None:
-        refuse("an order of texts")
-    key = key if ascending else -key
-    if not rows.are_all:
-        key = Selection(key.astype(float), rows.mask).filled(np.inf)
-    places = RandomVariable(array_function(ArrayFunction("argsort", _stable_order), [key.node]))
-    size = axis.size if most is None else min(most, axis.size)
-    number = rows.count
-    there = tuple(True if not isinstance(number, RandomVariable) else number > place for place in range(size))
-    found = {name: _gathered(cells, axis, places, size) for name, cells in data.items()}
-    return found, Rows(Axis((None,) * size, tuple(range(size)), anonymous=True), there)
-
-
-def _stable_order(keys: Any) -> Any:
-    return np.argsort(keys, axis=-1, kind="stable")
-
-
-def _gathered(cells: Sequence[Cell], axis: Axis, places: Any, size: int) -> list[Cell]:
-    values = axis.whole([cell.value for cell in cells])
-    known = None
-    if any(cell.known is not True for cell in cells):
-        known = axis.whole([RandomVariable(as_node(cell.known)) for cell in cells])
-    found = []
-    for place in range(size):
-        position = places[place].node
-        mask: Mask = True if known is None else RandomVariable(gather(known.node, position))
-        found.append(Cell(RandomVariable(gather(values.node, position)), mask))
-    return found

@@ -62,6 +62,16 @@ class Table(Standing):
         """The names of the columns."""
         return MaskedList(list(self.data))
 
+    @columns.setter
+    def columns(self, names: Any) -> None:
+        listed = list(names)
+        if len(listed) != len(self.data) or len(set(listed)) < len(listed) or current() is not True:
+            refuse("such names of columns")
+        new = dict(zip(self.data, listed, strict=True))
+        self.data = {new[name]: cells for name, cells in self.data.items()}
+        self.present = {new[name]: mask for name, mask in self.present.items()}
+        self.hits = {new[name]: hits for name, hits in self.hits.items()}
+
     @property
     def index(self) -> Index:
         """The labels of the rows."""

@@ -1,0 +1,102 @@
+"""Observations of parts of an output: of the entries of a dict, of the items of a list, of the rows of a frame."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privug.arguments import shown
+from privug.errors import ObservationError
+from privug.model.node import Node
+from privug.model.sparse import SparseFrame, SparseList
+from privug.model.table import Row
+from privug.observation.likelihood import HasParts, Likelihood, component, is_opaque
+from privug.observation.observations import Equals, all_of, equals
+from privug.observation.observations import Observation as Observation  # those who ask for parts find it here
+from privug.observation.rows import of_frame, of_items
+
+
+@dataclass(frozen=True)
+class Structured(Observation):
+    """Observations of parts of a structured output: by key, or by position. None means not seen."""
+
+    parts: Mapping[Any, Observation | None]
+    length: int | None = None
+
+    def likelihood(self, output: Any) -> Likelihood:
+        if isinstance(output, SparseList) and self.length is not None:
+            return of_items(output, list(self.parts.values()), _seen_of)
+        if isinstance(output, SparseFrame):
+            return self._of_frame(output)
+        seen = Likelihood()
+        if self.length is not None and is_opaque(output):
+            seen = Likelihood(conditions=(Node(HasParts(self.length), (output.node,), (), np.dtype(bool)),))
+        elif self.length is not None and (size := _parts_of(output)) != self.length:
+            what = "is a single value" if size is None else f"has {size} parts"
+            hint = "; write pv.equals(...) for a single value" if size is None else ""
+            return Likelihood(impossible=f"the output {what}, but a list of {self.length} was observed{hint}")
+        looked_at = ((key, part) for key, part in self.parts.items() if part is not None)
+        return seen & all_of(part.likelihood(self._part(output, key)) for key, part in looked_at)
+
+    def _of_frame(self, output: SparseFrame) -> Likelihood:
+        """Return what was seen of some columns of a frame, each a list of what was seen of its rows."""
+        columns: dict[str, list[Observation | None]] = {}
+        for name, part in self.parts.items():
+            if name not in output:
+                raise ObservationError(f"the observation names part {name!r}, but the output has {list(output)}")
+            if isinstance(part, Equals) and isinstance(part.value, list | tuple):
+                columns[name] = [equals(value) for value in part.value]
+            elif isinstance(part, Structured) and part.length is not None:
+                columns[name] = list(part.parts.values())
+            elif part is not None:
+                raise ObservationError(f"what was seen of the column {name!r} must be a list, one entry for each row")
+        return of_frame(output, columns, _seen_of, _told) if columns else Likelihood()
+
+    def _part(self, output: Any, key: Any) -> Any:
+        if is_opaque(output):
+            return component(output, key)
+        try:
+            return output[key]
+        except (KeyError, IndexError, TypeError):
+            known = list(output.keys()) if isinstance(output, Mapping | Row) else type(output).__name__
+            raise ObservationError(f"the observation names part {key!r}, but the output has {known}") from None
+
+    def __str__(self) -> str:
+        seen = ((key, part) for key, part in self.parts.items() if part is not None)
+        return "; ".join(f"part {key!r}: {str(part).replace('the output', 'it', 1)}" for key, part in seen)
+
+
+def _seen_of(item: Any, part: Observation | None) -> Likelihood:
+    return Likelihood() if part is None else part.likelihood(item)
+
+
+def _told(part: Observation | None) -> Any:
+    return part.value if isinstance(part, Equals) else part
+
+
+def _parts_of(output: Any) -> int | None:
+    try:
+        return len(output)
+    except TypeError:
+        return None
+
+
+def as_observation(observe: Any) -> Observation:
+    """Return an observation from what the user wrote: an observation, or a dict or list of observations."""
+    if isinstance(observe, Observation):
+        return observe
+    if isinstance(observe, Mapping) and observe:
+        return Structured({key: _part(part) for key, part in observe.items()})
+    if isinstance(observe, list | tuple) and observe:
+        return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
+    raise ObservationError(
+        f"observe must be an observation, or a dict or list of them, not {shown(observe)}; "
+        f"write pv.equals({shown(observe)}) for an exact value"
+    )
+
+
+def _part(part: Any) -> Observation | None:
+    if part is None or isinstance(part, Observation):
+        return part
+    return as_observation(part) if isinstance(part, Mapping | list | tuple) else equals(part)

@@ -1,0 +1,89 @@
+"""The question that one clause asks of an attack: the same program and prior, about what of the secret matters."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from privug.attack import Attack
+from privug.errors import QuestionError
+from privug.inference.question import Question, argument_names
+from privug.model.structure import flatten
+from privug.model.variable import RandomVariable
+from privug.policy.policies import Clause
+
+MOST_PEOPLE = 10_000
+
+
+def asked(attack: Attack, clause: Clause, person: int | None = None) -> Attack:
+    """Return the attack whose secret is what a clause asks about, of one person if it lists several."""
+    secret = secret_of(attack, clause, person)
+    predicate = clause.predicate()
+    return about(attack, secret if predicate is None else _composed(attack.question, predicate, secret))
+
+
+def secret_of(attack: Attack, clause: Clause, person: int | None) -> Any:
+    """Return the secret that a clause is about: the attack's own, or that of one person."""
+    return attack.question.secret if person is None else _of_person(attack.question, clause, person)
+
+
+def about(attack: Attack, secret: Any) -> Attack:
+    """Return the same attack with another secret."""
+    question = attack.question
+    on_error = "exclude" if question.exclude_errors else "raise"
+    return Attack(question.program, question.prior, secret, assume=question.facts, name=attack.name, on_error=on_error)
+
+
+def number_of_people(attack: Attack, clause: Clause) -> int:
+    """Return of how many people a clause lists the secrets."""
+    assert clause.for_each is not None
+    if attack.question.random_tables:
+        raise QuestionError("for_each: the people in a table of random size cannot be told apart; give it a fixed size")
+    listed = listed_people(attack.question, clause.for_each)
+    if len(listed) > MOST_PEOPLE:
+        raise QuestionError(f"for_each lists {len(listed):,} people; at most {MOST_PEOPLE:,} are looked at")
+    return len(listed)
+
+
+def listed_people(question: Question, for_each: Callable[..., Any]) -> list[Any]:
+    """Return the secrets of all people that a function of the inputs lists, as random variables."""
+    found = question.query(question.case(), for_each)
+    if isinstance(found, RandomVariable) and found.node.shape:
+        return [found[place] for place in range(found.node.shape[0])]
+    if not isinstance(found, list | tuple) or not found:
+        raise QuestionError("for_each must return a list or a column, one secret for each person")
+    return list(found)
+
+
+def _of_person(question: Question, clause: Clause, person: int) -> Callable[..., Any]:
+    for_each = clause.for_each
+    assert for_each is not None
+
+    def secret_of_person(*inputs: Any) -> Any:
+        return for_each(*inputs)[person]
+
+    return with_inputs(secret_of_person, argument_names(for_each, question.prior, "for_each"))
+
+
+def _composed(question: Question, predicate: Callable[[Any], Any], secret: Any) -> Callable[..., Any]:
+    """Return a predicate on the secret as a function of the inputs."""
+    if isinstance(secret, str):
+        return with_inputs(lambda value: predicate(value), [secret])
+    if not callable(secret):
+        return with_inputs(lambda *values: predicate(values), list(secret))
+
+    def statement(*inputs: Any) -> Any:
+        return predicate(secret(*inputs))
+
+    return with_inputs(statement, argument_names(secret, question.prior, "secret"))
+
+
+def with_inputs(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """Give a function parameters of the names that its inputs have."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
+    return function
+
+
+def leaves_of(value: Any) -> list[RandomVariable]:
+    """Return the random variables that a value is made of."""
+    return [leaf for leaf in flatten(value)[1] if isinstance(leaf, RandomVariable)]

@@ -1,0 +1,174 @@
+"""Classes of outputs: what the attacker believes who is only told to which class the output belongs."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from privug.attack import Attack, Result
+from privug.errors import UnsuitableEngine
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
+from privug.leakage.finite import Pairs, pairs_of
+from privug.model.keys import key_of
+from privug.model.node import Array, Kind
+from privug.policy.asking import asked
+from privug.policy.checking import Effort
+from privug.policy.levels import Levels
+from privug.policy.people import people_apart
+from privug.policy.policies import Both, Clause, Either, Policy
+from privug.policy.verdict import Status, all_of
+
+CELLS = 2_000_000  # numbers that are looked at together
+MOST_CELLS = 50_000_000
+
+Class = tuple[int, ...]
+"""A class of outputs, by their places."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What one clause asks about, of one person, together with the outputs: a matrix with a row for each of these."""
+
+    matrix: Array
+    secrets: Sequence[Any]
+    prior: Belief
+    method: str
+
+    def classes(self, members: Array) -> Pairs:
+        """Return the joint probabilities of classes of outputs, which may overlap: `members` has a row for each."""
+        merged = members @ self.matrix
+        output, secret = np.nonzero(merged)
+        places = list(range(len(members)))
+        probability = merged[output, secret]
+        noise = np.zeros(len(probability))
+        return Pairs(secret, output, probability, self.secrets, places, np.inf, self.method, noise)
+
+    def joint(self, members: Array) -> Joint:
+        """Return the joint of the secret and the class of the output."""
+        merged = (members @ self.matrix).T
+        prior = merged.sum(axis=1)
+        return Joint.from_channel(prior / prior.sum(), merged / prior[:, np.newaxis], secrets=self.secrets)
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """All that a policy asks about a program with finitely many outputs, known exactly."""
+
+    policy: Policy
+    outputs: Sequence[Any]
+    marginal: Array
+    of_clause: Mapping[Clause, list[View]]
+
+    @classmethod
+    def of(cls, attack: Attack, policy: Policy, effort: Effort) -> "Views":
+        """Compute the joints of the outputs and what each clause asks about, or refuse."""
+        places: dict[Any, int] = {}
+        outputs: Sequence[Any] = []
+        marginal = np.zeros(0)
+        found: dict[Clause, list[View]] = {}
+        for clause in dict.fromkeys(policy.clauses()):
+            for person in people_apart(attack, clause):
+                result = effort.run(asked(attack, clause, person), None)
+                pairs = _exact_pairs(result)
+                if not outputs:
+                    outputs, marginal = pairs.outputs, pairs.marginal
+                    places = {key_of(output): place for place, output in enumerate(outputs)}
+                order = [places.get(key_of(output), -1) for output in pairs.outputs]
+                if sorted(order) != list(range(len(outputs))):
+                    raise UnsuitableEngine("the outputs differ from one part of the policy to the other; round them")
+                matrix = np.zeros((len(outputs), len(pairs.secrets)))
+                matrix[order] = pairs.matrix().T
+                found.setdefault(clause, []).append(View(matrix, pairs.secrets, result.prior, pairs.method))
+        return cls(policy, outputs, marginal, found)
+
+    @cached_property
+    def averages(self) -> bool:
+        """Whether a part of the policy is about all outputs together, so that classes cannot be judged one by one."""
+        return any(clause.on_average for clause in self.of_clause)
+
+    def members(self, classes: Sequence[Class]) -> Array:
+        """Return which output belongs to which class: a row for each class."""
+        rows = np.zeros((len(classes), len(self.outputs)))
+        for row, places in zip(rows, classes, strict=True):
+            row[list(places)] = 1.0
+        return rows
+
+    def keep(self, classes: Sequence[Class]) -> Array:
+        """Say of each class whether the policy holds after it; where averages matter, the classes are a partition."""
+        return np.concatenate([[status is Status.HOLDS for status, _ in some] for some in self._judged(classes)])
+
+    def excess(self, classes: Sequence[Class]) -> Array:
+        """Return of each class by how much it breaks the policy: not positive where it does not."""
+        return np.concatenate([[excess for _, excess in some] for some in self._judged(classes)])
+
+    def _judged(self, classes: Sequence[Class]) -> Iterator[list[tuple[Status, float]]]:
+        """Judge classes, some at a time."""
+        width = max(view.matrix.shape[1] for views in self.of_clause.values() for view in views)
+        step = len(classes) if self.averages else max(1, CELLS // max(width, len(self.outputs)))
+        for start in range(0, len(classes), step):
+            members = self.members(classes[start : start + step])
+            known = {clause: self._of_clause(clause, members) for clause in self.of_clause}
+            yield [self._of_class(place, known) for place in range(len(members))]
+
+    def _of_class(self, place: int, known: Mapping[Clause, list[tuple[Status, float]]]) -> tuple[Status, float]:
+        status = self.policy.judge(lambda clause: known[clause][place][0])
+        return status, excess_of(self.policy, lambda clause: known[clause][place][1])
+
+    def _of_clause(self, clause: Clause, members: Array) -> list[tuple[Status, float]]:
+        """Return whether a clause holds after each class, for everyone, and by how much it is broken."""
+        everyone = [self._of_view(clause, view, members) for view in self.of_clause[clause]]
+        return [
+            (all_of([status for status, _ in one]), max(excess for _, excess in one))
+            for one in zip(*everyone, strict=True)
+        ]
+
+    def _of_view(self, clause: Clause, view: View, members: Array) -> list[tuple[Status, float]]:
+        if clause.on_average:
+            number = clause.average(view.joint(members))
+            return [(clause.limit.judge(number), clause.limit.excess(number.value))] * len(members)
+        pairs = view.classes(members)
+        found = clause.levels(pairs, view.prior) or _one_by_one(clause, pairs, view.prior)
+        numbers = [found.at(place, pairs) for place in range(len(members))]
+        return [(clause.limit.judge(number), clause.limit.excess(number.value)) for number in numbers]
+
+
+def excess_of(policy: Policy, at: Callable[[Clause], float]) -> float:
+    """Return by how much a policy is broken, given by how much each of its clauses is."""
+    match policy:
+        case Both(left, right):
+            return max(excess_of(left, at), excess_of(right, at))
+        case Either(left, right):
+            return min(excess_of(left, at), excess_of(right, at))
+    assert isinstance(policy, Clause)
+    return at(policy)
+
+
+def _exact_pairs(result: Result) -> Pairs:
+    joint = result.joint
+    if not joint.exact or joint.output.kind is not Kind.DISCRETE or joint.secret.kind is not Kind.DISCRETE:
+        raise UnsuitableEngine(
+            "outputs are merged where secret and output have finitely many values and their probabilities are known "
+            "exactly, which they are not here; round the output, or ask for repair='round' or repair='noise'"
+        )
+    pairs = pairs_of(joint)
+    if len(pairs.secrets) * len(pairs.outputs) > MOST_CELLS:
+        raise UnsuitableEngine(
+            f"{len(pairs.outputs):,} outputs of {len(pairs.secrets):,} secrets are too many to merge"
+        )
+    return pairs
+
+
+def _one_by_one(clause: Clause, pairs: Pairs, prior: Belief) -> Levels:
+    """Return the numbers of a clause that needs whole posteriors."""
+    ends = [*map(int, pairs.starts), len(pairs.secret)]
+    found = []
+    for start, end in pairwise(ends):
+        shares = pairs.probability[start:end]
+        secrets = [pairs.secrets[place] for place in pairs.secret[start:end]]
+        found.append(clause.after(prior, Belief.of(secrets, probabilities=shares / shares.sum())).value)
+    values = np.array(found)
+    return Levels(values, values, values)

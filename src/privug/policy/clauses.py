@@ -1,0 +1,297 @@
+"""The numbers that a policy can limit: beliefs, their changes, the best guess, the width of an interval, measures."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, get_args
+
+import numpy as np
+
+from privug import leakage
+from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
+from privug.leakage.finite import Pairs
+from privug.leakage.pointwise import RARE
+from privug.model.node import Array, Kind
+from privug.policy import levels
+from privug.policy.intervals import shortest_interval
+from privug.policy.levels import Levels
+from privug.policy.policies import Clause
+from privug.policy.verdict import Limit
+
+Predicate = Callable[[Any], Any]
+OF_ONE_OUTPUT = ("kl_divergence", "total_variation", "entropy_drop")
+"""Measures that compare the beliefs before and after an observation."""
+
+
+def _is_true(value: Any) -> bool:
+    return bool(value)
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefClause(Clause):
+    """The probability that the attacker gives to a statement about the secret."""
+
+    statement: Predicate = bool
+    claim: str = "the statement"
+
+    @property
+    def about(self) -> str:
+        return f"the belief in {self.claim}"
+
+    def predicate(self) -> Predicate | None:
+        return self.statement
+
+    def after(self, prior: Belief, posterior: Belief) -> Estimate:
+        return posterior.probability(_is_true)
+
+    def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
+        return levels.share_of(np.array([bool(secret) for secret in pairs.secrets]), pairs, error)
+
+    def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
+        wanted = [place for place, secret in enumerate(secrets) if secret]  # one column at most, for it is yes or no
+        least, most = low[:, wanted].sum(axis=1), high[:, wanted].sum(axis=1)
+        return Levels(most, least, most)
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeClause(BeliefClause):
+    """By how much an output changes the probability that the attacker gives to a statement."""
+
+    by: str = "difference"
+
+    @property
+    def about(self) -> str:
+        change = "change" if self.by == "difference" else "factor of change"
+        return f"the {change} of the belief in {self.claim}"
+
+    def after(self, prior: Belief, posterior: Belief) -> Estimate:
+        before, now = prior.probability(_is_true), posterior.probability(_is_true)
+        seen = Levels(*(np.array([end]) for end in (now.value, now.low, now.high)))
+        value, low, high = (float(end[0]) for end in self._change(seen, before))
+        return Estimate(value, low, high, method=now.method, exact=now.exact and before.exact)
+
+    def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
+        after = BeliefClause.levels(self, pairs, prior, error)
+        assert after is not None
+        return self._change(after, prior.probability(_is_true))
+
+    def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
+        after = BeliefClause.between(self, low, high, secrets, prior)
+        assert after is not None
+        return self._change(after, prior.probability(_is_true))
+
+    def _change(self, after: Levels, before: Estimate) -> Levels:
+        return (levels.difference if self.by == "difference" else levels.factor)(after, before)
+
+
+@dataclass(frozen=True, eq=False)
+class MaxBeliefClause(Clause):
+    """The probability of the value that the attacker holds likeliest."""
+
+    counts_secrets_alike = True
+
+    @property
+    def about(self) -> str:
+        return "the belief in the likeliest value of the secret"
+
+    def after(self, prior: Belief, posterior: Belief) -> Estimate:
+        return leakage.bayes_vulnerability(posterior)
+
+    def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
+        return levels.largest_share(pairs, error)
+
+    def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
+        return Levels(high.max(axis=1), low.max(axis=1), high.max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsClause(Clause):
+    """How wide the shortest interval is that holds the secret with a given probability."""
+
+    probability: float = 0.95
+    relative: bool = False
+
+    @property
+    def is_spread(self) -> bool:  # type: ignore[override]
+        return not self.relative
+
+    @property
+    def about(self) -> str:
+        relative = " as a share of its middle" if self.relative else ""
+        return f"the width of the shortest interval that holds the secret with {self.probability:.0%}{relative}"
+
+    def after(self, prior: Belief, posterior: Belief) -> Estimate:
+        return shortest_interval(posterior, self.probability, self.relative)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureClause(Clause):
+    """A measure of `pv.leakage`: on average over outputs, or of what one of them changes."""
+
+    measure: str = "mutual_information"
+
+    @property
+    def on_average(self) -> bool:  # type: ignore[override]
+        return self.measure not in OF_ONE_OUTPUT
+
+    @property
+    def about(self) -> str:
+        return f"the {self.measure.replace('_', ' ')}"
+
+    def after(self, prior: Belief, posterior: Belief) -> Estimate:
+        if self.measure == "entropy_drop":
+            return leakage.entropy_drop(prior, posterior)
+        estimate: Estimate = getattr(leakage, self.measure)(posterior, prior)
+        return estimate
+
+    def average(self, joint: Joint) -> Estimate:
+        estimate: Estimate = getattr(leakage, self.measure)(joint)
+        return estimate
+
+    def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
+        if not pairs.exact or prior.kind is not Kind.DISCRETE or not prior.exact:
+            return None
+        ends = [*map(int, pairs.starts), len(pairs.secret)]
+        found = []
+        for start, end in pairwise(ends):
+            shares = pairs.probability[start:end]
+            secrets = [pairs.secrets[k] for k in pairs.secret[start:end]]
+            found.append(self.after(prior, Belief.of(secrets, probabilities=shares / shares.sum())).value)
+        values, known = np.array(found), pairs.marginal > RARE * error
+        return Levels(values, np.where(known, values, -np.inf), np.where(known, values, np.inf))
+
+
+@kinds_checked
+def belief(
+    predicate: Predicate,
+    at_most: float | None = None,
+    at_least: float | None = None,
+    *,
+    for_each: Callable[..., Any] | None = None,
+    claim: str = "",
+    name: str = "",
+) -> Clause:
+    """Limit the probability that the attacker may come to give to a statement about the secret.
+
+    `predicate` takes the secret and says whether the statement is true of it; `claim` is the statement in words, for
+    messages. `for_each` lists the secrets of several people, as a function of the program's inputs.
+
+    >>> import privug as pv
+    >>> print(pv.policy.belief(lambda age: age < 18, at_most=0.5, claim="Alice is under 18"))
+    the belief in 'Alice is under 18' must be at most 0.5
+    """
+    limit = _limit("belief", at_most, at_least, 0.0, 1.0)
+    return BeliefClause(limit, for_each, name, _function("belief", predicate), _claim(claim, predicate))
+
+
+@kinds_checked
+def change(
+    predicate: Predicate,
+    at_most: float,
+    *,
+    by: str = "difference",
+    for_each: Callable[..., Any] | None = None,
+    claim: str = "",
+    name: str = "",
+) -> Clause:
+    """Limit how far an output may move the probability of a statement, up or down.
+
+    By `"difference"` that is |after - before|; by `"factor"` it is after / before or before / after, whichever is
+    larger, so that 1 is no change and a belief that falls to zero has changed by an infinite factor.
+    """
+    if not is_one_of(by, ("difference", "factor")):
+        raise ArgumentError(f"change: by must be 'difference' or 'factor', not {shown(by)}")
+    limit = _limit("change", at_most, None, 0.0 if by == "difference" else 1.0, 1.0 if by == "difference" else np.inf)
+    return ChangeClause(limit, for_each, name, _function("change", predicate), _claim(claim, predicate), by)
+
+
+@kinds_checked
+def max_belief(at_most: float, *, for_each: Callable[..., Any] | None = None, name: str = "") -> Clause:
+    """Limit how sure the attacker may become of any value of the secret (Mardziel, Magill, Hicks, Srivatsa 2013)."""
+    return MaxBeliefClause(_limit("max_belief", at_most, None, 0.0, 1.0), for_each, name)
+
+
+@kinds_checked
+def bounds(
+    interval_width_at_least: float,
+    *,
+    relative: bool = False,
+    probability: float = 0.95,
+    for_each: Callable[..., Any] | None = None,
+    name: str = "",
+) -> Clause:
+    """Demand that no number becomes known too precisely: a magnitude rule.
+
+    The shortest interval that holds the secret with the given probability must be that wide; with `relative`, as a
+    share of its middle: known to within 10 % is a width of 20 % of the middle.
+    """
+    if not is_number(probability) or not 0 < probability < 1:
+        raise ArgumentError(f"bounds: probability must lie between 0 and 1, not {shown(probability)}")
+    limit = _limit("bounds", None, interval_width_at_least, 0.0, np.inf, at_least="interval_width_at_least")
+    return BoundsClause(limit, for_each, name, probability, relative)
+
+
+@kinds_checked
+def measure(
+    name: str,
+    at_most: float | None = None,
+    at_least: float | None = None,
+    *,
+    for_each: Callable[..., Any] | None = None,
+) -> Clause:
+    """Limit a measure of `pv.leakage`, by its name: on average over outputs, such as the mutual information.
+
+    `kl_divergence`, `total_variation` and `entropy_drop` are limited for every output by itself.
+    """
+    if name not in OF_ONE_OUTPUT and name not in _averages():
+        known = ", ".join([*OF_ONE_OUTPUT, *_averages()])
+        raise ArgumentError(f"measure: {shown(name)} is none of those that a policy can limit: {known}")
+    limit = _limit("measure", at_most, at_least, -np.inf, np.inf)
+    return MeasureClause(limit, for_each, "", name)
+
+
+def _averages() -> list[str]:
+    """Return the measures that take a joint and nothing else."""
+    found = []
+    for name in leakage.__all__:
+        function = getattr(leakage, name)
+        if not inspect.isfunction(function):
+            continue
+        signature = inspect.signature(function)
+        needed = [one.annotation for one in signature.parameters.values() if one.default is one.empty]
+        takes_joint = len(needed) == 1 and Joint in (needed[0], *get_args(needed[0]))
+        if takes_joint and signature.return_annotation is Estimate:
+            found.append(name)
+    return found
+
+
+def _limit(what: str, at_most: Any, least: Any, low: float, high: float, *, at_least: str = "at_least") -> Limit:
+    if at_most is None and least is None:
+        raise ArgumentError(f"{what}: a limit is needed, such as at_most=0.5")
+    for name, end in (("at_most", at_most), (at_least, least)):
+        if end is not None and not (is_number(end) and low <= float(end) <= high):
+            within = f"between {low:g} and {high:g}" if np.isfinite(high) else f"from {low:g} on"
+            raise ArgumentError(f"{what}: {name} must be a number {within}, not {shown(end)}")
+    if at_most is not None and least is not None and least > at_most:
+        raise ArgumentError(f"{what}: at_least={least:g} is more than at_most={at_most:g}")
+    return Limit(None if at_most is None else float(at_most), None if least is None else float(least))
+
+
+def _function(what: str, predicate: Any) -> Predicate:
+    if not callable(predicate):
+        raise ArgumentError(f"{what}: a predicate on the secret is needed, not {shown(predicate)}")
+    check_kind(what, "predicate", predicate, (Callable,))
+    function: Predicate = predicate
+    return function
+
+
+def _claim(claim: str, predicate: Any) -> str:
+    if claim:
+        return repr(claim)
+    name = getattr(predicate, "__name__", "the statement")
+    return "the statement" if name == "<lambda>" else name

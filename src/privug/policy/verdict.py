@@ -1,0 +1,178 @@
+"""What a check finds: whether a policy holds, and the outputs that speak against it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from privug.arguments import shown
+from privug.escaping import inert
+from privug.estimate import ROUNDING, Estimate
+from privug.inference.belief import Belief
+from privug.report.plain import as_json
+
+
+class Status(StrEnum):
+    """Whether a policy holds for sure, is violated for sure, or neither can be told."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNDECIDED = "undecided"
+
+
+def all_of(statuses: Sequence[Status]) -> Status:
+    """Return whether all of several claims hold."""
+    if Status.VIOLATED in statuses:
+        return Status.VIOLATED
+    return Status.UNDECIDED if Status.UNDECIDED in statuses else Status.HOLDS
+
+
+def any_of(statuses: Sequence[Status]) -> Status:
+    """Return whether one of several claims holds."""
+    if Status.HOLDS in statuses:
+        return Status.HOLDS
+    return Status.UNDECIDED if Status.UNDECIDED in statuses else Status.VIOLATED
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The range in which a number must lie."""
+
+    at_most: float | None = None
+    at_least: float | None = None
+
+    def judge(self, number: Estimate) -> Status:
+        """Say whether the whole interval of an estimate lies within the limit, or all of it outside."""
+        if math.isnan(number.value):
+            return Status.UNDECIDED
+        return all_of([self._one(end, sign, number) for end, sign in ((self.at_most, 1), (self.at_least, -1))])
+
+    def _one(self, end: float | None, sign: int, number: Estimate) -> Status:
+        if end is None:
+            return Status.HOLDS
+        # What is exact is so up to the rounding of the numbers it was computed with.
+        slack = ROUNDING * max(1.0, abs(end)) if number.exact else 0.0
+        worst, best = (number.high, number.low) if sign > 0 else (-number.low, -number.high)
+        if worst <= sign * end + slack:
+            return Status.HOLDS
+        return Status.VIOLATED if best > sign * end + slack else Status.UNDECIDED
+
+    def excess(self, value: float) -> float:
+        """Return by how much a number lies outside; negative for one that lies within."""
+        beyond = [-math.inf]
+        beyond += [] if self.at_most is None else [value - self.at_most]
+        beyond += [] if self.at_least is None else [self.at_least - value]
+        return max(beyond)
+
+    def __str__(self) -> str:
+        ends = [("at most", self.at_most), ("at least", self.at_least)]
+        return " and ".join(f"{word} {end:g}" for word, end in ends if end is not None)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One output: how likely it is, the number that the policy limits, and what the attacker believes after it."""
+
+    output: Any
+    level: Estimate
+    probability: Estimate | None = None
+    posterior: Belief | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        likely = "" if self.probability is None else f", of probability {self.probability.number()}"
+        return inert(
+            f"{self.level.number()} {self.level.unit}".rstrip() + f" after output {shown(self.output)}{likely}"
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of a check.
+
+    `status` is 'holds', 'violated' or 'undecided'; `claim` is the policy in words; `worst` is the number it limits,
+    for the output that comes nearest to breaking it or breaks it most; `evidence` are the worst outputs. `scope` says
+    what was looked at: every output, the outputs seen in samples, one observation, or the average over outputs.
+    `needed` is how many samples would probably decide what is undecided. A policy of several parts has a verdict for
+    each in `parts`. `reason` names no values of secrets or outputs; `details`, which an engine gave, may.
+    """
+
+    status: Status
+    claim: str
+    scope: str
+    worst: Estimate | None = None
+    about: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+    engine: str = ""
+    needed: int | None = None
+    parts: tuple["Verdict", ...] = ()
+    details: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the policy holds for sure."""
+        return self.status is Status.HOLDS
+
+    @property
+    def violated(self) -> bool:
+        """Whether the policy is violated for sure."""
+        return self.status is Status.VIOLATED
+
+    @property
+    def undecided(self) -> bool:
+        """Whether neither can be told."""
+        return self.status is Status.UNDECIDED
+
+    @property
+    def worst_output(self) -> Any:
+        """The output that comes nearest to breaking the policy, or breaks it most."""
+        return self.evidence[0].output if self.evidence else None
+
+    def to_dict(self, *, secrets: bool = False) -> dict[str, Any]:
+        """Return the verdict as plain values; outputs that were found are shown only if `secrets` are asked for."""
+        plain: dict[str, Any] = {"status": str(self.status), "claim": self.claim, "scope": self.scope}
+        plain |= {"reason": self.reason, "engine": self.engine, "samples_needed": self.needed}
+        if self.worst is not None:
+            number = self.worst
+            plain["worst"] = {"value": number.value, "low": number.low, "high": number.high, "exact": number.exact}
+            plain["worst"] |= {"unit": number.unit, "method": number.method, "about": self.about}
+        if secrets:
+            plain["details"] = self.details
+            plain["evidence"] = [
+                {
+                    "output": shown(one.output),
+                    "level": one.level.value,
+                    "probability": None if one.probability is None else one.probability.value,
+                }
+                for one in self.evidence
+            ]
+        if self.parts:
+            plain["parts"] = [part.to_dict(secrets=secrets) for part in self.parts]
+        return plain
+
+    def to_json(self, *, secrets: bool = False) -> str:
+        """Return the verdict as JSON."""
+        return as_json(self.to_dict(secrets=secrets), 2)
+
+    def sentence(self, *, secrets: bool = True) -> str:
+        """Say in one sentence what was found."""
+        name = f"{self.about} " if self.parts else ""
+        found = "" if self.worst is None else f"; {name}at worst {self.worst}"
+        reason = f"; {self.reason}" if self.reason else ""
+        reason += f": {self.details}" if secrets and self.details else ""
+        return inert(f"{self.status}: {self.claim}, {self.scope}{found}{reason}")
+
+    def lines(self, *, secrets: bool = True) -> list[str]:
+        """Return the verdict and what speaks for it, line by line."""
+        lines = [self.sentence(secrets=secrets)]
+        if self.needed is not None:
+            lines.append(f"  some {self.needed:,} samples would probably decide it")
+        if secrets and not self.parts:
+            lines += [f"  {one}" for one in self.evidence]
+        for part in self.parts:
+            lines += [f"  {line}" for line in part.lines(secrets=secrets)]
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())

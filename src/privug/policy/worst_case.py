@@ -1,0 +1,312 @@
+"""The worst attacker: the prior in a family to whom a program tells most."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privug import leakage
+from privug.arguments import check_kind, kinds_checked, shown
+from privug.attack import Attack
+from privug.errors import ArgumentError
+from privug.escaping import inert
+from privug.inference.belief import Belief
+from privug.leakage.capacity import capacity_achieving
+from privug.leakage.channel import Channel
+from privug.leakage.finite import pairs_of
+from privug.model.node import Array
+from privug.policy import clauses
+from privug.policy.asking import about, secret_of
+from privug.policy.balls import by_iteration, by_linear_programming
+from privug.policy.checking import SAMPLES, Effort, check
+from privug.policy.families import AnyPrior, Box, Family, Within
+from privug.policy.people import people_apart
+from privug.policy.policies import Clause, Policy
+from privug.policy.verdict import Limit, Status
+
+WORDS = {
+    Status.HOLDS: "it holds for all of them",
+    Status.VIOLATED: "it is violated for this one",
+    Status.UNDECIDED: "it is not violated for any that was tried, which proves nothing",
+}
+GRID = 64  # points of a box that are tried first, all dimensions together
+FINEST = 1e-3  # of a range, down to which steps are halved
+MOST_TRIED = 400
+MOST_CELLS = 20_000_000
+AGREEMENT = 1e-7  # to which two ways to the same number must agree
+
+
+@dataclass(frozen=True)
+class WorstAttacker:
+    """The attacker of a family to whom a program tells most.
+
+    `value` is what the policy limits, or the measure, for this attacker; `prior` is what they believe about the secret,
+    or `parameters` are those of their prior; `output` is the output that tells so much, if one does. `bound` is what no
+    attacker of the family exceeds; None where there is no such proof but only the `record` of a search. `attained` is
+    False if attackers only come as near as one likes to the value, as `note` says.
+    """
+
+    about: str
+    family: str
+    value: float
+    bound: float | None = None
+    prior: Belief | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    output: Any = None
+    attained: bool = True
+    note: str = ""
+    record: tuple[tuple[Mapping[str, float], float], ...] = ()
+    limit: Limit | None = None
+
+    @property
+    def status(self) -> Status | None:
+        """Whether the policy holds for all attackers of the family; None if there is no limit, but a measure."""
+        if self.limit is None:
+            return None
+        if self.limit.excess(self.value) > 1e-9:
+            return Status.VIOLATED
+        kept = self.bound is not None and self.limit.excess(self.bound) <= 1e-9
+        return Status.HOLDS if kept else Status.UNDECIDED
+
+    def __str__(self) -> str:
+        word = "is" if self.attained else "comes as near as one likes to"
+        lines = [f"Worst attacker among {self.family}: {self.about} {word} {self.value:.6g}"]
+        if self.output is not None:
+            lines[0] += f" after output {shown(self.output)}"
+        if self.parameters:
+            lines.append("  at      " + ", ".join(f"{name} = {value:.6g}" for name, value in self.parameters.items()))
+        if self.prior is not None:
+            lines.append(f"  prior   {_listed(self.prior)}")
+        sure = f"no attacker of the family exceeds {self.bound:.6g}" if self.bound is not None else ""
+        lines.append(f"  proof   {sure or f'none: {len(self.record)} attackers were tried'}")
+        if self.status is not None:
+            lines.append(f"  limit   {self.limit}: {WORDS[self.status]}")
+        if self.note:
+            lines.append(f"  note    {self.note}")
+        return inert("\n".join(lines), keep="\n")
+
+
+def _listed(prior: Belief) -> str:
+    shares = sorted(prior.distribution().items(), key=lambda one: -one[1].value)
+    told = [f"{shown(value)}: {share.value:.4g}" for value, share in shares if share.value > 0]
+    return ", ".join(told[:8]) + (f" and {len(told) - 8} more" if len(told) > 8 else "")
+
+
+@kinds_checked
+def worst_attacker(
+    attack: Attack,
+    target: Policy | str,
+    family: Family,
+    *,
+    engine: str = "auto",
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> WorstAttacker:
+    """Find the attacker of a family to whom a program tells most: by a policy's number, or by a measure's name.
+
+    Among all priors (`any_prior()`) that is a capacity: of the mutual information (Blahut and Arimoto, with bounds), of
+    the min-entropy and multiplicative leakage (Bayes capacity); and of the change of a belief, by difference or factor,
+    in closed form. The belief itself has the supremum one wherever the statement is possible, because an attacker may
+    be sure of it beforehand. Near the attack's own prior (`within(total_variation=0.1)`) it is the largest belief, by
+    linear-fractional programming with a dual bound. Secret and output must then be finite and known exactly; priors are
+    on the secret, and what else is not known stays, given the secret, as it is. Parameters (`box(...)`) are searched,
+    on a grid and then in steps that are halved: what is found is a lower bound.
+
+    >>> import privug as pv
+    >>> noisy = pv.mechanisms.randomized_response(lambda x: x, epsilon=1)
+    >>> attack = pv.Attack(noisy, {"x": pv.Bernoulli(0.5)}, "x")
+    >>> print(round(worst_attacker(attack, "multiplicative_leakage", pv.policy.any_prior()).value, 6))
+    1.462117
+    """
+    check_kind("worst_attacker", "attack", attack, (Attack,))
+    if not isinstance(target, Clause | str):
+        told = "one part of a policy at a time" if isinstance(target, Policy) else f"not {shown(target)}"
+        raise ArgumentError(f"worst_attacker: a policy or the name of a measure is needed, {told}")
+    effort = Effort(engine, samples, seed)
+    match family:
+        case Box():
+            return _searched(attack, target, family, effort)
+        case AnyPrior() if isinstance(target, str):
+            return _capacity(attack, target, family, effort)
+        case AnyPrior() | Within() if isinstance(target, Clause):
+            return max((_of_person(attack, target, family, one, effort) for one in people_apart(attack, target)),
+                       key=lambda found: target.limit.excess(found.value))  # fmt: skip
+        case Within():
+            raise ArgumentError("worst_attacker: near a prior beliefs are bounded, not measures; give a policy")
+    raise ArgumentError("worst_attacker: the family must be any_prior(), within(...) or box(...) of pv.policy")
+
+
+def _channel(attack: Attack, secret: Any, effort: Effort) -> tuple[Channel, Array]:
+    """Return the channel from a secret to the output, and the attack's own prior."""
+    joint = effort.run(about(attack, secret), None).joint
+    channel = Channel.of(joint)
+    if not channel.discrete:
+        raise ArgumentError("worst_attacker: the outputs must be finitely many; round them")
+    return channel, pairs_of(joint).prior
+
+
+def _capacity(attack: Attack, name: str, family: Family, effort: Effort) -> WorstAttacker:
+    """Return the capacity for a measure, with the prior that has it."""
+    channel, _ = _channel(attack, attack.question.secret, effort)
+    words = f"the {name.replace('_', ' ')}"
+    if name == "mutual_information":
+        rows, first = np.unique(channel.matrix, axis=0, return_index=True)
+        found = capacity_achieving(rows[:, rows.any(axis=0)])
+        shares = np.zeros(len(channel.secrets))
+        shares[first] = found.prior
+        low, high = found.low / math.log(2), found.high / math.log(2)
+        return WorstAttacker(words, str(family), low, high, _belief(channel, shares))
+    measures = {"multiplicative_leakage": leakage.bayes_capacity, "min_entropy_leakage": leakage.min_capacity}
+    if name not in measures:
+        known = ", ".join(["mutual_information", *measures])
+        raise ArgumentError(f"worst_attacker: the capacity is known of {known}, not of {shown(name)}")
+    value = measures[name](channel).value
+    uniform = np.full(len(channel.secrets), 1 / len(channel.secrets))
+    return WorstAttacker(words, str(family), value, value, _belief(channel, uniform))
+
+
+def _belief(channel: Channel, shares: Array) -> Belief:
+    shares = np.clip(shares, 0.0, None)
+    held = np.flatnonzero(shares).tolist()
+    return Belief.of([channel.secrets[k] for k in held], probabilities=list(shares[held] / shares.sum()))
+
+
+def _of_person(attack: Attack, clause: Clause, family: Family, person: int | None, effort: Effort) -> WorstAttacker:
+    channel, centre = _channel(attack, secret_of(attack, clause, person), effort)
+    if isinstance(clause, clauses.ChangeClause):
+        if isinstance(family, Within):
+            raise ArgumentError(
+                "worst_attacker: changes of beliefs are bounded over any_prior(), not within a distance"
+            )
+        return _largest_change(clause, family, channel)
+    if isinstance(clause, clauses.BeliefClause):
+        wanted = np.array([[bool(clause.statement(secret)) for secret in channel.secrets]], float)
+    elif isinstance(clause, clauses.MaxBeliefClause):
+        wanted = np.eye(len(channel.secrets))
+        if wanted.size * len(channel.outputs) > MOST_CELLS:
+            raise ArgumentError(f"worst_attacker: {len(wanted):,} secrets are too many for their best guess")
+    else:
+        raise ArgumentError("worst_attacker: beliefs and their changes are bounded; search other limits by box(...)")
+    distance = family.total_variation if isinstance(family, Within) else 1.0
+    ends = [(False, clause.limit.at_most), (True, clause.limit.at_least)]
+    found = [
+        _largest_belief(clause, family, channel, 1 - wanted if below else wanted, (centre, distance), below)
+        for below, end in ends
+        if end is not None
+    ]
+    return max(found, key=lambda one: clause.limit.excess(one.value))
+
+
+def _largest_belief(
+    clause: Clause, family: Family, channel: Channel, sets: Array, ball: tuple[Array, float], below: bool
+) -> WorstAttacker:
+    """Return the largest belief in one of some sets of secrets after any output; `below` asks for the complement."""
+    tried = ((by_iteration(wanted, column, *ball), wanted, place)
+             for wanted in sets for place, column in enumerate(channel.matrix.T))  # fmt: skip
+    worst, wanted, place = max(tried, key=lambda one: one[0].value)
+    programme = by_linear_programming(wanted, channel.matrix[:, place], *ball)
+    note = ""
+    if programme is not None:
+        same = abs(programme.bound - worst.value) < AGREEMENT
+        worst = worst._replace(bound=max(worst.bound, min(1.0, programme.bound)))
+        note = "the dual of a linear programme has the same value" if same else ""
+    if isinstance(family, AnyPrior):
+        note = "an attacker may be sure beforehand; limit the change of a belief for a number that says more"
+    value, bound = (1 - worst.value, 1 - worst.bound) if below else (worst.value, worst.bound)
+    prior = _belief(channel, worst.prior)
+    return WorstAttacker(clause.about, str(family), value, bound, prior, output=channel.outputs[place],
+                         note=note, limit=clause.limit)  # fmt: skip
+
+
+def _largest_change(clause: clauses.ChangeClause, family: Family, channel: Channel) -> WorstAttacker:
+    """Return the supremum of the change of a belief over all priors.
+
+    After an output the odds of the statement change by the factor r = P(o | A) / P(o | not A), which lies between the
+    ratios of single secrets. A belief p becomes r p / (r p + 1 - p): its factor of change is largest, r or 1 / r, as p
+    goes to zero; its difference is largest at p = 1 / (1 + sqrt r), where it is (sqrt r - 1) / (sqrt r + 1).
+    """
+    true = np.array([bool(clause.statement(secret)) for secret in channel.secrets])
+    none = 0.0 if clause.by == "difference" else 1.0
+    best = (1.0, 0, 0, 0)  # the factor of the odds, the output, the secrets
+    if true.any() and not true.all():
+        for place, column in enumerate(channel.matrix.T):
+            for one, other in ((true, ~true), (~true, true)):
+                top, bottom = (int(np.flatnonzero(side)[pick(column[side])])
+                               for side, pick in ((one, np.argmax), (other, np.argmin)))  # fmt: skip
+                if column[top] > 0:
+                    ratio = math.inf if column[bottom] == 0 else float(column[top] / column[bottom])
+                    best = max(best, (ratio, place, top, bottom))
+    ratio, place, top, bottom = best
+    if ratio == 1.0:
+        return WorstAttacker(clause.about, str(family), none, none, limit=clause.limit, note="no prior learns anything")
+    root = math.sqrt(ratio)
+    change = 1.0 if math.isinf(ratio) else (root - 1) / (root + 1)
+    value = change if clause.by == "difference" else ratio
+    attained = clause.by == "difference" and math.isfinite(ratio)
+    likely = 1 / (1 + root) if attained else 1e-6
+    shares = np.zeros(len(channel.secrets))
+    shares[[top, bottom]] = (likely, 1 - likely) if clause.by == "difference" or true[top] else (1 - likely, likely)
+    note = "" if attained else "attackers come nearer the less likely they hold what the output speaks for"
+    return WorstAttacker(clause.about, str(family), value, value, _belief(channel, shares), {}, channel.outputs[place],
+                         attained, note, limit=clause.limit)  # fmt: skip
+
+
+def _searched(attack: Attack, target: Clause | str, family: Box, effort: Effort) -> WorstAttacker:
+    """Search a box: on a grid, then from its worst point in steps along the axes, which are halved."""
+    tried: dict[tuple[float, ...], tuple[float, float]] = {}
+    names = list(family.ranges)
+    measured = _number(attack, target, family, effort)
+
+    def badness(point: tuple[float, ...]) -> float:
+        if point not in tried:
+            tried[point] = measured(dict(zip(names, point, strict=True)))
+        return tried[point][0]
+
+    count = max(3, math.floor(GRID ** (1 / len(names))))
+    axes = [np.linspace(low, high, count).tolist() for low, high in family.ranges.values()]
+    best = max(itertools.product(*axes), key=badness)
+    step = 0.5 / (count - 1)
+    while step >= FINEST and len(tried) < MOST_TRIED:
+        around = max(_neighbours(best, family, step), key=badness)
+        best, step = (around, step) if badness(around) > badness(best) else (best, step / 2)
+    record = tuple((dict(zip(names, point, strict=True)), value) for point, (_, value) in tried.items())
+    words, limit = (
+        (f"the {target.replace('_', ' ')}", None) if isinstance(target, str) else (target.about, target.limit)
+    )
+    return WorstAttacker(words, str(family), tried[best][1], parameters=dict(zip(names, best, strict=True)),
+                         record=record, limit=limit)  # fmt: skip
+
+
+def _neighbours(point: tuple[float, ...], family: Box, step: float) -> list[tuple[float, ...]]:
+    found = [point]
+    for place, (low, high) in enumerate(family.ranges.values()):
+        for sign in (-1, 1):
+            moved = min(max(point[place] + sign * step * (high - low), low), high)
+            found.append((*point[:place], moved, *point[place + 1 :]))
+    return found
+
+
+def _number(attack: Attack, target: Clause | str, family: Box, effort: Effort) -> Callable[..., tuple[float, float]]:
+    """Return the function from parameters to how bad their attacker is, and the number to be told."""
+    if isinstance(target, str):
+        clauses.measure(target, at_most=0.0)  # refuses what is no measure of a joint
+        if target in clauses.OF_ONE_OUTPUT:
+            raise ArgumentError(f"worst_attacker: {target} is of one output; limit it by pv.policy.measure")
+
+    def measured(parameters: Mapping[str, float]) -> tuple[float, float]:
+        question = attack.question
+        on_error = "exclude" if question.exclude_errors else "raise"
+        other = Attack(question.program, family.prior(**parameters), question.secret, assume=question.facts,
+                       on_error=on_error)  # fmt: skip
+        if isinstance(target, str):
+            value = float(getattr(leakage, target)(effort.run(other, None).joint).value)
+            return (value if value == value else -math.inf), value
+        verdict = check(other, target, engine=effort.engine, samples=effort.samples, seed=effort.seed)
+        if verdict.worst is None or math.isnan(verdict.worst.value):
+            return -math.inf, math.nan
+        return target.limit.excess(verdict.worst.value), verdict.worst.value
+
+    return measured

@@ -1,0 +1,181 @@
+"""Conditions under which traced code runs: plain truth values where they are known, random ones elsewhere.
+
+Code inside of `try` goes on only where nothing failed that is caught: what fails narrows the condition under which the
+rest of the body runs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from privug.errors import PrivugError
+from privug.model.node import Node
+from privug.model.plates import current_plate, fold
+from privug.model.propositions import is_certain
+from privug.model.variable import RandomVariable, path_condition, refuse
+from privug.program.traced.failures import fail_at
+from privug.scoping import holding
+
+Mask = Any  # True, False, or a random variable of truth values
+
+
+def both(left: Mask, right: Mask) -> Mask:
+    """Return the conjunction of two masks."""
+    if isinstance(left, bool):
+        return right if left else False
+    if isinstance(right, bool):
+        return left if right else False
+    return left if left is right else left & right
+
+
+def either(left: Mask, right: Mask) -> Mask:
+    """Return the disjunction of two masks."""
+    if isinstance(left, bool):
+        return True if left else right
+    if isinstance(right, bool):
+        return True if right else left
+    return left | right
+
+
+def negated(mask: Mask) -> Mask:
+    """Return the negation of a mask."""
+    return not mask if isinstance(mask, bool) else ~mask
+
+
+def holds(mask: Mask) -> bool:
+    """Say whether a mask holds for sure: both a condition and its opposite may have been met."""
+    return mask if isinstance(mask, bool) else is_certain(mask.node)
+
+
+def any_of(masks: Sequence[Mask]) -> Mask:
+    """Return whether any of several masks holds."""
+    total: Mask = False
+    for mask in masks:
+        total = either(total, mask)
+    return total
+
+
+def merge(condition: Mask, taken: Mask, otherwise: Mask) -> Mask:
+    """Merge a mask that is relative to each of two branches into one relative to both."""
+    if isinstance(taken, bool) and isinstance(otherwise, bool):
+        if taken == otherwise:
+            return taken
+        return condition if taken else negated(condition)
+    return either(both(condition, taken), both(negated(condition), otherwise))
+
+
+def current() -> Mask:
+    """Return the condition under which the code being traced runs."""
+    path = path_condition.get()
+    return True if path is None else path
+
+
+def narrow(mask: Mask) -> None:
+    """Let the code being traced run only where a further condition holds, to the end of the block at hand."""
+    path = both(current(), mask)
+    path_condition.set(None if path is True else path)
+
+
+MOST_NESTED = 150
+nesting: ContextVar[int] = ContextVar("nesting", default=0)
+"""Under how many random conditions, one inside the other, the code being traced runs."""
+
+
+@contextmanager
+def under(mask: Mask) -> Iterator[None]:
+    """Run code under a further condition."""
+    if nesting.get() > MOST_NESTED:
+        refuse("recursion that ends on a random condition")
+    path, depth, caught = both(current(), mask), nesting.get() + (mask is not True), caught_so_far()
+    try:
+        with holding(path_condition, None if path is True else path), holding(nesting, depth):
+            yield
+    except Exception as error:
+        if mask is not True and attempt_for(type(error)) is not None:
+            refuse(f"{type(error).__name__} in a part of an expression, inside 'try',")
+        raise
+    finally:
+        leave_out(caught)
+
+
+class Failure(NamedTuple):
+    """What a `try` caught, and under which condition."""
+
+    mask: Mask
+    error: Exception
+
+
+class Attempt:
+    """The body of a `try` that is being traced: what its handlers catch, and what failed so far.
+
+    `known` are the operations that can fail and whose failures were told of; see `model.diverting`.
+    """
+
+    def __init__(self, caught: Sequence[Any]) -> None:
+        outer = attempts.get()
+        self.failures: list[list[Failure]] = [[] for _ in caught]
+        self.masks: list[Mask] = []
+        self.known: set[int] = outer[-1].known if outer else set()
+        self._kinds = caught
+        self._plate = current_plate.get()
+
+    def handler(self, kind: type[BaseException]) -> int | None:
+        """Return the position of the first handler that catches a kind of error."""
+        if not issubclass(kind, Exception) or issubclass(kind, PrivugError):
+            return None
+        return next((place for place, kinds in enumerate(self._kinds) if issubclass(kind, kinds)), None)
+
+    def catch(self, failing: Mask, error: Exception) -> None:
+        """Let the program go on in a handler where a condition holds."""
+        place = self.handler(type(error))
+        assert place is not None
+        if current_plate.get() is not self._plate:
+            refuse(f"{type(error).__name__} for each of many rows, inside 'try',")
+        self.failures[place].append(Failure(failing, error))
+        self.masks.append(failing)
+
+    def divert(self, condition: Callable[[], Node], error: Exception) -> None:
+        """Let the program go on elsewhere where a condition holds, if the error is one that is caught."""
+        if attempt_for(type(error)) is not None:
+            fail_where(RandomVariable(condition()), error)
+
+
+attempts: ContextVar[tuple[Attempt, ...]] = ContextVar("attempts", default=())
+"""The `try` statements whose bodies are being traced, innermost last."""
+
+
+def attempt_for(kind: type[BaseException]) -> Attempt | None:
+    """Return the innermost `try` that catches a kind of error."""
+    return next((attempt for attempt in reversed(attempts.get()) if attempt.handler(kind) is not None), None)
+
+
+Caught = list[tuple[Attempt, int]]
+
+
+def caught_so_far() -> Caught:
+    """Return how much each `try` has caught by now."""
+    return [(attempt, len(attempt.masks)) for attempt in attempts.get()]
+
+
+def leave_out(before: Caught) -> bool:
+    """Leave out what failed since then in code being traced that goes on; say whether anything did."""
+    masks = [mask for attempt, number in before for mask in attempt.masks[number:]]
+    for mask in masks:
+        narrow(negated(mask))
+    return bool(masks)
+
+
+def fail_where(mask: Mask, error: Exception) -> None:
+    """Let the program fail with an error where the mask holds and the code at hand runs: or go on in a handler."""
+    failing, attempt = both(current(), mask), attempt_for(type(error))
+    if failing is True or (mask is True and attempt is not None):  # there is nothing left to go on with
+        raise error
+    if failing is False or (current() is not True and holds(negated(failing))):
+        return
+    if attempt is not None:
+        attempt.catch(failing, error)
+        narrow(negated(mask))
+        return
+    plate = current_plate.get()
+    fail_at(failing if plate is None else fold(plate, "any", failing), error)

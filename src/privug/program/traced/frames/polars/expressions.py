@@ -1,0 +1,284 @@
+"""Expressions of polars while a program is traced: what will be computed of a frame's columns once there is a frame."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privug.model.variable import refuse
+from privug.program.traced.frames.cells import Cell
+from privug.program.traced.frames.polars.accessors import ACCESSORS
+from privug.program.traced.frames.polars.cellwise import ARITHMETIC, REFLECTED
+from privug.program.traced.frames.polars.column import Column, as_column
+from privug.program.traced.frames.polars.groups import Groups
+from privug.program.traced.frames.polars.library import is_plain_expression, is_plain_series, polars
+from privug.program.traced.frames.polars.replacing import REPLACING, chosen_between
+from privug.program.traced.frames.polars.summaries import OTHERS, SUMMARIES
+from privug.program.traced.frames.rows import Rows
+from privug.program.traced.standing import OfStanding, Standing
+
+_FROM_OUTSIDE = "an expression that was made outside of the program, or by pl.col.name,"
+
+METHODS: dict[str, Callable[..., Column]] = {**ARITHMETIC, **REPLACING, **SUMMARIES, **OTHERS}
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What an expression is computed of: the columns of a frame, or of those of its rows that form a group."""
+
+    columns: Mapping[str, Column]
+    rows: Rows
+    lost: frozenset[str] = frozenset()
+    """Columns whose values are not known."""
+
+    def on(self, rows: Rows) -> "Scope":
+        """Return the same columns in other rows."""
+        return Scope({name: column.on(rows) for name, column in self.columns.items()}, rows, self.lost)
+
+    def column(self, name: str) -> Column:
+        """Return a column by its name."""
+        if name in self.lost:
+            refuse(f"the column {name!r} of top_k(), which polars takes of any of equal rows,")
+        if name not in self.columns:
+            raise KeyError(name)
+        return self.columns[name]
+
+
+class HasColumns(Standing):
+    """What has a column of its own already: a series."""
+
+    column: Column
+
+
+class Expr(Standing):
+    """An expression: a function of the columns at hand, and how the library itself would make it."""
+
+    kind = "Expr"
+
+    def __init__(self, columns: Callable[[Scope], list[Column]], real: Callable[[], Any]) -> None:
+        self.columns = columns
+        self.real = real
+
+    def listing(self) -> Any:
+        return refuse("iteration over an expression")
+
+    def one(self, scope: Scope) -> Column:
+        """Return the one column that it stands for."""
+        found = self.columns(scope)
+        return found[0] if len(found) == 1 else refuse("an expression of several columns in such a place")
+
+    def derived(self, method: Callable[..., Column], name: str, arguments: Sequence[Any], options: Any) -> "Expr":
+        """Return the expression of a method on this one."""
+        check_call(f"Expr.{name}", method, arguments, options)
+
+        def columns(scope: Scope) -> list[Column]:
+            given = [resolved(argument, scope) for argument in arguments]
+            named = {key: resolved(argument, scope) for key, argument in options.items()}
+            return [method(column, *given, **named) for column in self.columns(scope)]
+
+        return Expr(columns, lambda: _called(self, name, arguments, options))
+
+    def over(self, partition_by: Any, *more: Any) -> "Expr":
+        """Compute an expression in each group of rows, for each row of the group."""
+        keys = expressions([partition_by, *more], {})
+
+        def columns(scope: Scope) -> list[Column]:
+            by = [column for key in keys for column in key.columns(scope)]
+            groups = Groups(by, scope.rows)
+            parts = [self.columns(scope.on(rows)) for _, rows in groups.members]
+            return [groups.spread(list(several)) for several in zip(*parts, strict=True)]
+
+        return Expr(columns, lambda: _called(self, "over", (partition_by, *more), {}))
+
+    def exclude(self, *names: str) -> "Expr":
+        """Leave some of several columns out."""
+        left = [*_flat(names)]
+        return Expr(
+            lambda scope: [column for column in self.columns(scope) if column.name not in left],
+            lambda: _called(self, "exclude", names, {}),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ACCESSORS:
+            return Accessor(self, name)
+        return super().__getattr__(name)
+
+
+class Accessor(OfStanding):
+    """`expr.str`, `series.dt` and the like."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        method = ACCESSORS[self._name].get(name)
+        if method is None:
+            refuse(f"{self._owner.kind}.{self._name}.{name}")
+        full = f"{self._name}.{name}"
+        return lambda *arguments, **options: self._owner.derived(method, full, arguments, options)
+
+
+def check_call(name: str, method: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Refuse arguments that a method does not know."""
+    try:
+        inspect.signature(method).bind(None, *arguments, **options)
+    except TypeError:
+        refuse(f"{name}() with {', '.join(options) or 'such arguments'}")
+
+
+def resolved(argument: Any, scope: Scope | None) -> Any:
+    """Return an argument of a method with columns in the place of expressions and series."""
+    if isinstance(argument, Expr):
+        return argument.one(scope) if scope is not None else refuse("an expression as argument of a series")
+    if isinstance(argument, HasColumns):
+        return argument.column
+    if isinstance(argument, Standing):
+        refuse(f"{argument.kind} as an argument")
+    if isinstance(argument, list):
+        return [resolved(part, scope) for part in argument]
+    if is_plain_series(argument):
+        return argument.to_list()
+    return refuse(_FROM_OUTSIDE) if is_plain_expression(argument) else argument
+
+
+def _called(expression: Expr, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    owner = expression.real()
+    for part in name.split("."):
+        owner = getattr(owner, part)
+    return owner(*map(real, arguments), **{key: real(value) for key, value in options.items()})
+
+
+def real(argument: Any, what: str = "a plain expression") -> Any:
+    """Return an argument of something as the library itself takes it, where frames are not random."""
+    if isinstance(argument, Expr):
+        return argument.real()
+    if isinstance(argument, Standing):
+        refuse(f"{what} of a {argument.kind}")
+    return [real(part, what) for part in argument] if isinstance(argument, list) else argument
+
+
+def column_of(names: Sequence[str], made: Callable[[], Any]) -> Expr:
+    """Return the expression of some columns."""
+    if any(not isinstance(name, str) or name.startswith("^") for name in names):
+        refuse("pl.col() of anything but names")
+    if list(names) == ["*"]:
+        return Expr(lambda scope: list(scope.columns.values()), made)
+    return Expr(lambda scope: [scope.column(name) for name in names], made)
+
+
+def literal(value: Any, made: Callable[[], Any]) -> Expr:
+    """Return the expression of a value."""
+    column = value.column if isinstance(value, HasColumns) else as_column(value)
+    return Expr(lambda scope: [column], made)
+
+
+def _flat(arguments: Iterable[Any]) -> Iterable[Any]:
+    for argument in arguments:
+        if isinstance(argument, list | tuple):
+            yield from argument
+        else:
+            yield argument
+
+
+def expression(value: Any) -> Expr:
+    """Return what may stand in the place of an expression as one: a name is that of a column."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        return column_of([value], lambda: polars().col(value))
+    if is_plain_expression(value):
+        refuse(_FROM_OUTSIDE)
+    if isinstance(value, Standing) and not isinstance(value, HasColumns):
+        refuse(f"{value.kind} as an expression")
+    return literal(value, lambda: value)
+
+
+def expressions(arguments: Iterable[Any], named: Mapping[str, Any]) -> list[Expr]:
+    """Return all arguments as expressions, with the names they are given."""
+    found = [expression(argument) for argument in _flat(arguments)]
+    return [*found, *(expression(value).alias(name) for name, value in named.items())]
+
+
+class When(Standing):
+    """`pl.when(...)`, before it is known what then."""
+
+    kind = "When"
+
+    def __init__(self, branches: Sequence[tuple[Expr, Expr]], condition: Expr) -> None:
+        self._branches = branches
+        self._condition = condition
+
+    def listing(self) -> Any:
+        return refuse("iteration over an expression")
+
+    def then(self, value: Any) -> "Then":
+        """Say what the value is where the condition holds."""
+        return Then([*self._branches, (self._condition, expression(value))])
+
+
+class Then(Expr):
+    """`pl.when(...).then(...)`, missing where no condition holds."""
+
+    def __init__(self, branches: Sequence[tuple[Expr, Expr]], otherwise: Any = None) -> None:
+        rest = literal(None, lambda: None) if otherwise is None else expression(otherwise)
+        self._branches = branches
+
+        def columns(scope: Scope) -> list[Column]:
+            return [chosen_between([(c.one(scope), v.one(scope)) for c, v in branches], rest.one(scope))]
+
+        super().__init__(columns, lambda: _written_out(branches, rest))
+
+    def otherwise(self, value: Any) -> Expr:
+        """Say what the value is where no condition holds."""
+        return Then(self._branches, value)
+
+    def when(self, *conditions: Any) -> When:
+        """Add another condition."""
+        return When(self._branches, every(conditions))
+
+
+def _written_out(branches: Sequence[tuple[Expr, Expr]], rest: Expr) -> Any:
+    chain: Any = polars()
+    for condition, value in branches:
+        chain = chain.when(condition.real()).then(value.real())
+    return chain.otherwise(rest.real())
+
+
+def every(conditions: Sequence[Any]) -> Expr:
+    """Return one condition for several."""
+    found = expressions(conditions, {})
+    total = found[0]
+    for condition in found[1:]:
+        total = total.derived(ARITHMETIC["__and__"], "__and__", [condition], {})
+    return total
+
+
+def reflected(method: Callable[..., Column]) -> Callable[..., Column]:
+    """Return an operator with its sides exchanged."""
+    return lambda column, other: method(as_column(other), column)
+
+
+def _deferred(name: str, method: Callable[..., Column]) -> Any:
+    def made(self: Expr, *arguments: Any, **options: Any) -> Expr:
+        return self.derived(method, name, arguments, options)
+
+    made.__name__ = name
+    return made
+
+
+for _name, _method in METHODS.items():
+    setattr(Expr, _name, _deferred(_name, _method))
+for _name in REFLECTED:
+    _exchanged = reflected(METHODS[f"__{_name}__"])
+    setattr(Expr, f"__r{_name}__", _deferred(f"__r{_name}__", _exchanged))
+Expr.__hash__ = None  # type: ignore[assignment]
+
+
+def rows_expression() -> Expr:
+    """Return `pl.len()`: how many rows there are."""
+    return Expr(
+        lambda scope: [replace(as_column(0), cells=(Cell(scope.rows.count),), name="len", literal=False,
+                               largest=scope.rows.axis.size)],
+        lambda: polars().len(),
+    )  # fmt: skip

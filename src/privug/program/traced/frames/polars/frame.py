@@ -1,0 +1,373 @@
+"""A frame of polars while a program is traced: columns of the same rows, each there under a condition."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from privug.model.node import Kind
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.frames.cells import Cell
+from privug.program.traced.frames.polars.cellwise import divided
+from privug.program.traced.frames.polars.column import ONE, Column, as_column, is_truths, masks_of, python_value
+from privug.program.traced.frames.polars.expressions import Scope, every, expression, expressions
+from privug.program.traced.frames.polars.grouping import GroupBy, pivoted
+from privug.program.traced.frames.polars.groups import Groups
+from privug.program.traced.frames.polars.joining import joined
+from privug.program.traced.frames.polars.outputs import (
+    first_rows,
+    listed,
+    only_value,
+    released_frame,
+    value_at,
+    values_of,
+)
+from privug.program.traced.frames.polars.replacing import fill_null
+from privug.program.traced.frames.polars.series import Series
+from privug.program.traced.frames.polars.sorting import in_fixed_order, in_random_order, is_fixed, tell_apart
+from privug.program.traced.frames.polars.summaries import SUMMARIES
+from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.masks import Mask, MaskedList, negated
+from privug.program.traced.standing import Standing
+
+
+class Frame(Standing):
+    """A frame, eager or lazy."""
+
+    kind = "DataFrame"
+
+    def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
+        self.held = {name: column.named(name) for name, column in columns.items()}
+        self.kept = rows
+        self.present: Mapping[str, Mask] = {}
+        """Columns that are there under a condition."""
+        self.ordering: tuple[Column, ...] = ()
+        """What rows are sorted by whose order among equals polars leaves open."""
+        self.lost: frozenset[str] = frozenset()
+        """Columns of which it is not known from which of equal rows polars takes them."""
+
+    @staticmethod
+    def of_cells(data: Mapping[str, Sequence[Cell]], rows: Rows) -> "Frame":
+        """Return the frame of some cells."""
+        return Frame({name: Column(tuple(cells), rows, name) for name, cells in data.items()}, rows)
+
+    def _made(self, columns: Mapping[str, Column], rows: Rows) -> "Frame":
+        made = Frame(columns, rows)
+        made.present = {name: mask for name, mask in self.present.items() if name in columns}
+        made.ordering, made.lost = self.ordering, self.lost - columns.keys()
+        return made
+
+    @property
+    def scope(self) -> Scope:
+        """What expressions on it are computed of."""
+        return Scope(self.held, self.kept, self.lost)
+
+    def listing(self) -> Any:
+        return MaskedList([Series(column) for column in self.held.values()])
+
+    def contains(self, name: Any) -> Mask:
+        return name in self.held
+
+    def length(self) -> Any:
+        return python_value(Cell(self.kept.count))
+
+    def plain(self) -> Any:
+        self._whole()
+        return released_frame(self.held, self.kept, self.present, self.ordering)
+
+    def _whole(self) -> None:
+        if self.lost:
+            refuse("the other columns of top_k(), which polars takes of any of equal rows,")
+
+    # What there is.
+    @property
+    def height(self) -> Any:
+        """How many rows there are."""
+        return self.length()
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.columns)
+
+    @property
+    def shape(self) -> tuple[Any, int]:
+        """How many rows and columns there are."""
+        return self.height, self.width
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+        self._whole()
+        return refuse("names of columns that may be absent") if self.present else MaskedList(list(self.held))
+
+    def is_empty(self) -> Any:
+        return negated(positive(self.kept.count))
+
+    def lazy(self) -> "Frame":
+        return self
+
+    collect = clone = lazy
+
+    def get_column(self, name: str) -> Series:
+        """Return a column."""
+        if name in self.present:
+            refuse("a column that may be absent")
+        return Series(self.scope.column(name))
+
+    def get_columns(self) -> Any:
+        return self.listing()
+
+    def to_series(self, index: int = 0) -> Series:
+        return self.get_column(list(self.held)[index])
+
+    def __getitem__(self, key: Any) -> Any:
+        match key:
+            case str():
+                return self.get_column(key)
+            case list() if all(isinstance(name, str) for name in key):
+                return self.select(*key)
+            case int(), (str() | int()) as column:
+                return self.item(key[0], column)
+            case slice(start=None, stop=int() as stop, step=None):
+                return self.head(stop)
+        return refuse("such a subscript of a DataFrame")
+
+    def item(self, row: int | None = None, column: Any = None) -> Any:
+        """Return the only value, or one at a place."""
+        if row is None and column is None:
+            return only_value(self.to_series().column) if self.width == 1 else refuse("item() of several columns")
+        if not isinstance(row, int) or not isinstance(column, int | str):
+            refuse("item() at such a place")
+        series = self.to_series(column) if isinstance(column, int) else self.get_column(column)
+        return value_at(series.column, row)
+
+    def rows(self, *, named: bool = False) -> Any:
+        """Return the rows as tuples or dicts, one for rows that are alike."""
+        columns = [[python_value(cell) for cell in column.cells] for column in self.held.values()]
+        names, tuples = list(self.columns), list(zip(*columns, strict=True))
+        return listed([dict(zip(names, row, strict=True)) for row in tuples] if named else tuples, self.kept)
+
+    def to_dicts(self) -> Any:
+        return self.rows(named=True)
+
+    def iter_rows(self, *, named: bool = False) -> Any:
+        return self.rows(named=named)
+
+    def row(self, index: int, *, named: bool = False) -> Any:
+        values = [value_at(column, index) for column in self.held.values()]
+        return dict(zip(self.held, values, strict=True)) if named else tuple(values)
+
+    def to_dict(self, *, as_series: bool = True) -> Any:
+        if as_series:
+            return {name: Series(column) for name, column in self.held.items()}
+        return {name: values_of(column) for name, column in self.held.items()}
+
+    # Other columns.
+    def _columns_of(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Column]:
+        several = [column for one in expressions(arguments, named) for column in one.columns(self.scope)]
+        found = {column.name: column for column in several}
+        if len(found) < len(several):
+            raise ValueError("a column name that occurs twice")
+        return found
+
+    def select(self, *arguments: Any, **named: Any) -> "Frame":
+        found = self._columns_of(arguments, named)
+        long = [column for column in found.values() if not column.single]
+        rows = long[0].rows if long else ONE
+        made = {name: self._in_rows(column, rows) for name, column in found.items()}
+        if not long or not rows.same_as(self.kept):
+            return Frame(made, rows)
+        found_here = self._made(made, rows)
+        found_here.lost = frozenset()
+        return found_here
+
+    def _in_rows(self, column: Column, rows: Rows) -> Column:
+        if column.single:
+            cells = column.cells * len(rows.there)
+            return replace(column, cells=cells, rows=rows, single=False, literal=False, known_hits=None)
+        return column if column.rows.same_as(rows) else refuse("columns of different rows together")
+
+    def with_columns(self, *arguments: Any, **named: Any) -> "Frame":
+        found = self._columns_of(arguments, named)
+        made = {name: self._in_rows(column, self.kept) for name, column in found.items()}
+        return self._made({**self.held, **made}, self.kept)
+
+    def drop(self, *names: Any, strict: bool = True) -> "Frame":
+        left = [one for name in names for one in (name if isinstance(name, list) else [name])]
+        if not all(isinstance(name, str) for name in left):
+            refuse("drop() of anything but names")
+        made = self._made({name: column for name, column in self.held.items() if name not in left}, self.kept)
+        made.lost = self.lost - set(left)
+        return made
+
+    def rename(self, mapping: Mapping[str, str]) -> "Frame":
+        if not isinstance(mapping, Mapping) or self.present:
+            refuse("rename() of such columns")
+        return self._made({mapping.get(name, name): column for name, column in self.held.items()}, self.kept)
+
+    def fill_null(self, value: Any) -> "Frame":
+        """Put something in the place of what is missing, in columns of its type."""
+        other = expression(value) if not isinstance(value, str) else refuse("fill_null() with a text")
+        given = other.one(self.scope)
+        fitting = [
+            name
+            for name, column in self.held.items()
+            if column.is_text == given.is_text and is_truths(column) == is_truths(given)
+        ]
+        made = {name: fill_null(self.held[name], given) for name in fitting}
+        return self._made({**self.held, **made}, self.kept)
+
+    def with_row_index(self, name: str = "index") -> "Frame":
+        if not self.kept.are_all or not self.kept.axis.sorted:
+            refuse("with_row_index() of a random number of rows")
+        cells = tuple(Cell(place) for place in self.kept.axis.positions())
+        return self._made({name: Column(cells, self.kept, name, largest=self.kept.axis.size), **self.held}, self.kept)
+
+    # Other rows.
+    def _on(self, rows: Rows) -> "Frame":
+        return self._made(self.scope.on(rows).columns, rows)
+
+    def filter(self, *predicates: Any, **values: Any) -> "Frame":
+        conditions = [*predicates, *(expression(name) == value for name, value in values.items())]
+        if not conditions:
+            return self
+        column = self._in_rows(every(conditions).one(self.scope), self.kept)
+        return self._on(self.kept.among(masks_of(column)))
+
+    def drop_nulls(self, subset: Any = None) -> "Frame":
+        names = list(self.held) if subset is None else subset if isinstance(subset, list) else [subset]
+        rows = self.kept
+        for name in names:
+            rows = rows.among([cell.known for cell in self.scope.column(name).cells])
+        made = dict(self.scope.on(rows).columns)
+        return self._made({**made, **{name: _known(made[name]) for name in names}}, rows)
+
+    def sort(
+        self, by: Any, *more: Any, descending: Any = False, nulls_last: Any = False, maintain_order: bool = False
+    ) -> "Frame":
+        keys = [self._in_rows(one.one(self.scope), self.kept) for one in expressions([by, *more], {})]
+        down, last = ([flag] * len(keys) if isinstance(flag, bool) else list(flag) for flag in (descending, nulls_last))
+        fixed = all(map(is_fixed, keys)) and all(plate is None for plate in self.kept.axis.plates)
+        frame = self
+        if not fixed and not self.kept.axis.sorted and tell_apart(keys):
+            frame = self._on(Rows(replace(self.kept.axis, sorted=True), self.kept.there))
+            keys = [key.on(frame.kept) for key in keys]
+        elif not fixed and not self.kept.axis.sorted:
+            made = self._on(self.kept)
+            made.ordering = (*keys, *self.ordering)
+            return made
+        arranged = in_fixed_order if fixed else in_random_order
+        made = self._made(*arranged(frame.held, frame.kept, keys, down, last))
+        made.ordering = () if made.kept.axis.sorted else self.ordering
+        return made
+
+    def head(self, n: int = 5) -> "Frame":
+        if self.present or self.ordering:
+            refuse("the first of rows whose order polars leaves open")
+        return self._made(*first_rows(self.held, self.kept, n))
+
+    limit = head
+
+    def top_k(self, k: int, *, by: Any) -> "Frame":
+        return self._extremes(k, by, True)
+
+    def bottom_k(self, k: int, *, by: Any) -> "Frame":
+        return self._extremes(k, by, False)
+
+    def _extremes(self, k: int, by: Any, descending: bool) -> "Frame":
+        """Return the rows with the largest values: of others, polars takes any among equals."""
+        keys = expressions([by], {})
+        if len(keys) > 1:
+            refuse("top_k() by several columns")
+        key = keys[0].one(self.scope)
+        found = self.sort(keys[0], descending=descending, nulls_last=True).head(k)
+        if all(isinstance(one.value, RandomVariable) and one.value.node.kind is Kind.CONTINUOUS for one in key.cells):
+            return found
+        made = found.select(key.name)
+        made.lost = self.lost | (frozenset(self.held) - {key.name})
+        return made
+
+    def unique(self, subset: Any = None, *, keep: str = "any", maintain_order: bool = False) -> "Frame":
+        names = list(self.held) if subset is None else subset if isinstance(subset, list) else [subset]
+        others = [name for name in self.held if name not in names]
+        if keep not in ("any", "first") or (others and keep != "first"):
+            refuse(f"unique() with keep={keep!r}")
+        groups = GroupBy(self, Groups([self.scope.column(name) for name in names], self.kept), maintain_order)
+        found: Frame = groups.agg(*(expression(name).first() for name in others))
+        return found.select(*self.held)
+
+    def join(
+        self, other: Any, on: Any = None, how: str = "inner", *, left_on: Any = None, right_on: Any = None,
+        maintain_order: Any = None, validate: str = "m:m", coalesce: Any = None,
+    ) -> "Frame":  # fmt: skip
+        left, right = (on, on) if on is not None else (left_on, right_on)
+        columns, rows = joined(self.held, self.kept, other, left, right, how)
+        if how == "inner" and maintain_order not in ("left", "left_right"):
+            axis = replace(rows.axis, sorted=False)
+            rows = Rows(axis, rows.there)
+            columns = {name: column.on(rows) for name, column in columns.items()}
+        return self._made(columns, rows)
+
+    # Groups.
+    def group_by(self, *by: Any, maintain_order: bool = False, **named: Any) -> GroupBy:
+        keys = [column for one in expressions(by, named) for column in one.columns(self.scope)]
+        return GroupBy(self, Groups(keys, self.kept), maintain_order)
+
+    def pivot(
+        self, on: Any, *, index: Any = None, values: Any = None, aggregate_function: Any = None,
+        sort_columns: bool = False, maintain_order: bool = True,
+    ) -> "Frame":  # fmt: skip
+        table: Frame = pivoted(self, on, index, values, aggregate_function, maintain_order)
+        return table
+
+    def n_unique(self) -> Any:
+        return self.unique().height
+
+    def describe(self) -> "Frame":
+        """Return the table of nine summaries of each column of numbers."""
+        if any(column.is_text or is_truths(column) for column in self.held.values()):
+            refuse("describe() of anything but numbers")
+        parts = [("count", ()), ("null_count", ()), ("mean", ()), ("std", ()), ("min", ())]
+        parts += [("quantile", (0.25,)), ("quantile", (0.5,)), ("quantile", (0.75,)), ("max", ())]  # type: ignore[list-item]
+        names = ("count", "null_count", "mean", "std", "min", "25%", "50%", "75%", "max")
+        data = {"statistic": [Cell(name) for name in names]}
+        for name, column in self.held.items():
+            data[name] = [SUMMARIES[how](column, *arguments).cells[0] for how, arguments in parts]
+        return Frame.of_cells(data, Rows.all_of(Axis((None,) * len(names))))
+
+    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        return function(self, *arguments, **named)
+
+
+def _known(column: Column) -> Column:
+    return replace(column, cells=tuple(Cell(cell.value) for cell in column.cells))
+
+
+def _summary(name: str) -> Callable[..., Frame]:
+    def method(self: Frame, *arguments: Any, **options: Any) -> Frame:
+        summary = SUMMARIES[name]
+        found = {one: summary(column, *arguments, **options) for one, column in self.held.items()}
+        return Frame({one: replace(column, rows=ONE, single=False) for one, column in found.items()}, ONE)
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile"):
+    setattr(Frame, _name, _summary(_name))
+
+
+def _value_counts(self: Series, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> Frame:
+    """Return how often each value occurs, in an order that polars leaves open among equals."""
+    called = name if name is not None else "proportion" if normalize else "count"
+    column = self.column
+    counts: Frame = Frame({column.name: column}, column.rows).group_by(column.name).len(called)
+    if normalize:
+        share = divided(counts.held[called], as_column(Cell(column.rows.count).value))
+        counts = counts._made({**counts.held, called: share}, counts.kept)
+    return counts.sort(called, descending=True) if sort else counts
+
+
+Series.value_counts = _value_counts  # type: ignore[attr-defined]
+Series.to_frame = lambda self, name=None: Frame({name or self.name: self.column}, self.column.rows)  # type: ignore[attr-defined]

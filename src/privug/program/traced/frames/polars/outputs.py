@@ -1,0 +1,147 @@
+"""Columns and frames of polars as Python has them: lists, rows and single values, and as outputs of a program."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privug.model.sparse import Labels, SparseFrame, SparseList
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.frames.cells import Cell, chosen, without_nan
+from privug.program.traced.frames.polars.column import Column, python_value
+from privug.program.traced.frames.released import leaf, singled_out
+from privug.program.traced.frames.rows import Rows, spelled_out
+from privug.program.traced.iteration import PlatedList
+from privug.program.traced.masks import Mask, MaskedList, both, fail_where, truth
+
+
+class RowList(MaskedList):
+    """A list made of rows of a frame, as many as there are."""
+
+    def released(self) -> Any:
+        """Return what stands for it in an output: items that may be absent."""
+        if self.is_certain:
+            return self.plain()
+        return SparseList([_absent_unless(item, there) for item, there in self.pairs()])
+
+
+class UnorderedList(MaskedList):
+    """A list made of rows whose order polars leaves open."""
+
+    def released(self) -> Any:
+        """Refuse it as an output, which would be another one in each call."""
+        return refuse("a list of rows whose order polars leaves open, without sort(),")
+
+
+def _absent_unless(item: Any, there: Mask) -> Any:
+    if isinstance(item, tuple):
+        return tuple(_absent_unless(part, there) for part in item)
+    if isinstance(item, dict):
+        return {name: _absent_unless(part, there) for name, part in item.items()}
+    return leaf(Cell(item), there)
+
+
+def listed(items: Sequence[Any], rows: Rows) -> Any:
+    """Return one item for each row as a list; many rows stay together."""
+    if any(plate is not None for plate in rows.axis.plates):
+        return PlatedList(list(zip(items, rows.there, rows.axis.plates, strict=True)))
+    made: MaskedList = RowList() if rows.axis.sorted else UnorderedList()
+    for item, there in zip(items, rows.there, strict=True):
+        made.add(item, there)
+    return made
+
+
+def values_of(column: Column) -> Any:
+    """Return the values of a column as a list."""
+    return listed([python_value(cell) for cell in column.cells], column.rows)
+
+
+def only_value(column: Column) -> Any:
+    """Return the only value of a column; an error where there is not one."""
+    number = column.rows.count
+    wrong = number != 1
+    fail_where(wrong if isinstance(wrong, RandomVariable) else bool(wrong), ValueError("not one value"))
+    cells, there = singled_out(column.cells, column.rows)
+    found = Cell(0.0, False)
+    for cell, mask in zip(cells, there, strict=True):
+        found = chosen(mask, cell, found)
+    return python_value(Cell(found.value, True if all(cell.known is True for cell in cells) else found.known))
+
+
+def value_at(column: Column, place: int) -> Any:
+    """Return the value at a position among the rows that are there."""
+    if not column.rows.axis.sorted:
+        refuse("a position among rows whose order polars leaves open")
+    cells, there = singled_out(column.cells, column.rows)
+    if all(mask is True for mask in there):
+        return python_value(cells[place])
+    if not all(cell.known is True for cell in cells):
+        refuse("a position among rows of a random number, some of them missing")
+    return MaskedList.of_pairs(zip([python_value(cell) for cell in cells], there, strict=True))[place]
+
+
+def first_rows(columns: Mapping[str, Column], rows: Rows, number: int) -> tuple[dict[str, Column], Rows]:
+    """Return the first rows of those that are there."""
+    if not rows.axis.sorted:
+        refuse("the first of rows whose order polars leaves open")
+    there = singled_out([Cell(0)] * len(rows.there), rows)[1]
+    cells = {name: singled_out(column.cells, rows)[0] for name, column in columns.items()}
+    before: Any = 0
+    masks: list[Mask] = []
+    for mask in there:
+        masks.append(both(mask, truth(before < number)))
+        before = before + (int(mask) if isinstance(mask, bool) else mask * 1)
+    last = max((place + 1 for place, mask in enumerate(masks) if mask is not False), default=0)
+    made = Rows(type(rows.axis)((None,) * last), tuple(masks[:last]))
+    return {
+        name: Column(tuple(cells[name][:last]), made, name, largest=column.largest, levels=column.levels)
+        for name, column in columns.items()
+    }, made
+
+
+def released_column(column: Column) -> Any:
+    """Return a series as an output."""
+    if not column.rows.axis.sorted:
+        refuse("a series whose order polars leaves open, without sort(),")
+    cells, there = _single_rows(column)
+    leaves = [leaf(without_nan(cell), mask) for cell, mask in zip(cells, there, strict=True)]
+    return leaves if column.rows.are_all else SparseList(leaves)
+
+
+def _single_rows(column: Column) -> tuple[list[Cell], list[Mask]]:
+    spelled_out(column.rows)
+    cells, there = singled_out(column.cells, column.rows)
+    kept = [(cell, mask) for cell, mask in zip(cells, there, strict=True) if mask is not False]
+    return [cell for cell, _ in kept], [mask for _, mask in kept]
+
+
+def released_frame(
+    columns: Mapping[str, Column], rows: Rows, present: Mapping[str, Mask], ordering: Sequence[Column]
+) -> Any:
+    """Return a frame as an output: its columns, each a list of those rows that are there.
+
+    Rows whose order polars leaves open are in the ascending order of those columns that tell them apart.
+    """
+    order = None if rows.axis.sorted else _labels(columns, rows)
+    for column in ordering:
+        if not any(column.cells is other.cells for other in columns.values()):
+            refuse("an order of rows by a column that is not published")
+    if rows.are_all and order is None and not present:
+        return {name: released_column(column) for name, column in columns.items()}
+    lists = {}
+    for name, column in columns.items():
+        cells, there = _single_rows(column)
+        masks = [both(mask, present.get(name, True)) for mask in there]
+        lists[name] = SparseList(leaf(without_nan(cell), mask) for cell, mask in zip(cells, masks, strict=True))
+    return SparseFrame(lists, order, frozenset(present))
+
+
+def _labels(columns: Mapping[str, Column], rows: Rows) -> Labels:
+    """Return what tells rows apart: the columns of plain values."""
+    fixed = {
+        name: [cell.value if cell.known else None for cell in column.cells]
+        for name, column in columns.items()
+        if not any(isinstance(part, RandomVariable) for cell in column.cells for part in cell)
+    }
+    labels = tuple(tuple(values[place] for values in fixed.values()) for place in range(len(rows.there)))
+    if len(set(labels)) < len(labels):
+        refuse("rows whose order polars leaves open, without sort(),")
+    return Labels(tuple(fixed), labels)
