@@ -79,6 +79,9 @@ def _update(pages: list[Path]) -> None:
             os.chdir(folder)
             try:
                 new = updated(page, Path(folder))
+            except Exception as error:  # the other pages are brought up to date all the same
+                print("FAILED", name_of(page), repr(error))
+                continue
             finally:
                 os.chdir(home)
         if new != page.read_text(encoding="utf-8"):

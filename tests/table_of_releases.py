@@ -1,4 +1,4 @@
-"""What is exact and what is not: the table in docs/explanation/exact.md, from typical releases and the engine's own words.
+"""What is exact and what is not: the table in docs/explanation/exact.md, from releases and the engine's own words.
 
 python tests/table_of_releases.py            # print it
 python tests/table_of_releases.py --write    # put it into the page
