@@ -121,10 +121,8 @@ class Excess:
 
     def _joined(self, levels: Callable[[Bounded], Levels], count: int) -> Levels:
         found = {clause: [_beyond(part, levels, count) for part in several] for clause, several in self.parts.items()}
-        least, most = (
-            self.policy.excess(lambda clause, side=side: reduce(np.maximum, [part[side] for part in found[clause]]))
-            for side in (0, 1)
-        )
+        least = self.policy.excess(lambda clause: reduce(np.maximum, [low for low, _ in found[clause]]))
+        most = self.policy.excess(lambda clause: reduce(np.maximum, [high for _, high in found[clause]]))
         return Levels(least, least, most)
 
 

@@ -119,7 +119,8 @@ class Mixture:
         outward = self.location * np.where(np.isinf(end), 1.0, -1.0)[:, np.newaxis]
         reference = np.argmax(np.where(alive, outward, -np.inf), axis=1)
         place = np.where(np.isfinite((begin, end)[side]), (begin, end)[side], (end, begin)[side])
-        distance = np.clip(place[:, np.newaxis] - self.location, *self.noise.ends())  # which rounding may put outside
+        low, high = self.noise.ends()
+        distance = np.clip(place[:, np.newaxis] - self.location, low, high)  # which rounding may put outside
         logs = np.where(alive, self._weighted(distance), -np.inf)
         ratios: Array = logs - logs[rows, reference][:, np.newaxis]
         if not self.noise.family.log_linear_tails:  # there a ratio falls on, how far is not known

@@ -33,7 +33,9 @@ def over_continuous_outputs(question: Attack, clause: Clause, result: Result, al
     number = bounded(question, clause, result, Kind.CONTINUOUS)
     if number is None:
         return _searched(question, clause, result)
-    status, worst = _proven(number, supremum)
+    proven = _proven(number, supremum)
+    assert proven is not None
+    status, worst = proven
     found = Finding(clause, status, EVERY, worst.level, (worst,), engine=result.engine, bounded=number)
     if not allowed or status is Status.HOLDS:
         return found
