@@ -11,10 +11,7 @@ def _homes() -> dict[str, str]:
     """Return the module of each public name, as the stub beside this file tells type checkers."""
     stub = _ast.parse(_Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     return {
-        alias.name: f"{node.module}"
-        for node in stub.body
-        if isinstance(node, _ast.ImportFrom)
-        for alias in node.names
+        alias.name: f"{node.module}" for node in stub.body if isinstance(node, _ast.ImportFrom) for alias in node.names
     }
 
 
