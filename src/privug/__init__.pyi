@@ -72,12 +72,12 @@ from privug.prior.vectors import Multinomial as Multinomial
 from privug.program.batched import batched as batched
 from privug.program.drawing import sample as sample
 from privug.program.external import External as External
-from privug.program.lifting import explain as explain
 from privug.program.lifting import lift as lift
 from privug.program.logic import count as count
 from privug.program.logic import exists as exists
 from privug.program.logic import forall as forall
 from privug.program.logic import where as where
+from privug.report.listing import explain as explain
 from privug.settings import configure as configure
 from privug.settings import limited as limited
 from privug.studies.calibration import Calibration as Calibration
