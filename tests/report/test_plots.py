@@ -51,7 +51,7 @@ def test_axes_of_ones_own():
     found = sweep(noisy_bit, epsilon=[0.5, 1.0])
     found.plot([left, right])
     assert right.get_ylabel() == "bayes vulnerability"
-    assert found.plot(figure.add_subplot(), measures=["mutual information"]).get_lines()
+    assert found.plot(figure.add_subplot(), measures=["mutual_information"]).get_lines()
     with pytest.raises(pv.ArgumentError, match="2 axes are needed"):
         found.plot(left)
     with pytest.raises(pv.ArgumentError, match="path of a picture or matplotlib axes"):

@@ -9,15 +9,16 @@ from typing import Any, get_args
 import numpy as np
 
 from privug import leakage
-from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
+from privug.arguments import check_kind, is_number, is_one_of, is_truth, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs
+from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.pointwise import RARE
 from privug.model.node import Array, Kind
 from privug.policy import levels
+from privug.policy.asking import FAILURE
 from privug.policy.intervals import shortest_interval
 from privug.policy.levels import Levels
 from privug.policy.policies import Clause
@@ -26,10 +27,34 @@ from privug.policy.verdict import Limit
 Predicate = Callable[[Any], Any]
 OF_ONE_OUTPUT = ("kl_divergence", "total_variation", "entropy_drop")
 """Measures that compare the beliefs before and after an observation."""
+NO_TRUTH = "the predicate of a policy must return True or False for every secret"
 
 
 def _is_true(value: Any) -> bool:
     return bool(value)
+
+
+def _believed(belief: Belief) -> Estimate:
+    """Return the probability that a statement is true, given a belief about whether it is."""
+    if belief.kind is Kind.DISCRETE:
+        truths(shares_of(belief).values)
+    elif (numbers := belief.batch.numbers()) is None or numbers.dtype.kind not in "bi":
+        raise ArgumentError(f"{NO_TRUTH}, not numbers with fractions")
+    return belief.probability(_is_true)
+
+
+def truths(values: Sequence[Any]) -> Array:
+    """Return the answers of a predicate, or refuse them if they are none."""
+    for value in values:
+        if not is_truth(value):
+            raise ArgumentError(f"{NO_TRUTH}; for some it gives {_told(value)}")
+    return np.array([bool(value) for value in values], bool)
+
+
+def _told(answer: Any) -> str:
+    """Say what an answer is that is none, without showing it: it may be a secret."""
+    is_failure = isinstance(answer, str) and answer.startswith(FAILURE)
+    return answer if is_failure else "None" if answer is None else f"a value of the type {type(answer).__name__}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +72,14 @@ class BeliefClause(Clause):
         return self.statement
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
-        return posterior.probability(_is_true)
+        return _believed(posterior)
 
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        return levels.share_of(np.array([bool(secret) for secret in pairs.secrets]), pairs, error)
+        return levels.share_of(truths(pairs.secrets), pairs, error)
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
-        wanted = [place for place, secret in enumerate(secrets) if secret]  # one column at most, for it is yes or no
-        least, most = low[:, wanted].sum(axis=1), high[:, wanted].sum(axis=1)
+        wanted = np.flatnonzero(truths(secrets))
+        least, most = low[:, wanted].sum(axis=1), np.minimum(high[:, wanted].sum(axis=1), 1.0)
         return Levels(most, least, most)
 
 
@@ -70,7 +95,7 @@ class ChangeClause(BeliefClause):
         return f"the {change} of the belief in {self.claim}"
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
-        before, now = prior.probability(_is_true), posterior.probability(_is_true)
+        before, now = _believed(prior), _believed(posterior)
         seen = Levels(*(np.array([end]) for end in (now.value, now.low, now.high)))
         value, low, high = (float(end[0]) for end in self._change(seen, before))
         return Estimate(value, low, high, method=now.method, exact=now.exact and before.exact)
@@ -78,12 +103,12 @@ class ChangeClause(BeliefClause):
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
         after = BeliefClause.levels(self, pairs, prior, error)
         assert after is not None
-        return self._change(after, prior.probability(_is_true))
+        return self._change(after, _believed(prior))
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
         after = BeliefClause.between(self, low, high, secrets, prior)
         assert after is not None
-        return self._change(after, prior.probability(_is_true))
+        return self._change(after, _believed(prior))
 
     def _change(self, after: Levels, before: Estimate) -> Levels:
         return (levels.difference if self.by == "difference" else levels.factor)(after, before)

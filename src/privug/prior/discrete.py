@@ -111,11 +111,18 @@ DISCRETE_LAPLACE = ScalarFamily(
     Kind.DISCRETE,
     likely=lambda exponent, scale: (-scale * (exponent + 1), scale * (exponent + 1)),
     formula=lambda xp, value, scale: xp.log(xp.tanh(0.5 / scale)) - xp.absolute(value) / scale,
+    log_densities=lambda values, scale: _two_sided_geometric(values, scale),
     data=WHOLE_NUMBERS,
     start=lambda x: (float(np.abs(x).mean()) + 0.1,),
     log_concave=True,
     log_linear_tails=True,
 )
+
+
+def _two_sided_geometric(values: Array, scale: Array) -> Array:
+    """Return log probabilities far out, too, where SciPy takes the log of zero."""
+    whole = values == np.floor(values)
+    return np.where(whole, np.log(np.tanh(0.5 / scale)) - np.abs(values) / scale, -np.inf)
 
 
 def _likely_events(exponent: float, rate: Array) -> tuple[Array, Array]:

@@ -26,3 +26,7 @@ __all__ = [
     "three_risks",
     "uniqueness",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

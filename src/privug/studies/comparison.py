@@ -21,6 +21,7 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    label,
     plain_cell,
 )
 
@@ -77,7 +78,7 @@ class ComparisonMatrix(Grids):
                 f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {shown(measure)}"
             )
         cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
-        return plots().heat_map(name, self.attackers, self.programs, cells, where)
+        return plots().heat_map(label(name), self.attackers, self.programs, cells, where)
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
         tables = []
@@ -90,7 +91,7 @@ class ComparisonMatrix(Grids):
                 ]
                 for attacker in self.attackers
             ]
-            tables.append((name, ["attacker", *self.programs], rows, notes))
+            tables.append((label(name), ["attacker", *self.programs], rows, notes))
         return tables
 
 
@@ -118,8 +119,8 @@ def compare(
     >>> import privug as pv
     >>> matrix = compare(
     ...     attackers={"fair": {"bit": pv.Bernoulli(0.5)}, "biased": {"bit": pv.Bernoulli(0.9)}},
-    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes risk"])
-    >>> print(matrix["biased", "nothing", "bayes risk"])
+    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes_risk"])
+    >>> print(matrix["biased", "nothing", "bayes_risk"])
     0.1 (exact)
     """
     for argument, value in (("attackers", attackers), ("programs", programs)):

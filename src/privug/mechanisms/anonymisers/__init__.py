@@ -45,3 +45,7 @@ __all__ = [
     "synthesise",
     "year",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
