@@ -127,7 +127,6 @@ class Verdict:
     each in `parts`. `reason` names no values of secrets or outputs; `details`, which an engine gave, may. A verdict is
     true, as in `assert check(...)`, if the policy holds for sure: neither if it is violated nor if it is undecided.
 
-
     >>> import privug as pv
     >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
     >>> verdict = pv.policy.check(attack, pv.policy.max_belief(at_most=0.8))
