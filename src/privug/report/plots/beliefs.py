@@ -145,8 +145,12 @@ def _numbers(axes: Any, series: Sequence[Series], name: str) -> None:
         beside.set_ylim(bottom=0)
     if dense:
         axes.set_ylabel("probability density")
-    if dense or max(len(shape.atoms) for shape in shapes) > FEW_TICKS:
+    if dense:
         axes.set_xlim(low, high)
+    elif max(len(shape.atoms) for shape in shapes) > FEW_TICKS:
+        values = np.unique(np.concatenate([shape.atoms for shape in shapes]))
+        near = values[(values >= low) & (values <= high)]
+        axes.set_xlim(near[0] - 0.6 * np.diff(values).min(), near[-1] + 0.6 * np.diff(values).min())
     axes.set_ylim(bottom=0)
     axes.set_xlabel(label(name))
     plain(axes)
