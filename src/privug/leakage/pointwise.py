@@ -17,6 +17,7 @@ from privug.leakage.finite import Pairs
 from privug.leakage.ranges import belief_range, pointwise_range, ranging
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
+from privug.pictures import plots
 
 TAIL = (1 - CONFIDENCE) / 2
 RARE = 1000  # times the error of probabilities, from which on beliefs given an output mean something
@@ -66,6 +67,11 @@ class PointwiseLeakage(Mapping[Any, Estimate]):
 
     def __len__(self) -> int:
         return len(self.outputs)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what each output tells, the surely most telling first; `ax` is matplotlib axes or a path to write to."""
+        rows = sorted(((f"output {output}", self[output]) for output in self), key=lambda row: -row[1].low)
+        return plots().bars(rows, ax, "pointwise leakage")
 
     def __repr__(self) -> str:
         return f"<PointwiseLeakage: {len(self)} outputs, worst {self.worst!r} with {self[self.worst]}>"

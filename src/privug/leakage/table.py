@@ -23,6 +23,7 @@ from privug.leakage.vulnerability import (
     posterior_guessing_entropy,
 )
 from privug.model.node import Kind
+from privug.pictures import plots
 
 WIDTH = 110
 _MEANINGS = {
@@ -91,6 +92,11 @@ class LeakageTable:
     def to_dict(self) -> list[dict[str, Any]]:
         """Return the rows as plain values."""
         return [row.to_dict() for row in self.rows]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the measures as bars, one panel for each unit; `ax` is matplotlib axes, one for each, or a path."""
+        rows = [(f"{row.name.replace('_', ' ')} {row.about}".rstrip(), row.estimate) for row in self.rows]
+        return plots().bars(rows, ax)
 
     def __str__(self) -> str:
         cells = [(f"{row.name} {row.about}".strip(), f"{row.estimate.number()} {row.estimate.unit}") for row in self]

@@ -21,6 +21,7 @@ from privug.model.batch import Column
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import as_node
+from privug.pictures import plots
 from privug.program.lifting import apply
 from privug.program.staged import taken_apart
 
@@ -109,6 +110,14 @@ class Audit:
             how = f"{self.measured.confidence:.0%} sure, by {how}"
         lines = [f"Audit of {self.name!r}", f"  promised  {self.promise}", f"  measured  {self._found()} ({how})"]
         return "\n".join([*lines, f"  verdict   {self.verdict}"])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how far apart each pair of neighbours is, against what was promised; `ax` is axes or a path."""
+        rows = [
+            (f"{shortened(one.one, 15)} and {shortened(one.other, 15)}", one.measured, one.limit)
+            for one in sorted(self.findings, key=lambda finding: -finding.measured.value)
+        ]
+        return plots().bars(rows, ax, "epsilon" if self.measured.unit == "nat" else "rho")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found as plain values."""

@@ -147,7 +147,7 @@ def verdict_of(policy: Policy, findings: Mapping[Clause, list[Finding]], except_
     return Verdict(
         status, str(policy), worst.scope, worst.worst, worst.clause.about, worst.evidence,
         reason or worst.reason, worst.engine, worst.needed if status is Status.UNDECIDED else None, parts,
-        worst.details,
+        worst.details, worst.clause.limit,
     )  # fmt: skip
 
 
@@ -160,4 +160,5 @@ def _part(finding: Finding) -> Verdict:
     return Verdict(
         finding.status, str(finding.clause), finding.scope, finding.worst, finding.clause.about, finding.evidence,
         finding.reason, finding.engine, finding.needed, details=finding.details,
+        limit=finding.clause.limit,
     )  # fmt: skip

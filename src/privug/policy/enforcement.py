@@ -8,6 +8,7 @@ from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError
 from privug.escaping import inert
+from privug.pictures import plots
 from privug.policy.checking import SAMPLES, Effort
 from privug.policy.policies import Policy
 from privug.policy.repairs import (
@@ -65,6 +66,12 @@ class Enforcement:
     method: str = ""
     others: tuple["Enforcement", ...] = ()
     notes: tuple[str, ...] = ()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the number that the policy limits before and after the change; `ax` is matplotlib axes or a path."""
+        verdicts = {"before": self.before, "after": self.verdict}
+        rows = [(said, one.worst, one.bound) for said, one in verdicts.items() if one.worst is not None]
+        return plots().bars(rows, ax, self.verdict.about)
 
     def __str__(self) -> str:
         if self.repair == "none":

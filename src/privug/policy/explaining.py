@@ -13,6 +13,7 @@ from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.model.node import ConstantValue, Node, ancestors
+from privug.pictures import plots
 from privug.policy.asking import about, leaves_of, listed_people, secret_of, with_inputs
 from privug.policy.checking import SAMPLES, Effort, check
 from privug.policy.classes import Views
@@ -76,6 +77,11 @@ class Explanation:
     def danger(self) -> float:
         """The probability that an output is dangerous, as far as they are known."""
         return math.fsum(one.probability for one in self.outputs)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how much outputs tell about each input; `ax` is matplotlib axes or the path of a picture to write."""
+        rows = [(_carrier(one), one.information) for one in self.carriers]
+        return plots().bars(rows, ax, "told by an output, on average")
 
     def __str__(self) -> str:
         parts = [inert(self.verdict.sentence())]

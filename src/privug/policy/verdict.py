@@ -13,6 +13,7 @@ from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.inference.belief import Belief
 from privug.model.node import Array
+from privug.pictures import plots
 from privug.report.plain import as_json
 
 
@@ -145,6 +146,8 @@ class Verdict:
     needed: int | None = None
     parts: tuple["Verdict", ...] = ()
     details: str = ""
+    limit: Limit | None = None
+    """The range in which the worst number must lie, if it is one number that is limited."""
 
     def __bool__(self) -> bool:
         return self.holds
@@ -194,6 +197,25 @@ class Verdict:
     def to_json(self, *, secrets: bool = False) -> str:
         """Return the verdict as JSON."""
         return as_json(self.to_dict(secrets=secrets), 2)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the worst numbers that were found against their limits; `ax` is matplotlib axes or a path to write to.
+
+        Of a policy of several parts there is a bar for each, else one for each of the worst outputs.
+        """
+        rows = [(part.about, part.worst, part.bound) for part in self.parts if part.worst is not None]
+        if not rows:
+            rows = [(f"after {shown(one.output)}", one.level, self.bound) for one in self.evidence]
+        if not rows and self.worst is not None:
+            rows = [(self.scope, self.worst, self.bound)]
+        return plots().bars(rows, ax, "" if self.parts else self.about)
+
+    @property
+    def bound(self) -> float | None:
+        """The number that the limit names."""
+        if self.limit is None:
+            return None
+        return self.limit.at_least if self.limit.at_most is None else self.limit.at_most
 
     def sentence(self, *, secrets: bool = True) -> str:
         """Say in one sentence what was found."""

@@ -9,6 +9,7 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of, rows_of
+from privug.pictures import plots
 from privug.reidentification.people import belief_of
 from privug.reidentification.text import as_lines
 
@@ -91,6 +92,12 @@ class LinkedTable(Sequence[Link]):
     def disclosed(self) -> list[Link]:
         """The people whose secret is known, whether or not their row is."""
         return [link for link in self._links if link.disclosed is not None]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely each person's row is found, the likeliest first; `ax` is matplotlib axes or a path."""
+        ordered = sorted(self._links, key=lambda link: -link.probability.value)
+        rows = [(str(cell(link.person, self._name)), link.probability) for link in ordered]
+        return plots().bars(rows, ax, "probability that a row is theirs")
 
     def __str__(self) -> str:
         rows = [

@@ -6,6 +6,7 @@ from typing import Any
 from privug.arguments import kinds_checked
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.pictures import plots
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
 from privug.reidentification.scenes import Person
@@ -46,6 +47,13 @@ class Risks:
                 for name, e in numbers.items()
             },
         }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the risks as bars; `ax` is matplotlib axes or the path of a picture to write."""
+        names = ("singling_out", "linkability", "inference", "inference_before", "disclosure")
+        words = ("singling out", "linkability", "inference", "inference by base rate", "inference with certainty")
+        rows = [(said, getattr(self, name)) for said, name in zip(words, names, strict=True)]
+        return plots().bars(rows, ax, f"probability, knowing {' + '.join(self.columns)}")
 
     def __str__(self) -> str:
         known, secret = inert(" + ".join(self.columns)), inert(self.secret)

@@ -12,6 +12,7 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.mechanisms.tables import checked_size
+from privug.pictures import plots
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
 from privug.reidentification.scenes import Person
@@ -107,6 +108,10 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame."""
         return as_frame(self.to_dict())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely each set of columns singles the person out; `ax` is matplotlib axes or a path."""
+        return plots().bars([(str(one), one.unique) for one in self._found], ax, "probability of being unique")
 
     def __str__(self) -> str:
         shown = self._found[:MOST_SHOWN]

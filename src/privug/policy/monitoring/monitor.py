@@ -13,6 +13,7 @@ from privug.arguments import check_kind, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.inference.belief import Belief
+from privug.pictures import plots
 from privug.policy.checking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
 from privug.policy.monitoring.fingerprints import fingerprint
@@ -196,6 +197,18 @@ class Monitor:
     def belief_of(self, attacker: str) -> Belief:
         """Return what one of several attackers believes about the secret."""
         return self.judge.belief(self.answers_known_to(attacker))
+
+    def plot(self, ax: Any = None, attacker: str = "") -> Any:
+        """Draw what an attacker believes after each answer; `ax` is matplotlib axes or the path of a picture."""
+        known = self.answers_known_to(attacker)
+        steps: list[tuple[Any, ...]] = [("before", self.judge.belief([]))]
+        answered = 0
+        for answer in self.history:
+            if self.colluding or answer.attacker == attacker:
+                answered += answer.answered
+                belief = self.judge.belief(known[:answered]) if answer.answered else steps[-1][1]
+                steps.append((answer.query, belief, not answer.answered))
+        return plots().sequence(steps, ax, steps[0][1].quantity)
 
     @property
     def head(self) -> str:
