@@ -18,7 +18,13 @@ from privug.report.plain import as_json
 
 
 class Status(StrEnum):
-    """Whether a policy holds for sure, is violated for sure, or neither can be told."""
+    """Whether a policy holds for sure, is violated for sure, or neither can be told.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> pv.policy.check(attack, pv.policy.max_belief(at_most=0.8)).status is pv.policy.Status.VIOLATED
+    True
+    """
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -90,7 +96,14 @@ def _slack(end: float) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One output: how likely it is, the number that the policy limits, and what the attacker believes after it."""
+    """One output: how likely it is, the number that the policy limits, and what the attacker believes after it.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> worst = pv.policy.check(attack, pv.policy.max_belief(at_most=0.8)).evidence[0]
+    >>> worst.output, worst.level.value, worst.probability.value
+    (0, 1.0, 0.25)
+    """
 
     output: Any
     level: Estimate
@@ -114,6 +127,12 @@ class Verdict:
     `needed` is how many samples would probably decide what is undecided. A policy of several parts has a verdict for
     each in `parts`. `reason` names no values of secrets or outputs; `details`, which an engine gave, may. A verdict is
     true, as in `assert check(...)`, if the policy holds for sure: neither if it is violated nor if it is undecided.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> verdict = pv.policy.check(attack, pv.policy.max_belief(at_most=0.8))
+    >>> verdict.violated, verdict.worst.value, verdict.evidence[0].output
+    (True, 1.0, 0)
     """
 
     status: Status

@@ -23,6 +23,12 @@ class Link:
     `matching` is how many released rows have the person's values, and `rivals` how many people of the public table
     have them. `probability` is that of pointing at the person's row, and `secret` the belief about the person's
     secret if the person is in the table; None if no row matches.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}]
+    >>> alice = reidentification.link(released, [{"name": "Alice", "zip": "2300"}], "zip", "ill")["Alice"]
+    >>> alice.matching, alice.disclosed
+    (1, True)
     """
 
     person: Any
@@ -50,7 +56,14 @@ class Link:
 
 
 class LinkedTable(Sequence[Link]):
-    """The people of a public table, linked with a released one."""
+    """The people of a public table, linked with a released one.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}]
+    >>> people = [{"name": "Alice", "zip": "2300"}, {"name": "Eve", "zip": "2400"}]
+    >>> len(reidentification.link(released, people, "zip", "ill").found)
+    1
+    """
 
     def __init__(self, links: Sequence[Link], name: str) -> None:
         self._links, self._name = list(links), name

@@ -19,6 +19,12 @@ class Risks:
     `singling_out` is the probability that the person's row is the only one that matches; `linkability` that a
     matching row taken at random is the person's; `inference` that such a row has the person's secret, and
     `inference_before` that any row of the table has it; `disclosure` that all matching rows have it.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2300", "ill": False}, {"zip": "2100", "ill": False}]
+    >>> risks = reidentification.three_risks(released, ["zip"], "ill")
+    >>> round(risks.singling_out.value, 4), round(risks.linkability.value, 4)
+    (0.3333, 0.6667)
     """
 
     columns: tuple[str, ...]

@@ -30,6 +30,12 @@ class QuasiIdentifier:
 
     `matching` is the expected number of rows that match, and `disclosed` the probability that all of these have the
     person's secret, if one was named.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "sex": "F"}, {"zip": "2300", "sex": "M"}]
+    >>> best = reidentification.quasi_identifiers(released)[0]
+    >>> str(best), best.unique.value
+    ('sex', 1.0)
     """
 
     columns: tuple[str, ...]
@@ -42,7 +48,13 @@ class QuasiIdentifier:
 
 
 class QuasiIdentifiers(Sequence[QuasiIdentifier]):
-    """Sets of columns, those that most likely single the person out first and small ones before large ones."""
+    """Sets of columns, those that most likely single the person out first and small ones before large ones.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "sex": "F"}, {"zip": "2300", "sex": "M"}]
+    >>> [str(one) for one in reidentification.quasi_identifiers(released).smallest()]
+    ['sex']
+    """
 
     def __init__(self, found: Sequence[QuasiIdentifier]) -> None:
         # Equal probabilities that were computed in different ways may differ in their last digits.

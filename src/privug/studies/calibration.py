@@ -108,6 +108,13 @@ class Calibration:
 
     The true boundary lies within `bracket`, whose other end is the nearest value at which the limit is surely broken;
     it is infinite if there is none in the range. `trials` are all values that were tried, in order.
+
+    >>> import privug as pv
+    >>> def survey(p):
+    ...     return pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(p)}, secret="x")
+    >>> found = pv.calibrate(survey, holds=lambda result: result.prior.mean().value <= 0.3, p=(0.1, 0.5))
+    >>> round(found.value, 3)
+    0.3
     """
 
     parameter: str

@@ -28,7 +28,18 @@ from privug.studies.cells import (
 
 @dataclass(frozen=True)
 class ComparisonMatrix(Grids):
-    """What a comparison found: for every attacker and program the measures, or why there are none."""
+    """What a comparison found: for every attacker and program the measures, or why there are none.
+
+    >>> import privug as pv
+    >>> found = pv.compare(
+    ...     attackers={"guesses": {"x": pv.Bernoulli(0.5)}},
+    ...     programs={"as it is": lambda x: x, "nothing": lambda x: 0},
+    ...     secret="x",
+    ...     measures={"bits": lambda result: pv.leakage.mutual_information(result.joint)},
+    ... )
+    >>> found["guesses", "as it is", "bits"].value
+    1.0
+    """
 
     attackers: tuple[str, ...]
     programs: tuple[str, ...]

@@ -37,7 +37,17 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sweep(Grids):
-    """What a sweep found: for each combination of parameters the measures, or why there are none."""
+    """What a sweep found: for each combination of parameters the measures, or why there are none.
+
+    >>> import privug as pv
+    >>> def survey(people):
+    ...     answers = pv.Array(pv.Bernoulli(0.5), people)
+    ...     return pv.Attack(lambda answers: sum(answers), {"answers": answers}, secret=lambda answers: answers[0])
+    >>> bits = {"bits": lambda result: pv.leakage.mutual_information(result.joint)}
+    >>> found = pv.sweep(survey, people=[1, 2], measures=bits)
+    >>> [cell.value for cell in found["bits"]]
+    [1.0, 0.5]
+    """
 
     points: tuple[Parameters, ...]
     outcomes: tuple[Outcome, ...]
