@@ -135,7 +135,8 @@ class _Rewriter(TryStatements):
         item, variables = self.temporary(), LoopVariables(node)
         inner = self._rest([*self._assignment(node.target, variable(item)), *self.block(node.body)])
         body = [*prepared(variables), inner, *finished(variables)]
-        loop = ast.For(variable(item, store=True), frame("loop", self.visit(node.iter)), body, [])
+        items = frame("loop", self.visit(node.iter), *(thunk(variable(name)) for name in variables.numbered))
+        loop = ast.For(variable(item, store=True), items, body, [])
         return [loop, *self._after_loop(node.orelse)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
