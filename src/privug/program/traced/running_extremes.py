@@ -8,10 +8,13 @@ each other; or what was there before, if no key is larger than its. Several vari
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from privug.model.at_extreme import at_extreme
+from privug.model.categories import unify
 from privug.model.graph import UniqueTable, substitute
+from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, Index
 from privug.model.plates import Lane, Plate, fold
@@ -22,7 +25,7 @@ from privug.prior.family import Draw
 from privug.prior.ragged import RaggedDraw
 from privug.program.traced.accumulators import LOST, Accumulator, resolved
 from privug.program.traced.kept import HANDED_ON, Kept, Replaced, SetAside, State
-from privug.program.traced.masks import Mask, both, select
+from privug.program.traced.masks import Mask, both, is_value, select
 
 Parts = bool | list[Node]
 """A condition that is true or false for sure, or conditions all of which must hold."""
@@ -75,6 +78,7 @@ class Contest:
         """Say whether all rows take part, each with a number: then the extreme alone tells who wins."""
         return self.taking_part is True and is_number_for_sure(self.key.node)
 
+    @cached_property
     def won(self) -> Mask:
         """Return whether any row wins against what was there before."""
         if self.start is None:
@@ -88,20 +92,49 @@ class Contest:
             return key >= self.start if self.last else key > self.start
         return key <= self.start if self.last else key < self.start
 
-    def winner(self, value: Any) -> Any:
-        """Return what a value that each row has for itself is for the row that wins; rows and tuples part by part."""
+    def outcome(self, value: Any, before: Any) -> Any:
+        """Return what a value that each row has for itself is for the row that wins, or what was there before."""
+        if isinstance(value, tuple) and type(value) is type(before) and len(value) == len(before):
+            return _like(value, [self.outcome(*parts) for parts in zip(value, before, strict=True)])
+        joined = None if self._is_key(value) else self._joined(value, before)
+        return select(self.won, self._winner(value), before) if joined is None else joined
+
+    def _is_key(self, value: Any) -> bool:
+        return isinstance(value, RandomVariable) and value.node is self.key.node and self._is_open()
+
+    def _joined(self, value: Any, before: Any) -> RandomVariable | None:
+        """Return the same as one quantity; None if the two are no values of the same kind."""
+        if self.start is None or not isinstance(value, RandomVariable) or not is_value(before):
+            return None
+        values, other = as_node(fold(self.plate, "map", value)), as_node(before)
+        if other.shape or is_maybe(other) or (values.levels is None) != (other.levels is None):
+            return None
+        if values.levels is not None:
+            values, other = unify([values, other])
+        return self._picked(values, (as_node(self.start), other)) if values.dtype == other.dtype else None
+
+    def _winner(self, value: Any) -> Any:
+        """Return what a value that each row has for itself is for the row that wins, if one does."""
         if isinstance(value, tuple):
-            parts = [self.winner(part) for part in value]
-            return Row(**dict(zip(value.keys(), parts, strict=True))) if isinstance(value, Row) else type(value)(parts)
+            return _like(value, list(map(self._winner, value)))
         if not isinstance(value, RandomVariable):
             return value
-        if value.node is self.key.node and self._is_open():
+        if self._is_key(value):
             return fold(self.plate, self._how, self.key)
-        keys, values = (as_node(fold(self.plate, "map", column)) for column in (self.key, value))
+        return self._picked(as_node(fold(self.plate, "map", value)), None)
+
+    def _picked(self, values: Node, start: tuple[Node, Node] | None) -> RandomVariable:
+        if is_maybe(values):
+            refuse("a number that may be missing, of one of many rows")
         part, known = self.taking_part, is_number_for_sure(self.key.node)
         counting = part if known else both(part, self.key == self.key)  # what is no number never wins
         column = None if counting is True else as_node(fold(self.plate, "map", counting))
-        return RandomVariable(at_extreme(keys, values, column, largest=self.largest, last=self.last))
+        keys = as_node(fold(self.plate, "map", self.key))
+        return RandomVariable(at_extreme(keys, values, start, column, largest=self.largest, last=self.last))
+
+
+def _like(value: tuple[Any, ...], parts: list[Any]) -> Any:
+    return Row(**dict(zip(value.keys(), parts, strict=True))) if isinstance(value, Row) else type(value)(parts)
 
 
 def is_number_for_sure(node: Node) -> bool:
@@ -130,7 +163,7 @@ class Contests:
         self._unset = [state.unset for state in states if state.unset is not None]
         self._known = [*self._leaves, *self._unset]
         self._masks = self._images([as_node(change.mask) for change in changes])
-        self._found: dict[Node, tuple[Contest, Mask]] = {}
+        self._found: dict[Node, Contest] = {}
 
     def _images(self, nodes: Sequence[Node]) -> dict[Node, Node]:
         return UniqueTable(known=self._known).images(nodes)
@@ -141,10 +174,8 @@ class Contests:
         if not self._reads(mask):
             return LOST  # what the last of many rows left
         if mask not in self._found:
-            contest = self._contest(mask)
-            self._found[mask] = contest, contest.won()
-        contest, won = self._found[mask]
-        return select(won, contest.winner(resolved(change.value)), change.state.base)
+            self._found[mask] = self._contest(mask)
+        return self._found[mask].outcome(resolved(change.value), change.state.base)
 
     def _reads(self, node: Node) -> bool:
         """Say whether a quantity depends on what earlier rows left."""
