@@ -7,7 +7,7 @@ import numpy as np
 
 from privug.model.categories import unify
 from privug.model.operations import ArrayFunction, array_function
-from privug.model.plates import Plate, current_plate
+from privug.model.plates import Plate, dependent_on_lanes
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, as_node, items_at, refuse, stack_values
 
@@ -54,7 +54,7 @@ class PlatedTable(Table):
 
     def _row_at_random(self, key: Any) -> Row:
         """Return the row at a random position."""
-        if not isinstance(key, RandomVariable) or current_plate.get() is not None:
+        if not isinstance(key, RandomVariable) or dependent_on_lanes(key.node):
             refuse("a row at a random position of a table with many rows")
         cells = items_at([as_node(self._column(name)) for name in self.names], key)
         return row_maker(self.names)(cells)

@@ -61,6 +61,8 @@ def _number(term: Any) -> Any:
 
 def found(value: Any) -> Any:
     """Return what stands for a variable as the row at hand finds it, with what that row added; other values as is."""
+    if isinstance(value, Replaced):
+        value = value.read()
     if isinstance(value, Kept):
         return value.state.number()
     if not isinstance(value, Accumulator):

@@ -12,8 +12,9 @@ import numpy as np
 
 from privug.model.node import Kind, Node
 from privug.model.plates import Pending, Plate
+from privug.model.propositions import implies
 from privug.model.table import Row, row_maker
-from privug.model.variable import RandomVariable, refuse
+from privug.model.variable import RandomVariable, path_condition, refuse
 
 HANDED_ON = "a variable that one row of many hands on to the next"
 
@@ -55,7 +56,8 @@ class State:
 
     def number(self) -> RandomVariable:
         """Return the variable as a number."""
-        return self._leaf("number", np.dtype(float), None, lambda value: value)
+        base = self.base.node.dtype.kind if isinstance(self.base, RandomVariable) else np.array(self.base).dtype.kind
+        return self._leaf("number", np.dtype(np.int64 if base == "i" else float), None, lambda value: value)
 
     def is_unset(self) -> Any:
         """Return whether the variable is None."""
@@ -126,6 +128,23 @@ class Replaced(Guarded):
 
     def __init__(self, state: State, mask: Any, value: Any) -> None:
         self.state, self.mask, self.value = state, mask, value
+
+    def read(self) -> Any:
+        """Return what the variable is to the code at hand, if that runs only where it was replaced, or was not."""
+        path = path_condition.get()
+        if path is not None and implies(path.node, self.mask.node):
+            return self.value
+        if path is not None and implies(path.node, (~self.mask).node):
+            return Kept(self.state)
+        return self._refused()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.read(), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.read()[key]
 
 
 class SetAside(Guarded):

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from privug.model.at_extreme import at_extreme
+from privug.model.at_extreme import AtExtreme, at_extreme
 from privug.model.categories import unify
 from privug.model.graph import UniqueTable, substitute
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, Index
-from privug.model.plates import Lane, Plate, fold
+from privug.model.plates import Fold, Lane, Plate, fold
 from privug.model.table import Row
-from privug.model.traits.traits import Connective
+from privug.model.traits.traits import Connective, Role
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
 from privug.prior.ragged import RaggedDraw
@@ -148,8 +148,16 @@ def is_number_for_sure(node: Node) -> bool:
         return node.kind is Kind.CONTINUOUS
     if isinstance(operation, ConstantValue):
         return bool((operation.array == operation.array).all())
-    linear = isinstance(operation, Elementwise) and operation.traits.weights is not None
-    return (linear or isinstance(operation, Index)) and all(map(is_number_for_sure, node.parents))
+    parents = node.parents
+    if isinstance(operation, AtExtreme):
+        parents = tuple(operation.possible(parents))
+    elif isinstance(operation, Fold) and operation.traits.extreme:
+        parents = (operation.term,)
+    elif isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE:
+        parents = parents[1:]
+    elif not isinstance(operation, Index) and (not isinstance(operation, Elementwise) or not operation.traits.weights):
+        return False
+    return all(map(is_number_for_sure, parents))
 
 
 class Contests:
@@ -164,6 +172,8 @@ class Contests:
         self._known = [*self._leaves, *self._unset]
         self._masks = self._images([as_node(change.mask) for change in changes])
         self._found: dict[Node, Contest] = {}
+        self._turned: list[Node] = []
+        """Comparisons that stand for the opposite of their opposite, which NaN makes a difference to."""
 
     def _images(self, nodes: Sequence[Node]) -> dict[Node, Node]:
         return UniqueTable(known=self._known).images(nodes)
@@ -195,15 +205,18 @@ class Contests:
         taking_part: Mask = True
         for other in others:
             taking_part = both(taking_part, resolved(RandomVariable(other)))
-        return Contest(
-            self._plate, RandomVariable(key), larger, equals, taking_part, self._start(mask, best, inside, others)
-        )
+        start = self._start(mask, best, inside, others)
+        numbers = [key] if start is None else [key, start.node]
+        if self._turned and not all(map(is_number_for_sure, numbers)):
+            refuse(HANDED_ON)
+        return Contest(self._plate, RandomVariable(key), larger, equals, taking_part, start)
 
     def _start(self, mask: Node, best: Node, inside: Mapping[Node, Any], others: Sequence[Node]) -> Any:
         """Return the key of what was there before; None if there was nothing and any row takes its place."""
         states = [state for state, _ in inside.values()]
         if any(state.base is None for state in states):
-            if not all(state.base is None for state in states) or self._simplified(mask, True) != list(others):
+            at_first = self._simplified(mask, True)
+            if any(state.base is not None for state in states) or (at_first is not True and at_first != list(others)):
                 refuse(HANDED_ON)
             return None
         before = {node: as_node(part_of(state.base)) for node, (state, part_of) in inside.items()}
@@ -235,7 +248,7 @@ class Contests:
             return [node]
         parts = [self._simplified(parent, unset) for parent in node.parents]
         if connective is Connective.NOT:
-            return not parts[0] if isinstance(parts[0], bool) else _opposite(node, parts[0])
+            return not parts[0] if isinstance(parts[0], bool) else self._opposite(node, parts[0])
         stops = connective is Connective.OR
         left = [part for part in parts if not isinstance(part, bool)]
         if stops in parts or not left:
@@ -243,6 +256,16 @@ class Contests:
         if len(left) == 1:
             return left[0]
         return [node] if stops else list(dict.fromkeys([*left[0], *left[1]]))
+
+    def _opposite(self, node: Node, parts: list[Node]) -> Parts:
+        """Return the opposite of a comparison, as if one of the two always held."""
+        operation = parts[0].operation
+        opposite = _OPPOSITES.get(operation.traits.name) if isinstance(operation, Elementwise) else None
+        if len(parts) > 1 or opposite is None or not self._reads(parts[0]):
+            return [node]
+        made: Node = opposite(*map(RandomVariable, parts[0].parents)).node
+        self._turned.append(made)
+        return [made]
 
 
 def _has_state(one: Any) -> bool:
@@ -252,13 +275,3 @@ def _has_state(one: Any) -> bool:
 _OPPOSITES: dict[str, Any] = {
     "less": operator.ge, "less_equal": operator.gt, "greater": operator.le, "greater_equal": operator.lt,
 }  # fmt: skip
-
-
-def _opposite(node: Node, parts: list[Node]) -> Parts:
-    """Return the opposite of a comparison of whole numbers; of others it may be that neither holds."""
-    operation = parts[0].operation
-    whole = all(parent.dtype.kind in "bi" and parent.levels is None for parent in parts[0].parents)
-    opposite = _OPPOSITES.get(operation.traits.name) if isinstance(operation, Elementwise) else None
-    if len(parts) > 1 or not whole or opposite is None:
-        return [node]
-    return [opposite(*map(RandomVariable, parts[0].parents)).node]
