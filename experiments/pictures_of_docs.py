@@ -266,6 +266,22 @@ def policy(axes: Axes) -> None:
     axes.set(xlabel="published count of 10", ylabel="belief in the likeliest value", xticks=range(11))
 
 
+def attackers(axes: Axes) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    import attackers_from_data as example
+
+    pv.compare(
+        attackers={name: {"records": table} for name, table in example.ATTACKERS.items()},
+        programs={
+            "count": example.dole,
+            "noisy count": example.dole_noisy,
+            "of graduates": example.dole_among_graduates,
+        },
+        secret=lambda records: records[example.VOTER].vote,
+        measures={"chance of a right guess": lambda result: pv.leakage.bayes_vulnerability(result.joint)},
+    ).plot(axes)
+
+
 ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "method": ((10, 2.5), diagrams.method),
     "lifting": ((9.5, 2.9), diagrams.lifting),
@@ -284,6 +300,7 @@ ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "semantics": (NARROW, semantics),
     "noise": (NARROW, noise),
     "policy": (NARROW, policy),
+    "attackers": (NARROW, attackers),
 }
 ON_FIGURES: dict[str, tuple[tuple[float, float], Callable[[Figure], None]]] = {
     "anonymous": ((9.6, 3.2), anonymous),
