@@ -152,7 +152,20 @@ class Attack(Portable):
 
 
 class Result(Unchanging):
-    """What an attacker believes before and after the observation; `formats` are the endings of files of reports."""
+    """What an attacker believes before and after the observation.
+
+    `formats` are the endings of the files that a report can be saved to.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> result = attack.run(observe=pv.equals(1))
+    >>> result.prior.mean().value, result.posterior.mean().value
+    (0.5, 0.5)
+    >>> result.prediction.distribution()[1].value
+    0.5
+    >>> result.belief(lambda y: y).mean().value
+    0.5
+    """
 
     formats: ClassVar[Mapping[str, Callable[["Result"], str]]] = {
         ".html": lambda result: as_html_page(result.summary()),
@@ -394,7 +407,15 @@ class Result(Unchanging):
 
 @kinds_checked
 def side_by_side(title: str, results: Sequence[Result]) -> str:
-    """Return the reports of several results next to each other, as text."""
+    """Return the reports of several results next to each other, as text.
+
+    >>> import privug as pv
+    >>> def attacker(rate):
+    ...     return pv.Attack(lambda x, y: x + y, {"x": pv.Bernoulli(rate), "y": pv.Bernoulli(rate)}, secret="x")
+    >>> both = pv.side_by_side("Two attackers", [attacker(rate).run(pv.equals(1)) for rate in (0.1, 0.5)])
+    >>> both.splitlines()[0]
+    'Two attackers'
+    """
     for result in results:
         check_kind("side_by_side", "results", result, (Result,))
     return beside(title, [replace(result.summary(), title=result.attack.name) for result in results])

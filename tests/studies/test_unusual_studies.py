@@ -19,7 +19,7 @@ def attack_for(epsilon):
         lambda: pv.sweep(5, epsilon=[1]),
         lambda: pv.sweep(attack_for(1.0), epsilon=[1]),
         lambda: pv.sweep(attack_for, people=[1]),
-        lambda: pv.calibrate(attack_for, measure="bayes risk", at_least=0.3, people=(1, 2)),
+        lambda: pv.calibrate(attack_for, measure="bayes_risk", at_least=0.3, people=(1, 2)),
     ],
 )
 def test_what_makes_no_attack_is_refused(refused):

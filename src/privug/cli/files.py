@@ -23,7 +23,7 @@ class Observations:
     outputs: Values
     source: str
 
-    def joint(self) -> pv.Joint:
+    def joint(self) -> "pv.Joint":
         """Return the pairs as a joint."""
         pairs: Any = (self.secrets, self.outputs)
         return pv.Joint.from_samples(*pairs)

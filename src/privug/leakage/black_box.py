@@ -167,6 +167,13 @@ class Convergence:
 
     `stopped_at` is the first number of examples over whose last `q` the risk varied by at most `delta`, where a
     patient user would have stopped; None if there is none. `settled` says whether that holds at the end.
+
+    >>> import numpy as np
+    >>> import privug as pv
+    >>> secrets = np.random.default_rng(1).integers(0, 2, 500)
+    >>> found = pv.leakage.convergence(pv.Joint.from_samples(secrets, secrets))
+    >>> found.risks[-1]
+    0.0
     """
 
     samples: tuple[int, ...]

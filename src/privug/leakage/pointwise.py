@@ -38,7 +38,14 @@ class Beliefs(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PointwiseLeakage(Mapping[Any, Estimate]):
-    """How much each output changes the chance of the attacker's best guess: output -> Estimate, in bits."""
+    """How much each output changes the chance of the attacker's best guess: output -> Estimate, in bits.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> found = pv.leakage.pointwise_leakage(attack.run().joint)
+    >>> found[2].value, found[1].value
+    (1.0, 0.0)
+    """
 
     outputs: Sequence[Any]
     bits: Beliefs

@@ -41,7 +41,14 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class LeakageRow:
-    """One measure: its name as in `pv.leakage`, what it is about, its value and one sentence on what that means."""
+    """One measure: its name as in `pv.leakage`, what it is about, its value and one sentence on what that means.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> row = next(iter(attack.run(pv.equals(2)).leakage()))
+    >>> row.name, row.estimate.unit
+    ('entropy_drop', 'bit')
+    """
 
     name: str
     about: str
@@ -58,7 +65,13 @@ class LeakageRow:
 
 @dataclass(frozen=True)
 class LeakageTable:
-    """The measures of one question. `left_out` says why others are missing."""
+    """The measures of one question. `left_out` says why others are missing.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> attack.run(pv.equals(2)).leakage()["mutual_information"].value
+    0.5
+    """
 
     rows: tuple[LeakageRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()

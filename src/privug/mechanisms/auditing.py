@@ -32,7 +32,13 @@ DELTA = 1e-6  # where a promise of rho is tested on samples
 
 @dataclass(frozen=True)
 class Finding:
-    """How far apart the outputs for two neighbouring inputs are, against what was promised for them."""
+    """How far apart the outputs for two neighbouring inputs are, against what was promised for them.
+
+    >>> from privug import mechanisms
+    >>> found = mechanisms.audit(mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=0.5), [(0, 2)])
+    >>> found.worst.broken, found.worst.measured.value, found.worst.limit
+    (True, 1.0, 0.5)
+    """
 
     one: Any
     other: Any
@@ -52,7 +58,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found: one finding for each pair of neighbours."""
+    """What an audit found: one finding for each pair of neighbours.
+
+    >>> from privug import mechanisms
+    >>> found = mechanisms.audit(mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=0.5), [(0, 1)])
+    >>> found.broken, found.measured.value
+    (False, 0.5)
+    """
 
     name: str
     promise: Guarantee

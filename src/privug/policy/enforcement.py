@@ -44,6 +44,12 @@ class Enforcement:
     threshold, or the parameter of the noise, and `bracket` joins the nearest value tried with less protection. `method`
     says how sure it is that no smaller change will do, `utility` what is left of the output, `others` are the changes
     of other kinds that were found, and `notes` say why there are none of some kinds.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> mended = pv.policy.enforce(attack, pv.policy.max_belief(at_most=0.7), repair="merge")
+    >>> mended.program(1, 1), mended.verdict.status.value
+    ('0 or 2', 'holds')
     """
 
     repair: str

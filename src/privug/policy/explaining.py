@@ -58,6 +58,12 @@ class Explanation:
     `carriers` are the inputs, the one first of which outputs tell most; `outputs` are the dangerous ones, the worst
     first, and `danger` their probability together; `lines` are those of the program through which the secret reaches
     the output, by number and text; `repair` is the smallest change found, and `notes` say what could not be told.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> why = pv.policy.explain(attack, pv.policy.max_belief(at_most=0.7))
+    >>> [(carrier.name, round(carrier.information.value, 3)) for carrier in why.carriers]
+    [('a', 0.5), ('b', 0.5)]
     """
 
     verdict: Verdict
@@ -118,6 +124,12 @@ def explain(
     whether it is secret or not: an input of which outputs tell nothing takes no part. Lines are those at which the
     program computed something from what the secret is made of, on the way to its output; they are known for programs
     that are traced. The repair is the one of `pv.policy.enforce` that leaves most of the output, without noise.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> why = pv.policy.explain(attack, pv.policy.max_belief(at_most=0.7))
+    >>> why.repair.words
+    'its 3 outputs merged into 2 classes, optimal'
     """
     check_kind("explain", "attack", attack, (Attack,))
     check_kind("explain", "policy", policy, (Policy,))

@@ -54,7 +54,14 @@ def _plain(outcome: Outcome, secrets: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of several checks; `save` writes it as text, JSON, JUnit XML or SARIF."""
+    """What came out of several checks; `save` writes it as text, JSON, JUnit XML or SARIF.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> report = pv.policy.check_all([pv.policy.Check(attack, pv.policy.max_belief(at_most=0.8))])
+    >>> report.status.value, report.exit_code
+    ('violated', 1)
+    """
 
     outcomes: tuple[Outcome, ...]
     source: Path | None = None

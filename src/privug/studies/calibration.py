@@ -24,6 +24,7 @@ from privug.studies.cells import (
     Settings,
     cell_text,
     checked_measures,
+    label,
     outcomes,
     plain_cell,
 )
@@ -107,6 +108,13 @@ class Calibration:
 
     The true boundary lies within `bracket`, whose other end is the nearest value at which the limit is surely broken;
     it is infinite if there is none in the range. `trials` are all values that were tried, in order.
+
+    >>> import privug as pv
+    >>> def survey(p):
+    ...     return pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(p)}, secret="x")
+    >>> found = pv.calibrate(survey, holds=lambda result: result.prior.mean().value <= 0.3, p=(0.1, 0.5))
+    >>> round(found.value, 3)
+    0.3
     """
 
     parameter: str
@@ -195,7 +203,7 @@ def calibrate(
 ) -> Calibration:
     """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
 
-    The limit is a `measure` (a name such as "mutual information", or a function from a result to an estimate) that must
+    The limit is a `measure` (a name such as "mutual_information", or a function from a result to an estimate) that must
     be `at_most` or `at_least` a number, or a predicate `holds` on the result. The parameter is named with its range, as
     in `epsilon=(0.01, 10)`; `attack_for` gets it and returns the attack. With `find="smallest"` the smallest such value
     is searched for, from the upper end of the range.
@@ -210,7 +218,7 @@ def calibrate(
     ...     def release(bit):
     ...         return bit + pv.sample(pv.DiscreteLaplace(1 / epsilon))
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
-    >>> print(calibrate(noisy_bit, measure="bayes vulnerability", at_most=0.6, epsilon=(0.01, 10)))
+    >>> print(calibrate(noisy_bit, measure="bayes_vulnerability", at_most=0.6, epsilon=(0.01, 10)))
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
     """
     name, low, high = _range(parameter)
@@ -371,6 +379,6 @@ def _limit(
     else:
         check_takes("calibrate: measure", measure, 1)
         own = getattr(measure, "__name__", "<lambda>")
-        name, function = ("the measure" if own == "<lambda>" else own.replace("_", " ")), measure
+        name, function = ("the measure" if own == "<lambda>" else own), measure
     side = "at most" if at_least is None else "at least"
-    return Limit(name, at_most, at_least, claim or f"{name} is {side} {bound:g}", bare=not claim), function
+    return Limit(name, at_most, at_least, claim or f"{label(name)} is {side} {bound:g}", bare=not claim), function

@@ -35,6 +35,12 @@ class Answer:
 
     `value` is the answer, None if there is none; `reason` says why not. `verdict` is what the decision rests on: the
     worst of all answers that were possible by then, so that it says nothing about the true one.
+
+    >>> import privug as pv
+    >>> monitor = pv.policy.Monitor({"day": pv.DiscreteUniform(1, 7)}, "day", pv.policy.max_belief(at_most=0.5))
+    >>> answer = monitor.ask(lambda day: day > 5, truth={"day": 6}, name="is it the weekend?")
+    >>> bool(answer), answer.value
+    (True, True)
     """
 
     query: str
