@@ -77,6 +77,12 @@ def test_sampled_bars_have_the_intervals_of_their_probabilities():
         assert ends == pytest.approx([share.low, share.high])
 
 
+def test_a_yes_or_no_is_called_so():
+    result = pv.Attack(lambda x: x > 2, {"x": pv.DiscreteUniform(0, 3)}, lambda x: x > 1).run(pv.equals(True))
+    assert [text.get_text() for text in result.plot().get_xticklabels()] == ["False", "True"]
+    assert {text.get_text() for text in result.joint.plot().get_xticklabels()} == {"False", "True"}
+
+
 def test_many_values_are_steps_whose_heights_are_the_probabilities():
     axes = pv.Attack(lambda n: n, {"n": pv.Binomial(300, 0.3)}, "n").run().plot()
     assert max(axes.get_lines()[0].get_ydata()) == pytest.approx(stats.binom(300, 0.3).pmf(90), rel=1e-9)

@@ -63,7 +63,7 @@ def test_axes_of_ones_own():
     found = sweep(noisy_bit, epsilon=[0.5, 1.0])
     found.plot([left, right])
     assert right.get_ylabel() == "bayes vulnerability"
-    assert found.plot(figure.add_subplot(), measures=["mutual information"]).get_lines()
+    assert found.plot(figure.add_subplot(), measures=["mutual_information"]).get_lines()
     with pytest.raises(pv.ArgumentError, match="2 axes are needed"):
         found.plot(left)
     with pytest.raises(pv.ArgumentError, match="ax must be matplotlib axes or the path"):
@@ -81,7 +81,7 @@ def test_words_are_no_axis():
 def test_privacy_against_utility():
     epsilons = [0.5, 1.0, 2.0]
     found = sweep(noisy_bit, epsilon=epsilons, utility=lambda bit: bit)
-    axes = found.plot(measures=["bayes vulnerability"], against="expected error")
+    axes = found.plot(measures=["bayes_vulnerability"], against="expected_error")
     line = axes.get_lines()[0]
     assert line.get_ydata() == pytest.approx([vulnerability(e) for e in epsilons])
     errors = [2 * math.exp(-e) / (1 - math.exp(-2 * e)) for e in epsilons]  # E|k| of a discrete Laplace
@@ -94,7 +94,7 @@ def test_privacy_against_utility():
 
 
 def test_a_calibration_shows_trials_limit_and_answer():
-    found = pv.calibrate(noisy_bit, measure="bayes vulnerability", at_most=0.6, epsilon=(0.01, 10))
+    found = pv.calibrate(noisy_bit, measure="bayes_vulnerability", at_most=0.6, epsilon=(0.01, 10))
     axes = found.plot()
     named = {line.get_label(): line for line in axes.get_lines()}
     measured = named["measured"]
