@@ -47,7 +47,7 @@ def observation(text: str, names: Mapping[str, Any]) -> Any:
     """Return what an attacker sees: a value, a call such as near(55.3, within=0.05), or a name of the user's file.
 
     >>> str(observation("(3, 'x')", {})), str(observation("near(3, within=1)", {}))
-    ("the output is (3, 'x')", 'the output is between 2 and 4')
+    ("the output is (3, 'x')", 'the output is 3, give or take 1')
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
