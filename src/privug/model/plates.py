@@ -74,6 +74,22 @@ class Plate:
         place.node.bound = self.size
         return place
 
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], tuple[RandomVariable, Any]]:
+        return {}
+
+    def position_in(self, table: Any, first: int) -> RandomVariable:
+        """Return the position of a row in a table in which the plate's rows begin at some position."""
+        if (id(table), first) not in self._places:
+            place = self.position + first if first else RandomVariable(self.position.node)
+            place.node.bound = first + self.size
+            self._places[id(table), first] = place, table
+        return self._places[id(table), first][0]
+
+    def is_position_in(self, table: Any, key: Any) -> bool:
+        """Say whether a subscript is the position in a table of the row at hand, as it was handed out."""
+        return any(place.node is key.node and known is table for place, known in self._places.values())
+
     def column(self, name: str) -> Any:
         """Return the cells of one column, as an array."""
         cell = self.cells[self.names.index(name)]

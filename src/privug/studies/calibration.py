@@ -14,6 +14,7 @@ from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
+from privug.pictures import plots
 from privug.report.grid import grid_text
 from privug.studies.cells import (
     Cell,
@@ -53,6 +54,11 @@ class Limit:
     claim: str
     bare: bool = False
     """Whether the claim ends in a number that lacks its unit."""
+
+    @property
+    def bound(self) -> float | None:
+        """The number that must not be exceeded, or not fallen below."""
+        return self.at_most if self.at_least is None else self.at_least
 
     def excess(self, estimate: Estimate) -> tuple[float, float, float]:
         """Return by how much an estimate lies on the wrong side of the limit: the least, the value and the most."""
@@ -102,6 +108,13 @@ class Calibration:
 
     The true boundary lies within `bracket`, whose other end is the nearest value at which the limit is surely broken;
     it is infinite if there is none in the range. `trials` are all values that were tried, in order.
+
+    >>> import privug as pv
+    >>> def survey(p):
+    ...     return pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(p)}, secret="x")
+    >>> found = pv.calibrate(survey, holds=lambda result: result.prior.mean().value <= 0.3, p=(0.1, 0.5))
+    >>> round(found.value, 3)
+    0.3
     """
 
     parameter: str
@@ -111,6 +124,7 @@ class Calibration:
     find: str
     trials: tuple[Trial, ...]
     remarks: tuple[str, ...] = ()
+    limit: Limit | None = None
 
     @property
     def exact(self) -> bool:
@@ -154,6 +168,13 @@ class Calibration:
         ordered = sorted(self.trials, key=lambda trial: trial.value)
         rows = [[f"{trial.value:.6g}", cell_text(trial.cell, notes), trial.verdict.value] for trial in ordered]
         return grid_text(str(self), [self.parameter, "measured", "limit"], rows, notes)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what was measured at all values tried, the limit and the answer; `ax` is matplotlib axes or a path."""
+        name = "measured" if self.limit is None else self.limit.measure
+        bound = None if self.limit is None else self.limit.bound
+        tried = [(trial.value, trial.cell) for trial in self.trials]
+        return plots().calibration(self.parameter, tried, (name, bound), (self.value, self.bracket), ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer and what was tried as plain values."""
@@ -239,7 +260,9 @@ class _Search:
         )
         unit = kept.cell.unit if isinstance(kept.cell, Estimate) and self.limit.bare else ""
         claim = f"{self.limit.claim} {unit}".rstrip()
-        return Calibration(self.name, kept.value, bracket, claim, self.find, tuple(self.trials), tuple(remarks))
+        return Calibration(
+            self.name, kept.value, bracket, claim, self.find, tuple(self.trials), tuple(remarks), self.limit
+        )
 
     def _tried(self, values: Sequence[float]) -> list[Trial]:
         points = [{self.name: value} for value in values]
