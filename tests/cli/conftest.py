@@ -1,13 +1,9 @@
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from privug.cli.main import main
-
-sys.path.insert(0, str(Path(__file__).parent))  # the tests share docs_page
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -261,6 +262,11 @@ def test_names_on_the_command_line_are_those_of_python():
     assert ENGINES == engines.NAMES
     assert set(MEASURES) == set(cells.ON_JOINTS)
     assert all(name == measure.__name__ and name in pv.leakage.__all__ for name, measure in cells.ON_JOINTS.items())
+
+
+def test_every_command_is_on_its_page():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`privug {name}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
