@@ -19,6 +19,7 @@ from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, Index
 from privug.model.plates import Fold, Lane, Plate, fold
 from privug.model.table import Row
+from privug.model.traits.table import OPERATIONS
 from privug.model.traits.traits import Connective, Role
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
@@ -252,19 +253,15 @@ class Contests:
     def _opposite(self, node: Node) -> Node:
         """Return the negation of a comparison as a comparison, as if one of the two always held."""
         (compared,) = node.parents
-        operation = compared.operation
-        opposite = _OPPOSITES.get(operation.traits.name) if isinstance(operation, Elementwise) else None
-        if opposite is None or not self._reads(compared):
+        traits = compared.operation.traits
+        if not traits.direction or not self._reads(compared):
             return node
-        made: Node = opposite(*map(RandomVariable, compared.parents)).node
+        signs = frozenset({-1, 0, 1}) - traits.signs
+        opposite = next(row for row in OPERATIONS.values() if row.role is Role.COMPARISON and row.signs == signs)
+        made: Node = getattr(operator, opposite.python)(*map(RandomVariable, compared.parents)).node
         self._turned.append(made)
         return made
 
 
 def _has_state(one: Any) -> bool:
     return isinstance(one, Kept | SetAside) or (isinstance(one, Accumulator) and isinstance(one.origin, State))
-
-
-_OPPOSITES: dict[str, Any] = {
-    "less": operator.ge, "less_equal": operator.gt, "greater": operator.le, "greater_equal": operator.lt,
-}  # fmt: skip
