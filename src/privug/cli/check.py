@@ -59,7 +59,7 @@ def check(
     Exit codes: 0 all hold, 1 one is violated, 2 the question is wrong, 3 none is violated but not all can be decided.
     """
     file = target.file
-    with doing(f"checking {file}"), reported(file), _quiet_about_secrets(show_secrets):
+    with doing(f"checking {file}"), reported(file, secrets=show_secrets), _quiet_about_secrets(show_secrets):
         report = pv.policy.check_all(_checks(target, policies), source=file, **settings)
     with reported():
         for path in outputs:

@@ -49,7 +49,6 @@ def compare(
         with reported(target.file):
             chosen = attacks_in(target.file, module, (*target.names, *names))
             seen = None if observe is None else observation(observe, vars(module))
-            found = pv.sweep(
-                chosen.__getitem__, attack=list(chosen), measures=list(measures) or None, observe=seen, **settings
-            )
+            wanted: Any = {**settings, "attack": list(chosen)}
+            found = pv.sweep(lambda attack: chosen[attack], measures=list(measures) or None, observe=seen, **wanted)
     shown(f"Attacks of {target.file}", found, outputs, as_json)

@@ -17,6 +17,7 @@ from privug.cli.terminal import doing
 METHODS = ("auto", "frequentist", "nearest", "knn-log10", "knn-ln", "knn-sqrt")
 WIDTH = 110
 FORMATS = (".json", ".txt")
+MANY_ROWS = 1_000_000
 
 
 @click.command()
@@ -27,6 +28,7 @@ FORMATS = (".json", ".txt")
 @click.option("--format", "layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Its layout.")
 @click.option("--test", type=options.existing, help="A second file: learn to guess from FILE, be judged by this one.")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="How guesses are learnt.")
+@click.option("--rows", type=click.IntRange(1), help="Take so many rows at random, if there are more.")
 @options.seed
 @click.option(
     "-o",
@@ -46,6 +48,7 @@ def estimate(
     layout: str,
     test: Path | None,
     method: str,
+    rows: int | None,
     seed: int,
     reports: tuple[Path, ...],
     as_json: bool,
@@ -59,11 +62,15 @@ def estimate(
     Examples:
       privug estimate log.csv --secret key --output milliseconds
       privug estimate log.csv --secret key --output time --output size --json
+      privug estimate huge.csv --secret key --output time --rows 100000
       privug estimate train.csv --test test.csv -o estimate.json
     """
     with doing(f"reading {file}"), reported():
-        train = read(file, layout, secret, outputs, labels)
-        judge = None if test is None else read(test, layout, secret, outputs, labels)
+        train = read(file, layout, secret, outputs, labels).part(rows, seed)
+        judge = None if test is None else read(test, layout, secret, outputs, labels).part(rows, seed)
+    if len(train.secrets) > MANY_ROWS:
+        told = f"{file}: {len(train.secrets):,} rows may take minutes; --rows 100000 takes so many of them at random"
+        click.echo(told, err=True)
     with doing(f"measuring {len(train.secrets):,} rows"), reported():
         found = _Found(train, judge, method, seed)
     formats: dict[str, Callable[[], str]] = {".json": lambda: writing.as_json(found.plain()), ".txt": found.text}

@@ -39,13 +39,9 @@ class TargetType(click.ParamType):  # type: ignore[type-arg]  # generic from cli
 
 
 def found_in(module: ModuleType, kind: type[Kind]) -> dict[str, Kind]:
-    """Return the objects of a kind at the top level of a module, also those in lists and dicts, each of them once."""
-    found: dict[int, tuple[str, Kind]] = {}
-    for name, value in vars(module).items():
-        for label, one in () if name.startswith("__") else _named(name, value):
-            if isinstance(one, kind):
-                found.setdefault(id(one), (label, one))
-    return dict(found.values())
+    """Return the objects of a kind at the top level of a module, also those in lists and dicts, by all their names."""
+    named = (pair for name, value in vars(module).items() if not name.startswith("__") for pair in _named(name, value))
+    return {label: one for label, one in named if isinstance(one, kind)}
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -56,17 +52,25 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def chosen(file: Path, found: Mapping[str, Kind], names: Sequence[str], what: str = "attack") -> dict[str, Kind]:
-    """Return what was asked for by name, or all: a variable, a list or dict, an element, or the object's own name."""
+    """Return what was asked for, each once, or all: a variable, a list or dict, an element, or an object's own name."""
     picked: dict[str, Kind] = {}
     for name in names:
         same = {label: one for label, one in found.items() if label == name or label.startswith(f"{name}[")}
-        own = {label: one for label, one in found.items() if getattr(one, "name", None) == name}
+        own = _once({label: one for label, one in found.items() if getattr(one, "name", None) == name})
         if not same and len(own) > 1:
             raise Refusal(f"{file}: {len(own)} {what}s are called {name!r}; choose one of {', '.join(own)}")
         if not same and not own:
-            raise Refusal(f"{file} has no {what} {name!r}; there is {', '.join(found)}")
+            raise Refusal(f"{file} has no {what} {name!r}; there is {', '.join(_once(found))}")
         picked |= same or own
-    return picked or dict(found)
+    return _once(picked or found)
+
+
+def _once(found: Mapping[str, Kind]) -> dict[str, Kind]:
+    """Return each object under the first of its names."""
+    first: dict[int, tuple[str, Kind]] = {}
+    for label, one in found.items():
+        first.setdefault(id(one), (label, one))
+    return dict(first.values())
 
 
 def attacks_in(file: Path, module: ModuleType, names: Sequence[str]) -> dict[str, pv.Attack]:

@@ -2,10 +2,12 @@
 
 import os
 from importlib import import_module
+from typing import Any
 
 import click
 
 import privug as pv
+from privug.cli.refusal import Refusal
 from privug.cli.terminal import never_fail_to_show
 
 # What a command does, as the list of commands says it. Nothing but this is known of a command until it is called, so
@@ -35,6 +37,13 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(import_module(f"privug.cli.{cmd_name}"), cmd_name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:  # in one line, without the synopsis
+            path = error.ctx.command_path if error.ctx is not None else ctx.command_path
+            raise Refusal(f"{error.format_message().rstrip('.')}; see {path} --help") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -24,10 +24,12 @@ class Refusal(click.ClickException):
 
 
 @contextlib.contextmanager
-def reported(file: Path | None = None) -> Iterator[None]:
-    """Run what may be code of the user's: what it prints goes to standard error, its errors become one line."""
-    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        warnings.showwarning = _warned
+def reported(file: Path | None = None, *, secrets: bool = True) -> Iterator[None]:
+    """Run what may be code of the user's: what it prints goes to standard error, its errors become one line.
+
+    Without `secrets`, errors of the user's own code, which may name values, are told by their kind only.
+    """
+    with contextlib.redirect_stdout(sys.stderr), _short_warnings():
         try:
             yield
         except KeyboardInterrupt:
@@ -41,7 +43,23 @@ def reported(file: Path | None = None) -> Iterator[None]:
             place = _place(error, file)
             if not place and not isinstance(error, MemoryError):
                 raise  # an error of Privug's own: its traceback is needed
-            raise Refusal(f"{place}{type(error).__name__}: {pv.PrivugError(_words(error))}") from None
+            told = f": {pv.PrivugError(_words(error))}" if secrets else "; --show-secrets shows what it says"
+            raise Refusal(f"{place}{type(error).__name__}{told}") from None
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Show a warning as one line."""
+    before = warnings.formatwarning
+    warnings.formatwarning = _one_line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"warning: {'; '.join(str(pv.PrivugError(str(message))).splitlines())}\n"
 
 
 def _words(error: BaseException) -> str:
@@ -65,7 +83,3 @@ def _place(error: BaseException, file: Path | None) -> str:
             return f"{file}, line {lines[-1]}: "
         found = found.__cause__ or found.__context__
     return ""
-
-
-def _warned(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"warning: {'; '.join(str(pv.PrivugError(str(message))).splitlines())}", err=True)

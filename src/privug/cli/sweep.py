@@ -109,11 +109,12 @@ def _takes(function: FunctionType, names: set[str]) -> bool:
 
 def shown(title: str, found: pv.Sweep, outputs: tuple[Path, ...], as_json: bool) -> None:
     """Print a study and write it to files; leave with 3 if some attack has no answer."""
-    rows: Any = {"file": title, "rows": found.to_dict()}
+    rows: Any = {"about": title, "rows": found.to_dict()}
+    told = f"{title}: {str(found).partition(': ')[2]}"
     formats: dict[str, Callable[[], str]] = {
         ".html": lambda: writing.page(title, [found._repr_html_()]),
         ".json": lambda: writing.as_json(rows),
-        ".txt": lambda: str(found),
+        ".txt": lambda: told,
     }
     click.echo(formats[".json" if as_json else ".txt"]())
     with reported():

@@ -46,14 +46,16 @@ def _split(values: str) -> list[str]:
 def observation(text: str, names: Mapping[str, Any]) -> Any:
     """Return what an attacker sees: a value, a call such as near(55.3, within=0.05), or a name of the user's file.
 
-    >>> observation("(3, 'x')", {}), observation("LATEST + 1", {}), str(observation("near(3, within=1)", {}))
-    ((3, 'x'), 'LATEST + 1', 'the output is between 2 and 4')
+    >>> str(observation("(3, 'x')", {})), str(observation("near(3, within=1)", {}))
+    ("the output is (3, 'x')", 'the output is 3, give or take 1')
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
-        return text
-    return _evaluated(tree, names) if isinstance(tree, ast.Call) or text.strip() in names else literal(text)
+        return pv.equals(text)
+    known = isinstance(tree, ast.Call) or text.strip() in names
+    seen = _evaluated(tree, names) if known else literal(text)
+    return seen if isinstance(seen, pv.Observation) or (known and isinstance(seen, dict)) else pv.equals(seen)
 
 
 def _evaluated(tree: ast.expr, names: Mapping[str, Any]) -> Any:
