@@ -56,11 +56,3 @@ def test_arguments_of_the_wrong_kind_are_named(arguments):
 def test_lazy_frames_are_collected():
     frame = polars.DataFrame({"zip": ["a", "b"]})
     assert pv.Records.from_frame(frame.lazy())[0]._fields == pv.Records.from_frame(frame)[0]._fields
-
-
-def test_of_many_labels_the_likeliest_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    labels = [f"label {k}" for k in range(100)]
-    axes = pv.Attack(lambda x: x, {"x": pv.Choice(labels)}, secret="x").run().plot(tmp_path / "labels.png")
-    assert axes.get_ylabel() == "probability of the 40 likeliest of 100"
-    assert len(axes.get_xticks()) == 40

@@ -171,7 +171,7 @@ class Calibration:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what was measured at all values tried, the limit and the answer; `ax` is matplotlib axes or a path."""
-        name = "measured" if self.limit is None else self.limit.measure
+        name = "measured" if self.limit is None else label(self.limit.measure)
         bound = None if self.limit is None else self.limit.bound
         tried = [(trial.value, trial.cell) for trial in self.trials]
         return plots().calibration(self.parameter, tried, (name, bound), (self.value, self.bracket), ax)

@@ -11,6 +11,7 @@ from privug.model.node import ConstantValue, ancestors
 from privug.model.plates import Pending, Plate, fold
 from privug.model.variable import RandomVariable, refuse
 from privug.program.logic import where
+from privug.program.traced.conditions import Mask, both, either, holds, negated
 from privug.program.traced.kept import HANDED_ON, Guarded, Kept, Replaced, SetAside, State
 
 
@@ -27,28 +28,48 @@ FORBIDDEN = Lost()
 """A variable that a row may find as another row left it, and that is no number that grows."""
 
 
+Term = tuple[Mask, Any]
+"""What is added to a number, and under which condition."""
+
+
 class Accumulator(Guarded):
     """A number and what the row at hand adds to it; `origin` is equal for what one variable was and became."""
 
-    def __init__(self, base: Any, origin: Hashable, terms: tuple[Any, ...] = ()) -> None:
+    def __init__(self, base: Any, origin: Hashable, terms: tuple[Term, ...] = ()) -> None:
         self.base = base
         self.origin = origin
         self.terms = terms
 
     def __add__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, self.origin, (*self.terms, _number(term)))
+        return Accumulator(self.base, self.origin, (*self.terms, (True, _number(term))))
 
     __radd__ = __add__
 
     def __sub__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, self.origin, (*self.terms, -_number(term)))
+        return Accumulator(self.base, self.origin, (*self.terms, (True, -_number(term))))
 
     def __rsub__(self, other: Any) -> Any:
         return self._refused()
 
     def total(self, plate: Plate) -> Any:
         """Return the number after all rows of the plate."""
-        return sum((fold(plate, "sum", resolved(term)) for term in self.terms), self.base)
+        terms = (term_where(*term) for term in joined_terms(self.terms))
+        return sum((fold(plate, "sum", resolved(term)) for term in terms), self.base)
+
+
+def joined_terms(terms: Sequence[Term]) -> list[Term]:
+    """Return terms with those as one that are the same and never added together, as in the branches of an `if`."""
+    joined: list[Term] = []
+    for mask, term in terms:
+        for place, (other, known) in enumerate(joined):
+            same = known is term or (is_one(known) and is_one(term))
+            if same and mask is not True and other is not True and holds(negated(both(other, mask))):
+                some = either(other, mask)
+                joined[place] = (True if holds(some) else some), term
+                break
+        else:
+            joined.append((mask, term))
+    return joined
 
 
 def _number(term: Any) -> Any:
@@ -67,7 +88,9 @@ def found(value: Any) -> Any:
         return value.state.number()
     if not isinstance(value, Accumulator):
         return value
-    return sum(value.terms, value.origin.number()) if isinstance(value.origin, State) else refuse(HANDED_ON)
+    if not isinstance(value.origin, State):
+        refuse(HANDED_ON)
+    return sum((term_where(*term) for term in value.terms), value.origin.number())
 
 
 def selected(mask: Any, new: Any, old: Any) -> Any:
@@ -103,7 +126,7 @@ def _grown(mask: Any, new: Accumulator, old: Accumulator) -> Accumulator:
     same = all(a is b for a, b in zip(new.terms, old.terms, strict=False))
     if new.origin != old.origin or len(new.terms) < kept or not same:
         refuse("a variable that some of many rows set anew")
-    grown = (*old.terms, *(term_where(mask, term) for term in new.terms[kept:]))
+    grown = (*old.terms, *((both(mask, here), term) for here, term in new.terms[kept:]))
     return Accumulator(old.base, old.origin, grown)
 
 

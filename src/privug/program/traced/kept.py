@@ -70,7 +70,7 @@ class State:
     def part(self, key: Any) -> RandomVariable:
         """Return a part of the variable, which holds a row or a tuple."""
         own = self.plate.row
-        if isinstance(key, str) and key in own.keys() and isinstance(own[key], RandomVariable):
+        if isinstance(key, str) and key in self.plate.names and isinstance(own[key], RandomVariable):
             like = own[key].node
             return self._leaf(key, like.dtype, like.levels, lambda value: _item(value, key))
         if isinstance(key, str):

@@ -19,16 +19,15 @@ from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Elementwise, Index
 from privug.model.plates import Fold, Lane, Plate, fold
 from privug.model.table import Row
+from privug.model.traits.table import OPERATIONS
 from privug.model.traits.traits import Connective, Role
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
 from privug.prior.ragged import RaggedDraw
 from privug.program.traced.accumulators import LOST, Accumulator, resolved
+from privug.program.traced.conditions import assuming
 from privug.program.traced.kept import HANDED_ON, Kept, Replaced, SetAside, State
 from privug.program.traced.masks import Mask, both, is_value, select
-
-Parts = bool | list[Node]
-"""A condition that is true or false for sure, or conditions all of which must hold."""
 
 
 def folded(plate: Plate, entered: Sequence[Any], last: Sequence[Any]) -> tuple[Any, ...]:
@@ -193,7 +192,8 @@ class Contests:
 
     def _contest(self, mask: Node) -> Contest:
         together = {change.state: change.value for change in self._changes if self._masks[as_node(change.mask)] is mask}
-        key, best, larger, equals, others = self._comparison(self._simplified(mask, False))
+        parts = self._parts(assuming(RandomVariable(mask), dict.fromkeys(self._unset, False)))
+        key, best, larger, equals, others = self._comparison(parts)
         inside = {node: self._leaves[node] for node in ancestors([best]) if node in self._leaves}
         if any(state not in together for state, _ in inside.values()):
             refuse(HANDED_ON)
@@ -215,17 +215,17 @@ class Contests:
         """Return the key of what was there before; None if there was nothing and any row takes its place."""
         states = [state for state, _ in inside.values()]
         if any(state.base is None for state in states):
-            at_first = self._simplified(mask, True)
-            if any(state.base is not None for state in states) or (at_first is not True and at_first != list(others)):
+            at_first = self._parts(assuming(RandomVariable(mask), dict.fromkeys(self._unset, True)))
+            if any(state.base is not None for state in states) or at_first != list(others):
                 refuse(HANDED_ON)
             return None
         before = {node: as_node(part_of(state.base)) for node, (state, part_of) in inside.items()}
         return RandomVariable(substitute([best], before)[0])
 
-    def _comparison(self, parts: Parts) -> tuple[Node, Node, bool, bool, list[Node]]:
+    def _comparison(self, parts: Sequence[Node]) -> tuple[Node, Node, bool, bool, list[Node]]:
         """Return the key, that of what is there, whether larger or equal ones win, and the other conditions."""
-        reading = [] if isinstance(parts, bool) else [part for part in parts if self._reads(part)]
-        if len(reading) != 1 or isinstance(parts, bool):
+        reading = [part for part in parts if self._reads(part)]
+        if len(reading) != 1:
             refuse(HANDED_ON)
         (condition,) = reading
         signs = condition.operation.traits.signs if isinstance(condition.operation, Elementwise) else frozenset()
@@ -239,39 +239,29 @@ class Contests:
             refuse(HANDED_ON)
         return key, best, larger, 0 in signs, [part for part in parts if part is not condition]
 
-    def _simplified(self, node: Node, unset: bool) -> Parts:
-        """Return what a condition comes to where it is known whether something was there before."""
-        if node in self._unset:
-            return unset
+    def _parts(self, mask: Mask) -> list[Node]:
+        """Return conditions that all must hold where a mask does."""
+        if isinstance(mask, bool):
+            return [] if mask else refuse(HANDED_ON)
+        node = mask.node
         connective = node.operation.traits.connective if isinstance(node.operation, Elementwise) else None
-        if connective is None or any(part.dtype != bool for part in node.parents):
-            return [node]
-        parts = [self._simplified(parent, unset) for parent in node.parents]
-        if connective is Connective.NOT:
-            return not parts[0] if isinstance(parts[0], bool) else self._opposite(node, parts[0])
-        stops = connective is Connective.OR
-        left = [part for part in parts if not isinstance(part, bool)]
-        if stops in parts or not left:
-            return stops if stops in parts else not stops
-        if len(left) == 1:
-            return left[0]
-        return [node] if stops else list(dict.fromkeys([*left[0], *left[1]]))
+        inner = list(map(RandomVariable, node.parents))
+        if connective is Connective.AND:
+            return list(dict.fromkeys(part for one in inner for part in self._parts(one)))
+        return [self._opposite(node)] if connective is Connective.NOT else [node]
 
-    def _opposite(self, node: Node, parts: list[Node]) -> Parts:
-        """Return the opposite of a comparison, as if one of the two always held."""
-        operation = parts[0].operation
-        opposite = _OPPOSITES.get(operation.traits.name) if isinstance(operation, Elementwise) else None
-        if len(parts) > 1 or opposite is None or not self._reads(parts[0]):
-            return [node]
-        made: Node = opposite(*map(RandomVariable, parts[0].parents)).node
+    def _opposite(self, node: Node) -> Node:
+        """Return the negation of a comparison as a comparison, as if one of the two always held."""
+        (compared,) = node.parents
+        traits = compared.operation.traits
+        if not traits.direction or not self._reads(compared):
+            return node
+        signs = frozenset({-1, 0, 1}) - traits.signs
+        opposite = next(row for row in OPERATIONS.values() if row.role is Role.COMPARISON and row.signs == signs)
+        made: Node = getattr(operator, opposite.python)(*map(RandomVariable, compared.parents)).node
         self._turned.append(made)
-        return [made]
+        return made
 
 
 def _has_state(one: Any) -> bool:
     return isinstance(one, Kept | SetAside) or (isinstance(one, Accumulator) and isinstance(one.origin, State))
-
-
-_OPPOSITES: dict[str, Any] = {
-    "less": operator.ge, "less_equal": operator.gt, "greater": operator.le, "greater_equal": operator.lt,
-}  # fmt: skip

@@ -214,8 +214,9 @@ def inline_svg(axes: Any, alt: str) -> str:
     alt = inert(alt)
     buffer = io.StringIO()
     salted = {"svg.hashsalt": f"{_SEED} {alt}"}  # so that the ids of several pictures of a page differ
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with _styled(), matplotlib.rc_context(salted):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata=metadata)
     text = buffer.getvalue()
     body = text[text.index("<svg") :]
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, count=1, flags=re.DOTALL)
