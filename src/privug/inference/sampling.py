@@ -144,7 +144,8 @@ class Sampler:
         if self._cases.get(sizes) is not case:
             self._cases[sizes] = case
             query = None if self._extra is None else self._question.query(case, self._extra)
-            exclude, waits = self._question.exclude_errors, self._waits or self._of_all_sizes is not None
+            exclude = self._question.exclude_errors
+            waits = self._waits or (self._of_all_sizes is not None and self._models.waits)
             self._plans[sizes] = CasePlan(case, self._observation, query, self._size_roots, exclude, points_only=waits)
         return self._plans[sizes]
 
