@@ -56,6 +56,7 @@ class AllSizes:
         self._observation = observation
         self._known = known
         self._largest: list[int] = [0] * len(question.size_nodes)
+        self._prepared: tuple[Case, CasePlan] | None = None
 
     def case(self, sizes: list[Array]) -> Case | None:
         """Return the model for draws whose tables have such sizes, and those of all rounds before."""
@@ -77,13 +78,20 @@ class AllSizes:
 
     @cached_property
     def _may_be_solved(self) -> bool:
-        """Whether all there is to solve are conditions: values with a density are moved onto for each size by itself."""
+        """Whether there are conditions alone to solve: values with a density are moved onto for each size by itself."""
         assert self._observation is not None
         return not self._question.case(self._question.typical_sizes).likelihood(self._observation).points
 
     def _is_solved(self, case: Case) -> bool:
-        plan = CasePlan(case, self._observation, None, self._known, self._question.exclude_errors, points_only=False)
-        return plan.is_solved
+        if self._prepared is None or self._prepared[0] is not case:
+            exclude = self._question.exclude_errors
+            plan = CasePlan(case, self._observation, None, self._known, exclude, points_only=False)
+            self._prepared = case, plan
+        return self._prepared[1].is_solved
+
+    def prepared(self, case: Case) -> CasePlan | None:
+        """Return how a case is evaluated, without a further query, if that was found out before."""
+        return self._prepared[1] if self._prepared is not None and self._prepared[0] is case else None
 
 
 def waits(question: Question, observation: Observation, known: Sequence[Node]) -> bool:
