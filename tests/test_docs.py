@@ -57,6 +57,18 @@ def test_pages_that_explain_have_a_picture_with_a_description(kind):
         assert [path for words, path in pictures if not words or not (page.parent / path).exists()] == []
 
 
+@pytest.mark.slow
+def test_the_site_builds_strictly_and_needs_no_network(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    outcome = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    attribute = r"<(?:script|img|iframe|source)[^>]* src|<link[^>]* href"  # links for readers are fine
+    loaded = re.compile(rf"(?:{attribute})=[\"']?(?:https?:)?//|url\([\"']?https?:")
+    styles = [*tmp_path.rglob("*.css")]
+    assert styles
+    assert [page.name for page in [*tmp_path.rglob("*.html"), *styles] if loaded.search(page.read_text("utf-8"))] == []
+
+
 def directives(room: str) -> list[str]:
     return re.findall(rf"^::: {re.escape(room)}\.(\w+)$", REFERENCE, re.MULTILINE)
 

@@ -34,7 +34,13 @@ def rows_at_hand(records: Any, labels: Sequence[str] = ()) -> list[Any]:
 
 @dataclass(frozen=True)
 class UniqueRow:
-    """A row that no other row is like: its position in the table, from 0, and its values in the columns."""
+    """A row that no other row is like: its position in the table, from 0, and its values in the columns.
+
+    >>> from privug import reidentification
+    >>> found = reidentification.unique_rows([{"zip": 2300}, {"zip": 2300}, {"zip": 2400}], "zip")
+    >>> found[0].position, found[0].values
+    (2, {'zip': 2400})
+    """
 
     position: int
     values: Mapping[str, Any]
@@ -44,7 +50,13 @@ class UniqueRow:
 
 
 class UniqueRows(Sequence[UniqueRow]):
-    """The rows of a table that some columns single out. All are in it; printed are the first ones."""
+    """The rows of a table that some columns single out. All are in it; printed are the first ones.
+
+    >>> from privug import reidentification
+    >>> found = reidentification.unique_rows([{"zip": 2300}, {"zip": 2300}, {"zip": 2400}], "zip")
+    >>> len(found)
+    1
+    """
 
     def __init__(self, columns: Sequence[str], rows: Sequence[UniqueRow], looked_at: int) -> None:
         self.columns, self.looked_at = tuple(columns), looked_at
