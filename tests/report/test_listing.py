@@ -1,7 +1,6 @@
 """How programs were lifted, line by line."""
 
-import fractions
-import sys
+import colorsys
 
 import pytest
 
@@ -43,20 +42,21 @@ def test_tables_of_random_size_and_mechanisms_are_explained():
     assert found.to_dict()["tier"] == "traced"
 
 
-def test_a_library_that_wants_a_plain_value_is_named():
-    def halved(x):
-        y = x + 1
-        return float(fractions.Fraction.from_float(y))
+def test_a_line_without_a_condition_is_not_said_to_have_one():
+    def hue(x):
+        y = x / 2
+        return colorsys.rgb_to_hsv(y, 0.5, 0.2)[0]
 
-    def numbered(x):
-        return sys.intern(str(x))
+    def label(x):
+        return f"{x:.1f}"
 
-    found = pv.explain(halved, x=pv.Uniform(0, 1))
-    line = halved.__code__.co_firstlineno + 2
-    assert found.tier == "python"
-    assert str(found.reason).endswith(f"at line {line}")
-    assert next(one for one in found.lines if one.number == line).obstacle
-    assert "inside" not in str(pv.explain(numbered, x=pv.Uniform(0, 1)).reason)
+    found = pv.explain(hue, x=pv.Uniform(0, 1))
+    line = hue.__code__.co_firstlineno + 2
+    assert found.reason == f"a condition (if, while, and, or, not, in) inside colorsys at line {line}"
+    assert [one.number for one in found.lines if one.obstacle] == [line]
+    assert (
+        pv.explain(label, x=pv.Uniform(0, 1)).reason == f"text formatting at line {label.__code__.co_firstlineno + 1}"
+    )
 
 
 def test_wrong_arguments_are_refused():

@@ -1,5 +1,7 @@
 """`privug analyze`: what do the attackers of a file learn?"""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """`privug audit`: does a mechanism keep its promise of differential privacy?"""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType

@@ -1,5 +1,7 @@
 """`privug check`: do the policies of a file hold? The exit code says so, for continuous integration."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import contextlib
 import warnings
 from collections import Counter
@@ -68,7 +70,7 @@ def check(
     click.get_current_context().exit(report.exit_code)
 
 
-def _checks(target: Target, policies: Path | None) -> "list[pv.policy.Check]":
+def _checks(target: Target, policies: Path | None) -> list[pv.policy.Check]:
     """Return the checks of a file and of the policies beside it."""
     file = target.file
     module = loaded(file)
@@ -86,11 +88,11 @@ def _checks(target: Target, policies: Path | None) -> "list[pv.policy.Check]":
     )
 
 
-def _is_meant(check: "pv.policy.Check", names: Sequence[str]) -> bool:
+def _is_meant(check: pv.policy.Check, names: Sequence[str]) -> bool:
     return any(name in (check.name, check.attack_name, check.policy_name) for name in names)
 
 
-def _none_meant(target: Target, found: "Sequence[pv.policy.Check]") -> NoReturn:
+def _none_meant(target: Target, found: Sequence[pv.policy.Check]) -> NoReturn:
     known = ", ".join(check.name for check in found)
     raise Refusal(f"{target.file} has no check, attack or policy {target.names[0]!r}; there is {known}")
 

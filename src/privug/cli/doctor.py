@@ -39,7 +39,6 @@ PARTS = (
     Part("pymc", ("pymc", "arviz"), "engine 'pymc'", "pymc"),
     Part("numpyro", ("numpyro", "jax", "arviz"), "engine 'numpyro'", "numpyro"),
     Part("opendp", ("opendp",), "mechanisms of OpenDP", "opendp"),
-    Part("dask", ("dask", "distributed"), "runs on clusters", "dask"),
 )
 
 

@@ -1,5 +1,7 @@
 """`privug estimate`: what do recorded pairs of secret and output say about a leak?"""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import textwrap
 from collections.abc import Callable
 from dataclasses import asdict

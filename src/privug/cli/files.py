@@ -1,5 +1,7 @@
 """Observed pairs of secret and output from files: CSV, Parquet, and the layouts of leakiEst and F-BLEAU."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +25,12 @@ class Observations:
     outputs: Values
     source: str
 
-    def joint(self) -> "pv.Joint":
+    def joint(self) -> pv.Joint:
         """Return the pairs as a joint."""
         pairs: Any = (self.secrets, self.outputs)
         return pv.Joint.from_samples(*pairs)
 
-    def part(self, rows: int | None, seed: int) -> "Observations":
+    def part(self, rows: int | None, seed: int) -> Observations:
         """Return so many of the pairs, drawn at random, or all if there are no more."""
         count = len(self.secrets)
         if rows is None or rows >= count:
@@ -37,7 +39,7 @@ class Observations:
         secrets, outputs = (_taken(values, picked) for values in (self.secrets, self.outputs))
         return Observations(secrets, outputs, f"{self.source}; {rows:,} of them at random")
 
-    def __add__(self, other: "Observations") -> "Observations":
+    def __add__(self, other: Observations) -> Observations:
         secrets, outputs = _joined(self.secrets, other.secrets), _joined(self.outputs, other.outputs)
         return Observations(secrets, outputs, f"{self.source}; {other.source}")
 

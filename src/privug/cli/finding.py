@@ -1,5 +1,7 @@
 """What a command is about: the attacks, functions and mechanisms of a file, found by what they are and by name."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType

@@ -1,5 +1,7 @@
 """`privug sweep`: an attack for many values of its parameters."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import inspect
 from collections.abc import Callable, Collection
 from pathlib import Path

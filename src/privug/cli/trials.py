@@ -1,5 +1,7 @@
 """What `privug doctor` tries, each in a process of its own: a small job whose answer is known."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import io
 import math
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 import privug as pv
 
 
-def _attack() -> "pv.Attack":
+def _attack() -> pv.Attack:
     prior = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}
     return pv.Attack(lambda x, y: x + y, prior, "x")
 
@@ -83,11 +85,6 @@ def opendp() -> None:
     dp.enable_features("contrib")
     if not isinstance(dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 1.0)(3), int):
         raise TypeError("noise on a whole number is no whole number")
-
-
-def dask() -> None:
-    """A sum that is put off."""
-    _agree(import_module("dask").delayed(sum)([1, 2]).compute(scheduler="synchronous"), 3)
 
 
 if __name__ == "__main__":

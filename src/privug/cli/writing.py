@@ -1,5 +1,7 @@
 """Reports as text, JSON and HTML: printed, and written to files."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping

@@ -17,7 +17,7 @@ from privug.policy.asking import asked
 from privug.policy.confidence import allowing, error_allowed
 from privug.policy.findings import AVERAGE, EVERY, ONE, SEEN, Finding, no_answer, of_levels, of_number
 from privug.policy.people import people_apart
-from privug.policy.policies import Clause, Policy
+from privug.policy.policies import Clause, Either, Policy
 from privug.policy.single_outputs import one_by_one
 from privug.policy.suprema import over_continuous_outputs, over_endless_outputs
 from privug.policy.together import overall
@@ -138,16 +138,22 @@ def judged(question: Attack, clause: Clause, result: Result, effort: Effort) -> 
 def verdict_of(policy: Policy, findings: Mapping[Clause, list[Finding]], except_probability: float) -> Verdict:
     """Join what was found of the clauses into a verdict about the policy."""
     everything = [finding for several in findings.values() for finding in several]
-    status, reason = overall(policy, findings, except_probability)
+    whole = overall(policy, findings, except_probability)
+    status, reason = whole.status, whole.reason
     decisive = [finding for finding in everything if finding.status is status] or everything
     worst = max(decisive, key=_badness)
     if status is not worst.status and not reason:
         reason = "after each output one of the limits is kept"
+    number, decided_by, evidence = worst.worst, worst.clause, worst.evidence
+    if whole.evidence and any(isinstance(part, Either) for part in policy.parts()):
+        # The worst output of one part may keep another: what counts are outputs that break the whole.
+        decided_by, first = whole.evidence[0]
+        number = first.level
+        evidence = tuple(one for own, one in whole.evidence if own is decided_by)
     parts = tuple(_part(finding) for finding in everything) if len(everything) > 1 else ()
     return Verdict(
-        status, str(policy), worst.scope, worst.worst, worst.clause.about, worst.evidence,
-        reason or worst.reason, worst.engine, worst.needed if status is Status.UNDECIDED else None, parts,
-        worst.details, worst.clause.limit,
+        status, str(policy), worst.scope, number, decided_by.about, evidence, reason or worst.reason, worst.engine,
+        worst.needed if status is Status.UNDECIDED else None, parts, worst.details, decided_by.limit,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What is found of one clause: its number after each output that there is, or that was seen."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +31,7 @@ class Finding:
 
     `statuses` tells outputs apart by their keys; None says that the status is the same for all, unless it is that of
     the worst output (`somewhere`) or there are bounds of the number after every output (`bounded`). `excepts` says that
-    it holds but for outputs of the probability that is allowed.
+    it holds but for outputs of the probability that is allowed. `evidence_at` tells the evidence of any output listed.
     """
 
     clause: Clause
@@ -48,6 +48,7 @@ class Finding:
     bounded: Bounded | None = None
     somewhere: bool = False
     excepts: bool = False
+    evidence_at: Callable[[Hashable], Evidence] | None = field(default=None, repr=False)
 
     @property
     def lists_outputs(self) -> bool:
@@ -92,7 +93,9 @@ def of_levels(clause: Clause, found: Levels, pairs: Pairs, engine: str, error: f
         )
     shares = dict(zip(keys, map(float, pairs.marginal), strict=True))
     statuses = dict(zip(keys, judged, strict=True))
-    return Finding(clause, status, scope, number, evidence, statuses, shares, reason, engine, needed)
+    places = dict(zip(keys, range(len(keys)), strict=True))
+    return Finding(clause, status, scope, number, evidence, statuses, shares, reason, engine, needed,
+                   evidence_at=lambda output: _evidence(places[output], found, pairs))  # fmt: skip
 
 
 def order_of_outputs(clause: Clause, found: Levels, pairs: Pairs) -> list[int]:

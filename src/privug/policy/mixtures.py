@@ -50,11 +50,13 @@ class Mixture:
         return np.unique(np.add.outer(np.unique(self.location), places))
 
     def stretches(self) -> tuple[Array, Array]:
-        """Return the beginnings and ends of stretches of outputs, cut where densities are not smooth."""
+        """Return the beginnings and ends of stretches of possible outputs, cut where densities are not smooth."""
         breaks, (low, high) = self.breaks(), self.noise.ends()
         outer = [-math.inf] if math.isinf(low) else [], [math.inf] if math.isinf(high) else []
         edges = np.concatenate([outer[0], breaks, outer[1]])
-        return edges[:-1], edges[1:]
+        begin, end = edges[:-1], edges[1:]
+        possible = np.isfinite(self.log_weights(self.inside(begin, end))).any(axis=1)
+        return begin[possible], end[possible]
 
     def inside(self, begin: Array, end: Array) -> Array:
         """Return an output inside of each stretch, a whole number where the noise is one."""

@@ -32,6 +32,10 @@ class Policy(ABC):
     def clauses(self) -> Iterator["Clause"]:
         """Yield the single limits that this policy is made of."""
 
+    def parts(self) -> Iterator["Policy"]:
+        """Yield this policy and all that it is made of."""
+        yield self
+
     @abstractmethod
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
         """Say whether the policy holds, given whether each of its clauses does."""
@@ -69,6 +73,11 @@ class _Pair(Policy):
     def clauses(self) -> Iterator["Clause"]:
         yield from self.left.clauses()
         yield from self.right.clauses()
+
+    def parts(self) -> Iterator[Policy]:
+        yield self
+        yield from self.left.parts()
+        yield from self.right.parts()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
+
+import numpy as np
 
 from privug.attack import Attack, Result
 from privug.errors import PrivugError
@@ -61,9 +64,15 @@ def over_endless_outputs(question: Attack, clause: Clause, result: Result, liste
     return replace(found, status=status, worst=worst.level, evidence=(worst,), reason="", needed=None)
 
 
-def over_all_outputs(
-    policy: Policy, parts: Mapping[Clause, Sequence[Bounded | Status]], allowed: float
-) -> tuple[Status, str]:
+class Whole(NamedTuple):
+    """Whether a policy of several parts holds, a remark, and outputs that break all of it: evidence for some part."""
+
+    status: Status
+    reason: str = ""
+    evidence: tuple[tuple[Clause, Evidence], ...] = ()
+
+
+def over_all_outputs(policy: Policy, parts: Mapping[Clause, Sequence[Bounded | Status]], allowed: float) -> Whole:
     """Say whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
 
     What counts is the whole policy after one and the same output: of `a | b` both must be broken by it, and outputs
@@ -71,16 +80,31 @@ def over_all_outputs(
     """
     excess = Excess.of(policy, parts)
     if excess is None:
-        return Status.UNDECIDED, ""
+        return Whole(Status.UNDECIDED)
     whole_numbers = excess.mixture.noise.family.kind is Kind.DISCRETE
     found = (lattice_supremum if whole_numbers else supremum)(excess, partial(_is_settled, 0.0))
     if found is None:
-        return Status.UNDECIDED, ""
+        return Whole(Status.UNDECIDED)
     if found.ceiling <= 0:
-        return Status.HOLDS, ""
+        return Whole(Status.HOLDS)
     if allowed:
-        return (Status.UNDECIDED, "") if whole_numbers else but_for(excess, allowed)
-    return (Status.VIOLATED if found.value > 0 else Status.UNDECIDED), ""
+        return Whole(Status.UNDECIDED) if whole_numbers else Whole(*but_for(excess, allowed))
+    if found.value <= 0:
+        return Whole(Status.UNDECIDED)
+    return Whole(Status.VIOLATED, evidence=_at_output(excess, found))
+
+
+def _at_output(excess: Excess, found: Supremum) -> tuple[tuple[Clause, Evidence], ...]:
+    """Return what each part that an output breaks says of it, the one that it breaks most first."""
+    told = []
+    method = f"branch and bound, {found.stretches:,} stretches of outputs"
+    for several in excess.parts.values():
+        for part in several:
+            if isinstance(part, Bounded):
+                value = float(part.at(np.array([found.output])).value[0])
+                told.append((part.clause, Evidence(found.output, Estimate.exactly(value, method=method))))
+    broken = [one for one in told if one[0].limit.judge(one[1].level) is Status.VIOLATED]
+    return tuple(sorted(broken, key=lambda one: -one[0].limit.excess(one[1].level.value)))
 
 
 def but_for(excess: Excess, allowed: float) -> tuple[Status, str]:

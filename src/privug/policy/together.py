@@ -3,36 +3,35 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from privug.policy.bounded import Bounded
-from privug.policy.findings import Finding
+from privug.policy.findings import SHOWN, Finding
 from privug.policy.policies import Both, Clause, Either, Policy
-from privug.policy.suprema import over_all_outputs
-from privug.policy.verdict import Status, all_of
+from privug.policy.suprema import Whole, over_all_outputs
+from privug.policy.verdict import Evidence, Status, all_of
 
 Findings = Mapping[Clause, Sequence[Finding]]
 
 
-def overall(policy: Policy, findings: Findings, allowed: float) -> tuple[Status, str]:
-    """Return whether a policy holds after every output, but for some of the probability that is allowed, and a remark.
+def overall(policy: Policy, findings: Findings, allowed: float) -> Whole:
+    """Return whether a policy holds after every output, but for some of the probability that is allowed.
 
     Outputs that break it are those after which all of `a | b` or one of `a & b` is broken, for one person or the other.
     """
     everything = [finding for several in findings.values() for finding in several]
-    status, reason = Status.UNDECIDED, ""
+    whole = Whole(Status.UNDECIDED)
     if all(finding.lists_outputs for finding in everything):
-        status, reason = _listed(policy, findings, allowed)
-    if status is not Status.UNDECIDED or all(
-        finding.bounded is None and not finding.somewhere for finding in everything
-    ):
-        return status, reason
+        whole = _listed(policy, findings, allowed)
+    unlisted = any(finding.bounded is not None or finding.somewhere for finding in everything)
+    if whole.status is not Status.UNDECIDED or not unlisted:
+        return whole
     if len(everything) == 1:
-        return everything[0].status, ""
-    proven, remark = over_all_outputs(policy, _parts(findings), allowed)
-    if proven is not Status.UNDECIDED:
-        return proven, remark
-    return _by_parts(policy, findings), reason or remark
+        return Whole(everything[0].status)
+    proven = over_all_outputs(policy, _parts(findings), allowed)
+    if proven.status is not Status.UNDECIDED:
+        return proven
+    return Whole(_by_parts(policy, findings), whole.reason or proven.reason)
 
 
-def _listed(policy: Policy, findings: Findings, allowed: float) -> tuple[Status, str]:
+def _listed(policy: Policy, findings: Findings, allowed: float) -> Whole:
     """Judge outputs that are listed, one by one."""
     probabilities: dict[Hashable, float] = {}
     for several in findings.values():
@@ -43,18 +42,34 @@ def _listed(policy: Policy, findings: Findings, allowed: float) -> tuple[Status,
         return lambda clause: all_of([finding.status_at(output) for finding in findings[clause]])
 
     if not probabilities:
-        return policy.judge(lambda clause: all_of([finding.status for finding in findings[clause]])), ""
+        return Whole(policy.judge(lambda clause: all_of([finding.status for finding in findings[clause]])))
     judged = {output: policy.judge(at(output)) for output in probabilities}
     status = all_of(list(judged.values()))
-    if status is Status.HOLDS or not allowed:
-        return status, ""
-    broken = sum(probabilities[output] for output, one in judged.items() if one is Status.VIOLATED)
+    if status is Status.HOLDS:
+        return Whole(status)
+    broken = [output for output, one in judged.items() if one is Status.VIOLATED]
+    broken.sort(key=lambda output: -probabilities[output])
+    evidence = tuple(one for output in broken[:SHOWN] for one in _at_output(findings, output)[:1])
+    if not allowed:
+        return Whole(status, evidence=evidence)
+    sure = sum(probabilities[output] for output in broken)
     doubtful = sum(probabilities[output] for output, one in judged.items() if one is Status.UNDECIDED)
-    if broken > allowed:
-        return Status.VIOLATED, f"outputs of probability {broken:.3g} break it"
-    if broken + doubtful > allowed:
-        return Status.UNDECIDED, ""
-    return Status.HOLDS, f"but for outputs of probability {broken + doubtful:.3g}"
+    if sure > allowed:
+        return Whole(Status.VIOLATED, f"outputs of probability {sure:.3g} break it", evidence)
+    if sure + doubtful > allowed:
+        return Whole(Status.UNDECIDED)
+    return Whole(Status.HOLDS, f"but for outputs of probability {sure + doubtful:.3g}")
+
+
+def _at_output(findings: Findings, output: Hashable) -> list[tuple[Clause, Evidence]]:
+    """Return what each part that an output breaks says of it, the one that it breaks most first."""
+    everything = [finding for several in findings.values() for finding in several]
+    broken = [
+        (finding.clause, finding.evidence_at(output))
+        for finding in everything
+        if finding.evidence_at is not None and finding.status_at(output) is Status.VIOLATED
+    ]
+    return sorted(broken, key=lambda one: -one[0].limit.excess(one[1].level.value))
 
 
 def _parts(findings: Findings) -> dict[Clause, list[Bounded | Status]]:
