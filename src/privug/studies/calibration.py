@@ -21,8 +21,11 @@ from privug.studies.cells import (
     Measure,
     Refusal,
     Settings,
+    answer,
+    asked_by_name,
     cell_text,
     checked_measures,
+    is_measure,
     outcomes,
     plain_cell,
 )
@@ -181,8 +184,12 @@ def calibrate(
 ) -> Calibration:
     """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
 
-    The limit is a `measure` (a name such as "mutual information", or a function from a result to an estimate) that must
-    be `at_most` or `at_least` a number, or a predicate `holds` on the result. The parameter is named with its range, as
+    The limit is a `measure` that must be `at_most` or `at_least` a number, or a predicate `holds` on the result. The
+    measure is the name of one of the attack's questions, such as "Alice is under 18", the name of a measure, such as
+    "max posterior belief" or "mutual information", or a function from a result to an estimate. The belief that answers
+    a question is the one after `observe`; without it, after any output: the worst case. Where that is only known on
+    samples, the limit is kept if the mechanism's promise says so: an output of an epsilon-differentially private one
+    changes the odds of what is true of one row by at most exp(epsilon). The parameter is named with its range, as
     in `epsilon=(0.01, 10)`; `attack_for` gets it and returns the attack. With `find="smallest"` the smallest such value
     is searched for, from the upper end of the range.
 
@@ -198,14 +205,33 @@ def calibrate(
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
     >>> print(calibrate(noisy_bit, measure="bayes vulnerability", at_most=0.6, epsilon=(0.01, 10)))
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
+
+    With a question of the attack's own:
+
+    >>> def salary(epsilon):
+    ...     noisy = pv.mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=epsilon)
+    ...     questions = {"she is rich": lambda x: x == 1}
+    ...     return pv.Attack(noisy, prior={"x": pv.Bernoulli(0.1)}, secret="x", questions=questions)
+    >>> print(calibrate(salary, measure="she is rich", at_most=0.25, epsilon=(0.01, 10), tolerance=1e-3))
+    epsilon = 1.0981 is the largest for which the belief in 'she is rich' after any output is at most 0.25 (exact; no \
+longer at 1.09911).
     """
     name, low, high = _range(parameter)
     if find not in ("largest", "smallest"):
         raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
     if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
         raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
-    limit, measured = _limit(measure, at_most, at_least, holds, claim)
     options = {"engine": engine, "samples": samples, "seed": seed}
+    if isinstance(measure, str) and not is_measure(measure) and holds is None:
+        first = made(attack_for, {name: low})
+        asked_by_name(first, measure)
+        seen = "" if observe is not None or first.observe is not None else " after any output"
+        question = partial(answer, measure, options, least=at_most is None)
+        limit, measured = _limit(question, at_most, at_least, None, claim, f"the belief in {measure!r}{seen}")
+    else:
+        by_name = checked_measures([measure], options) if isinstance(measure, str) else None
+        function = measure if by_name is None else next(iter(by_name.values()))
+        limit, measured = _limit(function, at_most, at_least, holds, claim, next(iter(by_name or ()), ""))
     settings = Settings({limit.measure: measured}, {}, options)
     search = _Search(attack_for, observe, settings, limit, name, find, tolerance)
     return search.run(_spaced(low, high, grid))
@@ -335,8 +361,14 @@ def _judged(holds: Callable[[Result], Any], result: Result) -> Estimate:
 
 
 def _limit(
-    measure: Any, at_most: float | None, at_least: float | None, holds: Callable[[Result], Any] | None, claim: str
+    measure: Measure | None,
+    at_most: float | None,
+    at_least: float | None,
+    holds: Callable[[Result], Any] | None,
+    claim: str,
+    name: str,
 ) -> tuple[Limit, Measure]:
+    """Return what is limited and how it is measured; a measure without a name has that of its function."""
     if holds is not None:
         if measure is not None or at_most is not None or at_least is not None or not callable(holds):
             raise ArgumentError(
@@ -348,13 +380,9 @@ def _limit(
     if measure is None or (at_most is None) == (at_least is None):
         raise ArgumentError("calibrate: give a measure with one of at_most= and at_least=, or a predicate holds=")
     bound = at_most if at_least is None else at_least
-    if isinstance(measure, str):
-        found = checked_measures([measure])
-        assert found is not None
-        ((name, function),) = found.items()
-    else:
+    if not name:
         check_takes("calibrate: measure", measure, 1)
         own = getattr(measure, "__name__", "<lambda>")
-        name, function = ("the measure" if own == "<lambda>" else own.replace("_", " ")), measure
+        name = "the measure" if own == "<lambda>" else own.replace("_", " ")
     side = "at most" if at_least is None else "at least"
-    return Limit(name, at_most, at_least, claim or f"{name} is {side} {bound:g}", bare=not claim), function
+    return Limit(name, at_most, at_least, claim or f"{name} is {side} {bound:g}", bare=not claim), measure
