@@ -229,9 +229,10 @@ longer at 1.09911).
         question = partial(answer, measure, options, least=at_most is None)
         limit, measured = _limit(question, at_most, at_least, None, claim, f"the belief in {measure!r}{seen}")
     else:
-        by_name = checked_measures([measure], options) if isinstance(measure, str) else None
-        function = measure if by_name is None else next(iter(by_name.values()))
-        limit, measured = _limit(function, at_most, at_least, holds, claim, next(iter(by_name or ()), ""))
+        called, function = "", measure
+        if isinstance(measure, str):
+            ((called, function),) = (checked_measures([measure], options) or {}).items()
+        limit, measured = _limit(function, at_most, at_least, holds, claim, called)
     settings = Settings({limit.measure: measured}, {}, options)
     search = _Search(attack_for, observe, settings, limit, name, find, tolerance)
     return search.run(_spaced(low, high, grid))
@@ -361,7 +362,7 @@ def _judged(holds: Callable[[Result], Any], result: Result) -> Estimate:
 
 
 def _limit(
-    measure: Measure | None,
+    measure: Any,
     at_most: float | None,
     at_least: float | None,
     holds: Callable[[Result], Any] | None,
