@@ -29,7 +29,7 @@ def test_a_question_is_answered_by_its_worst_case_if_nothing_is_observed(mechani
     found = pv.sweep(rich(mechanism), measures=["Alice is rich", "max_posterior_belief"], epsilon=[2.0])
     assert [float(cell) for cell in found["Alice is rich"]] == pytest.approx([after(1 / 9, e) for e in (2,)], abs=1e-6)
     truth = [max(after(9, e), after(1 / 9, e)) for e in (2,)]
-    assert [float(cell) for cell in found["max posterior belief"]] == pytest.approx(truth, abs=1e-6)
+    assert [float(cell) for cell in found["max_posterior_belief"]] == pytest.approx(truth, abs=1e-6)
 
 
 def test_questions_come_first_of_what_every_study_measures():

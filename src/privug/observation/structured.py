@@ -77,11 +77,15 @@ class Structured(Observation):
     def _single_parts(self, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Observation]]:
         """Yield what was seen of each single part, with the way to it in words."""
         for key, part in self.parts.items():
-            name = _ordinal(key) if self.length is not None else shown(key) if isinstance(key, str) else f"entry {shown(key)}"
+            name = _entry(key) if self.length is None else _ordinal(key)
             if isinstance(part, Structured):
                 yield from part._single_parts((*path, name))
             elif part is not None:
                 yield (*path, name), part
+
+
+def _entry(key: Any) -> str:
+    return shown(key) if isinstance(key, str) else f"entry {shown(key)}"
 
 
 def _ordinal(position: int) -> str:

@@ -12,6 +12,7 @@ from privug.inference.belief import Belief
 from privug.leakage.finite import Pairs
 from privug.model.keys import key_of
 from privug.model.node import Array
+from privug.policy.bounded import Bounded
 from privug.policy.levels import Levels
 from privug.policy.policies import Clause
 from privug.policy.verdict import Evidence, Status, all_of
@@ -28,7 +29,9 @@ AVERAGE = "on average over outputs"
 class Finding:
     """Whether a clause holds after each output, the worst of them, and how that was found out.
 
-    `statuses` tells outputs apart by their keys; None says that the status is the same for all.
+    `statuses` tells outputs apart by their keys; None says that the status is the same for all, unless it is that of
+    the worst output (`somewhere`) or there are bounds of the number after every output (`bounded`). `excepts` says that
+    it holds but for outputs of the probability that is allowed.
     """
 
     clause: Clause
@@ -42,6 +45,18 @@ class Finding:
     engine: str = ""
     needed: int | None = None
     details: str = ""
+    bounded: Bounded | None = None
+    somewhere: bool = False
+    excepts: bool = False
+
+    @property
+    def lists_outputs(self) -> bool:
+        """Whether it is known of each output by itself, or of all alike, whether the clause holds after it."""
+        return self.statuses is not None or (self.bounded is None and not self.somewhere)
+
+    def status_at(self, output: Hashable) -> Status:
+        """Return whether the clause holds after an output, by its key."""
+        return self.status if self.statuses is None else self.statuses.get(output, Status.UNDECIDED)
 
 
 def no_answer(error: InferenceError) -> tuple[str, str]:
@@ -82,12 +97,7 @@ def of_levels(clause: Clause, found: Levels, pairs: Pairs, engine: str, error: f
 
 def order_of_outputs(clause: Clause, found: Levels, pairs: Pairs) -> list[int]:
     """Return the outputs, those first that surely break the limit most, then those that may."""
-    at_most, at_least = clause.limit.at_most, clause.limit.at_least
-    sure, maybe = np.full(len(found.value), -np.inf), np.full(len(found.value), -np.inf)
-    if at_most is not None:
-        sure, maybe = np.maximum(sure, found.low - at_most), np.maximum(maybe, found.high - at_most)
-    if at_least is not None:
-        sure, maybe = np.maximum(sure, at_least - found.high), np.maximum(maybe, at_least - found.low)
+    sure, maybe = clause.limit.beyond(found.low, found.high)
     broken = np.where(sure > 0, sure, -np.inf)
     places: list[int] = np.lexsort((-pairs.marginal, -maybe, -broken)).tolist()
     return places

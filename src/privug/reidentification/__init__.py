@@ -31,3 +31,7 @@ __all__ = [
     "unique_rows",
     "uniqueness",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,6 +10,7 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of
+from privug.pictures import plots
 from privug.reidentification.people import belief_of
 from privug.reidentification.singled_out import rows_at_hand
 from privug.reidentification.text import as_lines
@@ -24,6 +25,12 @@ class Link:
     `matching` is how many released rows have the person's values, and `rivals` how many people of the public table
     have them. `probability` is that of pointing at the person's row, and `secret` the belief about the person's
     secret if the person is in the table; None if no row matches.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}]
+    >>> alice = reidentification.link(released, [{"name": "Alice", "zip": "2300"}], "zip", "ill")["Alice"]
+    >>> alice.matching, alice.disclosed
+    (1, True)
     """
 
     person: Any
@@ -51,7 +58,14 @@ class Link:
 
 
 class LinkedTable(Sequence[Link]):
-    """The people of a public table, linked with a released one."""
+    """The people of a public table, linked with a released one.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}]
+    >>> people = [{"name": "Alice", "zip": "2300"}, {"name": "Eve", "zip": "2400"}]
+    >>> len(reidentification.link(released, people, "zip", "ill").found)
+    1
+    """
 
     def __init__(self, links: Sequence[Link], name: str) -> None:
         self._links, self._name = list(links), name
@@ -80,6 +94,12 @@ class LinkedTable(Sequence[Link]):
     def disclosed(self) -> list[Link]:
         """The people whose secret is known, whether or not their row is."""
         return [link for link in self._links if link.disclosed is not None]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely each person's row is found, the likeliest first; `ax` is matplotlib axes or a path."""
+        ordered = sorted(self._links, key=lambda link: -link.probability.value)
+        rows = [(str(cell(link.person, self._name)), link.probability) for link in ordered]
+        return plots().bars(rows, ax, "probability that a row is theirs")
 
     def __str__(self) -> str:
         rows = [

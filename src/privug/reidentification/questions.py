@@ -118,7 +118,7 @@ def matching_rows(records: Any, columns: Any, *, person: Person = None, samples:
     """
     asked = Asked(records, person, samples, seed)
     names = asked.columns(columns)
-    return asked.answer(lambda people: people.matching(names))
+    return asked.answer(lambda people: people.matching(names)).named("number of matching rows")
 
 
 @kinds_checked
@@ -203,7 +203,8 @@ def sharing_rows(
     asked.secret(secret)
     if matching is not None:
         checked_size(matching, "matching")
-    return asked.answer(lambda people: people.sharing(names, secret, matching))
+    belief = asked.answer(lambda people: people.sharing(names, secret, matching))
+    return belief.named(f"number of matching rows with the person's {secret}")
 
 
 @kinds_checked
@@ -234,4 +235,4 @@ def secret_posterior(
         raise ArgumentError(f"seen must map values of {secret!r} to numbers of rows, not {seen!r}")
     for value, count in seen.items():
         checked_size(count, f"seen[{value!r}]", 0)
-    return asked.answer(lambda people: people.posterior(names, secret, seen))
+    return asked.answer(lambda people: people.posterior(names, secret, seen)).named(secret)

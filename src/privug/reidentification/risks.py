@@ -6,6 +6,7 @@ from typing import Any
 from privug.arguments import kinds_checked
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.pictures import plots
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
 from privug.reidentification.scenes import Person
@@ -19,6 +20,12 @@ class Risks:
     `singling_out` is the probability that the person's row is the only one that matches; `linkability` that a
     matching row taken at random is the person's; `inference` that such a row has the person's secret, and
     `inference_before` that any row of the table has it; `disclosure` that all matching rows have it.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2300", "ill": False}, {"zip": "2100", "ill": False}]
+    >>> risks = reidentification.three_risks(released, ["zip"], "ill")
+    >>> round(risks.singling_out.value, 4), round(risks.linkability.value, 4)
+    (0.3333, 0.6667)
     """
 
     columns: tuple[str, ...]
@@ -44,6 +51,13 @@ class Risks:
             },
             **({} if self.unique_rows is None else {"unique_rows": self.unique_rows.to_dict()}),
         }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the risks as bars; `ax` is matplotlib axes or the path of a picture to write."""
+        names = ("singling_out", "linkability", "inference", "inference_before", "disclosure")
+        words = ("singling out", "linkability", "inference", "inference by base rate", "inference with certainty")
+        rows = [(said, getattr(self, name)) for said, name in zip(words, names, strict=True)]
+        return plots().bars(rows, ax, f"probability, knowing {' + '.join(self.columns)}")
 
     def __str__(self) -> str:
         known, secret = inert(" + ".join(self.columns)), inert(self.secret)

@@ -12,6 +12,7 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.mechanisms.tables import checked_size
+from privug.pictures import plots
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
 from privug.reidentification.scenes import Person
@@ -30,6 +31,12 @@ class QuasiIdentifier:
 
     `matching` is the expected number of rows that match, and `disclosed` the probability that all of these have the
     person's secret, if one was named.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "sex": "F"}, {"zip": "2300", "sex": "M"}]
+    >>> best = reidentification.quasi_identifiers(released)[0]
+    >>> str(best), best.unique.value
+    ('sex', 1.0)
     """
 
     columns: tuple[str, ...]
@@ -42,7 +49,13 @@ class QuasiIdentifier:
 
 
 class QuasiIdentifiers(Sequence[QuasiIdentifier]):
-    """Sets of columns, those that most likely single the person out first and small ones before large ones."""
+    """Sets of columns, those that most likely single the person out first and small ones before large ones.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "sex": "F"}, {"zip": "2300", "sex": "M"}]
+    >>> [str(one) for one in reidentification.quasi_identifiers(released).smallest()]
+    ['sex']
+    """
 
     def __init__(
         self,
@@ -108,6 +121,10 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame."""
         return as_frame(self.to_dict())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely each set of columns singles the person out; `ax` is matplotlib axes or a path."""
+        return plots().bars([(str(one), one.unique) for one in self._found], ax, "probability of being unique")
 
     def __str__(self) -> str:
         shown = self._found[:MOST_SHOWN]

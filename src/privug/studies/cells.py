@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from privug import settings
+from privug.arguments import shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
@@ -89,17 +90,21 @@ class Settings:
 
 
 ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
-    "mutual information": mutual_information,
-    "conditional entropy": conditional_entropy,
-    "bayes vulnerability": bayes_vulnerability,
-    "bayes risk": bayes_risk,
-    "bayes security": bayes_security,
-    "min entropy leakage": min_entropy_leakage,
-    "multiplicative leakage": multiplicative_leakage,
+    measure.__name__: measure
+    for measure in (
+        mutual_information,
+        conditional_entropy,
+        bayes_vulnerability,
+        bayes_risk,
+        bayes_security,
+        min_entropy_leakage,
+        multiplicative_leakage,
+    )
 }
+"""The measures that a study may be asked for by name."""
 
 
-WORST_GUESS = "max posterior belief"
+WORST_GUESS = "max_posterior_belief"
 
 
 def standard_measures(result: Result, options: Mapping[str, Any]) -> dict[str, Measure]:
@@ -108,21 +113,20 @@ def standard_measures(result: Result, options: Mapping[str, Any]) -> dict[str, M
     measures: dict[str, Measure] = {
         after.format(claim): partial(answer, claim, options) for claim in result.attack.questions
     }
-    measures["mutual information"] = _by_name("mutual information", options)
+    measures["mutual_information"] = _by_name("mutual_information", options)
     if result.prior.kind is Kind.DISCRETE:
-        measures["bayes vulnerability"] = _by_name("bayes vulnerability", options)
+        measures["bayes_vulnerability"] = _by_name("bayes_vulnerability", options)
     if result.observation is not None:
-        measures["kl divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
+        measures["kl_divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
     return measures
 
 
 def _by_name(name: str, options: Mapping[str, Any]) -> Measure:
     """Return what measures a result: a measure of joints, the worst case of a guess, or the answer to a question."""
-    words = name.replace("_", " ")
-    if words == WORST_GUESS:
+    if name == WORST_GUESS:
         return lambda result: worst_guess(result.attack, options)
-    if words in ON_JOINTS:
-        return lambda result: ON_JOINTS[words](result.joint)
+    if name in ON_JOINTS:
+        return lambda result: ON_JOINTS[name](result.joint)
     return partial(answer, name, options)
 
 
@@ -163,13 +167,18 @@ def checked_measures(measures: Any, options: Mapping[str, Any]) -> Mapping[str, 
     if not isinstance(measures, Sequence) or not measures:
         raise ArgumentError(f"measures must be a dict of functions or a list of names, not {measures!r}")
     if not all(isinstance(name, str) for name in measures):
-        raise ArgumentError(f"measures must be names of measures or of the attack's questions, not {measures!r}")
-    return {(name.replace("_", " ") if is_measure(name) else name): _by_name(name, options) for name in measures}
+        raise ArgumentError(f"measures must be names of measures or of the attack's questions, not {shown(measures)}")
+    return {name: _by_name(name, options) for name in measures}
 
 
 def is_measure(name: str) -> bool:
     """Say whether a name is that of a measure; else it is that of a question."""
-    return name.replace("_", " ") in {*ON_JOINTS, WORST_GUESS}
+    return name in {*ON_JOINTS, WORST_GUESS}
+
+
+def label(measure: str) -> str:
+    """Return the words by which tables and pictures call a measure."""
+    return measure.replace("_", " ") if measure.isidentifier() else measure
 
 
 def _measured(name: str, measure: Measure, result: Result) -> Cell:

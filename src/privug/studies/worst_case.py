@@ -16,6 +16,7 @@ from privug.model.node import Kind
 from privug.policy import clauses
 from privug.policy.asking import asked
 from privug.policy.checking import Effort
+from privug.policy.findings import EVERY, Finding
 from privug.policy.policies import Clause
 from privug.policy.suprema import over_continuous_outputs, over_endless_outputs
 from privug.policy.verdict import Status
@@ -58,9 +59,10 @@ def _found(question: Attack, clause: Clause, result: Result) -> Estimate:
             return finding.worst
         return _lower_bound(finding.worst, "other outputs may tell more")
     error = max(joint.secret.error, joint.output.error)
-    proven = over_endless_outputs(question, clause, result) if error else None
-    if proven is not None and proven.worst is not None:
-        return proven.worst
+    if error:
+        proven = over_endless_outputs(question, clause, result, Finding(clause, Status.UNDECIDED, EVERY), 0.0)
+        if proven.worst is not None:
+            return proven.worst
     pairs = (alike_pairs if clause.counts_secrets_alike else pairs_of)(joint)
     levels = clause.levels(pairs, result.prior, error)
     assert levels is not None

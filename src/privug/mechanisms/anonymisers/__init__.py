@@ -49,3 +49,7 @@ __all__ = [
     "synthesise",
     "year",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
