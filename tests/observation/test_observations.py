@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 import privug as pv
+from privug.observation.structured import as_observation
 
 X = {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}
 
@@ -134,3 +135,16 @@ def test_observations_that_no_output_can_satisfy(program, observe):
 def test_a_part_that_no_output_has_is_impossible():
     with pytest.raises((pv.ImpossibleObservation, pv.ObservationError), match="part 5"):
         support(branch, {5: pv.equals(1)})
+
+
+@pytest.mark.parametrize(
+    ("observe", "told"),
+    [
+        ({"Management": {"max": 178000, "n": None}}, "the output's 'Management', 'max' is 178000"),
+        ([1, None, pv.between(2, 3)], "the output's first part is 1; its third part is between 2 and 3"),
+        ({2300: pv.near(5, within=1)}, "the output's entry 2300 is 5, give or take 1"),
+        ([0] * 15, "its part at position 11 is 0; and 3 parts more"),
+    ],
+)
+def test_what_was_seen_of_parts_is_told_in_words(observe, told):
+    assert str(as_observation(observe)).endswith(told)
