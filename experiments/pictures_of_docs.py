@@ -266,6 +266,14 @@ def policy(axes: Axes) -> None:
     axes.set(xlabel="published count of 10", ylabel="belief in the likeliest value", xticks=range(11))
 
 
+def report(axes: Axes) -> None:
+    people = {"records": pv.Records(8, lambda i: pv.Row(ill=pv.Bernoulli(0.1)))}
+    count = pv.Attack(lambda records: sum(row.ill for row in records), people, lambda records: records[0].ill)
+    count.run(pv.equals(4)).plot(axes)
+    axes.set(xlabel="Alice", xticks=[0, 1])
+    axes.set_xticklabels(["healthy", "ill"])
+
+
 def attackers(axes: Axes) -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
     import attackers_from_data as example
@@ -301,6 +309,7 @@ ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "noise": (NARROW, noise),
     "policy": (NARROW, policy),
     "attackers": (NARROW, attackers),
+    "report": (NARROW, report),
 }
 ON_FIGURES: dict[str, tuple[tuple[float, float], Callable[[Figure], None]]] = {
     "anonymous": ((9.6, 3.2), anonymous),
