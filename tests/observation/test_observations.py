@@ -148,3 +148,38 @@ def test_a_part_that_no_output_has_is_impossible():
 )
 def test_what_was_seen_of_parts_is_told_in_words(observe, told):
     assert str(as_observation(observe)).endswith(told)
+
+
+def odds(n):
+    return math.inf if n == 0 else 1 / n
+
+
+def odds_in_words(n):
+    return float({"0": "inf"}.get(f"{n}", f"{n}"))
+
+
+@pytest.mark.parametrize(("program", "tier"), [(odds, "traced"), (odds_in_words, "python")])
+def test_an_infinite_output_is_observed_as_such(program, tier):
+    with pv.limited(native=False):
+        attack = pv.Attack(program, prior={"n": pv.Choice([0, 1, 2, 4])}, secret="n")
+        result = attack.run(pv.equals(math.inf))
+        assert attack.lifting.tier == tier
+        assert result.diagnostics.evidence.value == pytest.approx(1 / 4)
+        assert result.posterior.probability(lambda n: n == 0).value == pytest.approx(1)
+        assert attack.run(pv.equals(1.0)).diagnostics.evidence.value == pytest.approx(1 / 4)
+        with pytest.raises(pv.ImpossibleObservation):
+            attack.run(pv.equals(-math.inf))
+
+
+def test_infinity_beside_a_density_is_an_atom_or_impossible():
+    prior = {"x": pv.Normal(0, sd=1), "n": pv.Choice([0, 1, 2])}
+    attack = pv.Attack(lambda x, n: math.inf if n == 0 else x / n, prior=prior, secret=lambda x, n: n)
+    assert attack.run(pv.equals(math.inf)).diagnostics.evidence.value == pytest.approx(1 / 3)
+    with pytest.raises(pv.ImpossibleObservation, match="never inf"):
+        pv.Attack(lambda x: 2 * x, prior={"x": pv.Normal(0, sd=1)}, secret="x").run(pv.equals(math.inf))
+
+
+@pytest.mark.parametrize("value", [math.nan, (1, math.nan), {"mean": math.nan}])
+def test_nan_is_no_observation(value):
+    with pytest.raises(pv.ObservationError, match="must not be NaN, by which a program has failed"):
+        pv.equals(value)
