@@ -309,7 +309,7 @@ def as_dicts(frame):
 def test_a_frame_in_gives_a_frame_of_the_same_library_with_the_same_rows(name, library, monkeypatch):
     people = table(KINDS["dicts"])
     frame = pytest.importorskip(library).DataFrame(people)
-    drawn = lambda dist: np.random.default_rng(5).random(dist.node.shape)  # noqa: E731
+    drawn = lambda dist: np.random.default_rng(5).random(dist.node.shape)
     monkeypatch.setattr("privug.mechanisms.anonymisers.swapping.sample", drawn)
     monkeypatch.setattr("privug.mechanisms.anonymisers.synthetic.sample", drawn)
     released = ANONYMISERS[name](frame)

@@ -124,7 +124,7 @@ def test_what_is_not_monotone_is_told():
         ({"at_most": 0.6, "grid": 1}, pv.ArgumentError, "grid must be"),
         ({"at_most": 0.6, "tolerance": 0.0}, pv.ArgumentError, "tolerance"),
         ({"at_most": 0.6, "holds": chance}, pv.ArgumentError, "leave out measure"),
-        ({"at_most": 0.6, "measure": "magic"}, pv.ArgumentError, "'magic' is not one of"),
+        ({"at_most": 0.6, "measure": "magic"}, pv.ArgumentError, "'magic' is neither one of the questions"),
         ({"at_most": 0.6, "measure": 3}, pv.ArgumentError, "measure must be a text or a function, not 3"),
         ({"at_most": 0.6, "epsilon": (1, 0.1)}, pv.ArgumentError, "the lower one first"),
         ({"at_most": 0.6, "epsilon": 3}, pv.ArgumentError, "must be a range"),

@@ -93,7 +93,7 @@ def test_the_matrix_as_plain_values():
         ({"attackers": {}}, "attackers must be a dict"),
         ({"programs": [len]}, "programs must be a dict"),
         ({"observe": {"count": pv.equals(3)}}, r"an entry for each program, and no other: \['majority', 'nothing'\]"),
-        ({"measures": ["magic"]}, "'magic' is not one of"),
+        ({"measures": ["magic"]}, "'magic' is neither one of the questions"),
     ],
 )
 def test_bad_arguments_are_refused_with_a_reason(options, message):

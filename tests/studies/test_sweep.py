@@ -26,7 +26,7 @@ def vulnerability(epsilon):
 
 def test_every_point_has_the_exact_measures():
     found = sweep(noisy_bit, epsilon=[0.5, 1, 2])
-    assert found.measures == ("mutual_information", "bayes_vulnerability")
+    assert found.measures == ("worst P(it is one)", "mutual_information", "bayes_vulnerability")
     for epsilon, estimate in zip([0.5, 1, 2], found["bayes_vulnerability"], strict=True):
         assert estimate.exact
         assert float(estimate) == pytest.approx(vulnerability(epsilon), abs=1e-9)
@@ -127,7 +127,7 @@ def test_utility_columns_are_exact_for_the_laplace_mechanism():
 
     found = sweep(noisy, epsilon=[0.5, 4.0], utility=mean, measures=["mutual_information"])
     assert [float(cell) for cell in found["expected_error"]] == pytest.approx([2.0, 0.25], abs=1e-9)
-    assert all(cell.exact for cell in found["output_divergence"])
+    assert all(cell.exact for cell in found["expected_error"])
 
 
 def test_mechanisms_are_swept_like_programs():
@@ -163,7 +163,7 @@ def test_an_interrupted_sweep_keeps_what_it_has():
         ({"epsilon": []}, "at least one value"),
         ({"epsilon": [1.0], "measures": {}}, "measures must map names"),
         ({"epsilon": [1.0], "measures": 3}, "measures must be a dict"),
-        ({"epsilon": [1.0], "measures": ["magic"]}, "'magic' is not one of"),
+        ({"epsilon": [1.0], "measures": ["magic"]}, "'magic' is neither one of the questions"),
         ({"epsilon": [1.0], "measures": {"x": lambda r: "y"}}, "must return an estimate or a number"),
     ],
 )

@@ -19,6 +19,7 @@ from privug.model.operations import constant
 from privug.model.overflow import INTEGER_LIMIT
 from privug.model.pickling import Portable
 from privug.model.sparse import SparseDict, SparseFrame, SparseList
+from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import bound_beside
 from privug.observation.likelihood import (
@@ -135,6 +136,10 @@ def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
         return Likelihood(impossible=f"the output is a number, never {value!r}")
     if isinstance(value, int) and abs(value) > INTEGER_LIMIT:
         return Likelihood(impossible=f"the output is a number of 64 bits, never {shown(value)}")
+    if math.isinf(value) and node.kind is Kind.CONTINUOUS:
+        return Likelihood(impossible=f"the output has a density, and is never {value}")
+    if math.isinf(value):  # nothing is near it
+        return Likelihood(conditions=((output == value).node,))
     if node.dtype.kind == "f" and node.kind is not Kind.DISCRETE:
         return Likelihood(points=((node, float(value)),))
     if node.dtype.kind == "f":
@@ -301,9 +306,12 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
     _check_distance("equals", distance)
     if isinstance(value, Observation | RandomVariable):
         raise ObservationError(f"equals: a plain value is needed, not {value!r}")
-    if isinstance(value, float) and math.isnan(value):
-        raise ObservationError("equals: the value must not be NaN")
-    return Equals(settled(value), distance)
+    plain = settled(value)
+    if any(isinstance(part, float) and math.isnan(part) for part in flatten(plain)[1]):
+        raise ObservationError(
+            "equals: the value must not be NaN, by which a program has failed; let it return None, and observe that"
+        )
+    return Equals(plain, distance)
 
 
 def _check_distance(name: str, distance: Any) -> None:

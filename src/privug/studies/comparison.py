@@ -133,7 +133,8 @@ def compare(
     for a, p in pairs:
         options: Any = {"questions": questions, "assume": facts[a], "name": f"{a}, {p}"}
         jobs.append(Job(partial(Attack, programs[p], attackers[a], secret, **options), seen[p]))
-    study = Settings(checked_measures(measures), {}, {"engine": engine, "samples": samples, "seed": seed})
+    how = {"engine": engine, "samples": samples, "seed": seed}
+    study = Settings(checked_measures(measures, how), {}, how)
     found = gathered(jobs, study, "comparing")
     found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
     return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))

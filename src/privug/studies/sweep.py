@@ -30,7 +30,7 @@ from privug.studies.cells import (
     label,
     plain_cell,
 )
-from privug.studies.utility import expected_error, output_divergence
+from privug.studies.utility import expected_error
 
 Parameters = Mapping[str, Any]
 
@@ -138,11 +138,18 @@ def sweep(
     """Run an attack for every combination of parameters, and measure each.
 
     `attack_for` gets the parameters by name and returns the attack. `observe` is what the attacker sees, or a function
-    of the parameters that says so. `measures` maps names to functions from a result to an estimate, or lists names such
-    as "mutual_information"; without it there is the mutual information, for a discrete secret the Bayes vulnerability,
-    and what an observation told. `utility` is the program without protection: how far outputs are from its outputs is
-    then measured too (`expected_error`, `output_divergence`). The same seed gives the same numbers on any number of
-    workers. Ctrl-C gives what is there so far.
+    of the parameters that says so.
+
+    `measures` lists names: of measures, such as "mutual_information", and of the attack's own questions, such as "Alice
+    is under 18". A question is answered by the belief after the observation; if nothing is observed, by the worst case,
+    the largest belief that any output leads to, and so is "max_posterior_belief" for the likeliest secret. Where only
+    samples exist, the worst case is bounded by what the mechanism promises. Or `measures` maps names to functions from
+    a result to an estimate. Without it there are the attack's questions, the mutual information, for a discrete secret
+    the Bayes vulnerability, and what an observation told.
+
+    `utility` is the program without protection: how far outputs are from its outputs on average is then measured too
+    (`expected_error`). The same seed gives the same numbers on any number of workers. Ctrl-C gives what is there by
+    then.
 
     >>> import privug as pv
     >>> def noisy_bit(epsilon):
@@ -157,11 +164,8 @@ def sweep(
     options = {"engine": engine, "samples": samples, "seed": seed}
     further: dict[str, Measure] = {}
     if utility is not None:
-        further = {
-            "expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed),
-            "output_divergence": partial(output_divergence, noiseless=utility, samples=samples, seed=seed),
-        }
-    study = Settings(checked_measures(measures), further, options)
+        further = {"expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed)}
+    study = Settings(checked_measures(measures, options), further, options)
     jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]
     found = gathered(jobs, study, "sweep")
     return Sweep(tuple(points[: len(found)]), tuple(found), len(points))

@@ -72,7 +72,8 @@ def generalise(records: Any, **coarser: Callable[[Any], Any]) -> Any:
             )
         check_takes(f"generalise: {name}", function, 1)
     if isinstance(records, Standing):
-        return records.assign(**{name: records[name].map(function) for name, function in coarser.items()})
+        frame: Any = records
+        return frame.assign(**{name: frame[name].map(function) for name, function in coarser.items()})
     rows = rows_of(table)
     made = {name: [applied(f, value) for value in column(rows, name)] for name, f in coarser.items()}
     return with_columns(records, rows, made)

@@ -120,6 +120,14 @@ def number(cell: Cell) -> Any:
     return as_element(as_node(where(cell.known, value, np.nan)))
 
 
+def element(cell: Cell) -> Any:
+    """Return a single cell as pandas hands it out: a truth value, too, is one of NumPy."""
+    value = number(cell)
+    if isinstance(value, RandomVariable) and is_truth(value):
+        return as_element(as_node(np.logical_and(value, True)))
+    return value
+
+
 def _not_a_time() -> Any:
     return importlib.import_module("pandas").NaT
 
@@ -131,6 +139,14 @@ def _is_number(value: Any) -> bool:
 def is_category(value: Any) -> bool:
     """Say whether a value is a random text, or another category."""
     return isinstance(value, RandomVariable) and value.node.levels is not None
+
+
+def kind(value: Any) -> str:
+    """Return the kind of a value's type as NumPy has it: that of objects for texts."""
+    if isinstance(value, RandomVariable):
+        return "O" if value.node.levels is not None else value.node.dtype.kind
+    found = np.asarray(value).dtype.kind
+    return found if found in "bif" else "O"
 
 
 def is_truth(value: Any) -> bool:
@@ -258,6 +274,14 @@ def hits_of(cell: Cell) -> dict[Any, Mask]:
     return {level: both(cell.known, hit) for level, hit in alternatives(cell.value).items()}
 
 
+def surely_known(cell: Cell, there: Mask) -> bool:
+    """Say whether a cell is known wherever its row is there."""
+    known = cell.known
+    if isinstance(known, RandomVariable) and isinstance(there, RandomVariable):
+        return implies(there.node, known.node)
+    return known is True or there is False
+
+
 def or_none(cell: Cell, none: bool) -> Any:
     """Return a cell as a single value: where it is missing None, or NaN."""
     if none and isinstance(cell.known, RandomVariable):
@@ -285,14 +309,65 @@ def called(
 def converted(cell: Cell, dtype: Any) -> Cell:
     """Return a cell in another type."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
-    if name in ("str", "string", "object", "category"):
-        return cell if name in ("category", "object") else mapped(str, cell)
+    if name == "str":
+        return _as_text(cell)
     kinds = {"int": int, "int64": int, "float": float, "float64": float, "bool": bool}
     if name not in kinds:
         refuse(f"astype({name})")
-    kind = kinds[name]
-    if is_category(cell.value) or not isinstance(cell.value, RandomVariable):
-        return mapped(kind, cell)
-    if kind is not float and cell.known is not True:
+    wanted = kinds[name]
+    if wanted is not float and cell.known is not True:
         refuse(f"astype({name}) of a column with missing values")
-    return Cell(cell.value.astype(kind), cell.known)
+    if is_category(cell.value) or not isinstance(cell.value, RandomVariable):
+        return mapped(wanted, cell)
+    return Cell(cell.value.astype(wanted), cell.known)
+
+
+def _as_text(cell: Cell) -> Cell:
+    """Return a cell as a text: whole numbers in a column that had gaps are floats in pandas, and another text."""
+    levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
+    if not _is_random_number(cell.value) and all(isinstance(level, str) for level in levels):
+        return cell
+    if (
+        cell.known is not True
+        or had_gaps(cell)
+        or not (_is_random_number(cell.value) or isinstance(cell.value, int | float))
+    ):
+        refuse("astype(str) of numbers with gaps, or of dates")
+    return mapped(str, cell)
+
+
+def _is_random_number(value: Any) -> bool:
+    return isinstance(value, RandomVariable) and value.node.levels is None
+
+
+def had_gaps(cell: Cell) -> bool:
+    """Say whether a value may come from a column in which something was missing, which pandas holds in another type."""
+    if not isinstance(cell.value, RandomVariable):
+        return False
+    return any(_may_have_gaps(node) for node in ancestors([cell.value.node]))
+
+
+def _may_have_gaps(node: Node) -> bool:
+    chooses = isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
+    return chooses or isinstance(node.operation, Maybe) or any(map(is_missing, node.levels or ()))
+
+
+def with_gaps(cell: Cell) -> Cell:
+    """Return a cell as it is in a column in which something is missing: a whole number is a float there."""
+    if isinstance(cell.value, RandomVariable) and cell.value.node.levels is None and cell.value.node.dtype.kind == "i":
+        return Cell(cell.value.astype(float), cell.known)
+    return Cell(float(cell.value), cell.known) if type(cell.value) is int else cell
+
+
+def was_filled(cell: Cell) -> bool:
+    """Say whether a truth value may stand in a column in which others were missing and had something put in place."""
+    node = cell.value.node if isinstance(cell.value, RandomVariable) else None
+    return node is not None and isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
+
+
+def harmless(cell: Cell) -> Cell:
+    """Return a cell that is zero where it is missing: the largest of no whole numbers is one of 64 bits."""
+    value, known = cell
+    missing = isinstance(known, RandomVariable) and isinstance(value, RandomVariable)
+    whole = missing and value.node.levels is None and value.node.dtype.kind == "i"
+    return Cell(where(known, value, 0), known) if whole else cell
