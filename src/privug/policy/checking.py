@@ -144,16 +144,16 @@ def verdict_of(policy: Policy, findings: Mapping[Clause, list[Finding]], except_
     worst = max(decisive, key=_badness)
     if status is not worst.status and not reason:
         reason = "after each output one of the limits is kept"
-    number, about, evidence = worst.worst, worst.clause.about, worst.evidence
+    number, decided_by, evidence = worst.worst, worst.clause, worst.evidence
     if whole.evidence and any(isinstance(part, Either) for part in policy.parts()):
         # The worst output of one part may keep another: what counts are outputs that break the whole.
-        clause, first = whole.evidence[0]
-        number, about = first.level, clause.about
-        evidence = tuple(one for own, one in whole.evidence if own is clause)
+        decided_by, first = whole.evidence[0]
+        number = first.level
+        evidence = tuple(one for own, one in whole.evidence if own is decided_by)
     parts = tuple(_part(finding) for finding in everything) if len(everything) > 1 else ()
     return Verdict(
-        status, str(policy), worst.scope, number, about, evidence, reason or worst.reason, worst.engine,
-        worst.needed if status is Status.UNDECIDED else None, parts, worst.details,
+        status, str(policy), worst.scope, number, decided_by.about, evidence, reason or worst.reason, worst.engine,
+        worst.needed if status is Status.UNDECIDED else None, parts, worst.details, decided_by.limit,
     )  # fmt: skip
 
 
@@ -166,4 +166,5 @@ def _part(finding: Finding) -> Verdict:
     return Verdict(
         finding.status, str(finding.clause), finding.scope, finding.worst, finding.clause.about, finding.evidence,
         finding.reason, finding.engine, finding.needed, details=finding.details,
+        limit=finding.clause.limit,
     )  # fmt: skip

@@ -228,6 +228,12 @@ def change(
 
     By `"difference"` that is |after - before|; by `"factor"` it is after / before or before / after, whichever is
     larger, so that 1 is no change and a belief that falls to zero has changed by an infinite factor.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> limit = pv.policy.change(lambda a: a == 1, at_most=0.3, claim="the first said yes")
+    >>> pv.policy.check(attack, limit).worst.value
+    0.5
     """
     if not is_one_of(by, ("difference", "factor")):
         raise ArgumentError(f"change: by must be 'difference' or 'factor', not {shown(by)}")
@@ -237,7 +243,13 @@ def change(
 
 @kinds_checked
 def max_belief(at_most: float, *, for_each: Callable[..., Any] | None = None, name: str = "") -> Clause:
-    """Limit how sure the attacker may become of any value of the secret (Mardziel, Magill, Hicks, Srivatsa 2013)."""
+    """Limit how sure the attacker may become of any value of the secret (Mardziel, Magill, Hicks, Srivatsa 2013).
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> pv.policy.check(attack, pv.policy.max_belief(at_most=0.8), observe=pv.equals(1)).status.value
+    'holds'
+    """
     return MaxBeliefClause(_limit("max_belief", at_most, None, 0.0, 1.0), for_each, name)
 
 
@@ -254,6 +266,12 @@ def bounds(
 
     The shortest interval that holds the secret with the given probability must be that wide; with `relative`, as a
     share of its middle: known to within 10 % is a width of 20 % of the middle.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda pay: pay, prior={"pay": pv.Uniform(0, 100)}, secret="pay")
+    >>> limit = pv.policy.bounds(interval_width_at_least=20)
+    >>> pv.policy.check(attack, limit, observe=pv.near(50, within=5)).status.value
+    'violated'
     """
     if not is_number(probability) or not 0 < probability < 1:
         raise ArgumentError(f"bounds: probability must lie between 0 and 1, not {shown(probability)}")
@@ -272,6 +290,11 @@ def measure(
     """Limit a measure of `pv.leakage`, by its name: on average over outputs, such as the mutual information.
 
     `kl_divergence`, `total_variation` and `entropy_drop` are limited for every output by itself.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> pv.policy.check(attack, pv.policy.measure("mutual_information", at_most=0.1)).worst.value
+    0.5
     """
     if name not in OF_ONE_OUTPUT and name not in _averages():
         known = ", ".join([*OF_ONE_OUTPUT, *_averages()])

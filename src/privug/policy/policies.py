@@ -19,7 +19,14 @@ from privug.policy.verdict import Limit, Status, all_of, any_of
 
 
 class Policy(ABC):
-    """A limit on what an attacker may learn."""
+    """A limit on what an attacker may learn.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> limit = pv.policy.max_belief(at_most=0.8) & pv.policy.measure("mutual_information", at_most=0.1)
+    >>> pv.policy.check(attack, limit).status.value
+    'violated'
+    """
 
     @abstractmethod
     def clauses(self) -> Iterator["Clause"]:

@@ -47,6 +47,12 @@ class WorstAttacker:
     or `parameters` are those of their prior; `output` is the output that tells so much, if one does. `bound` is what no
     attacker of the family exceeds; None where there is no such proof but only the `record` of a search. `attained` is
     False if attackers only come as near as one likes to the value, as `note` says.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> worst = pv.policy.worst_attacker(attack, "mutual_information", pv.policy.any_prior())
+    >>> round(worst.value, 4)
+    0.5
     """
 
     about: str
