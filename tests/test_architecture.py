@@ -11,7 +11,7 @@ ROOT = Path(privug.__file__).parent
 
 # Each room may import from the rooms before it, and from itself.
 LAYERS = [
-    {"escaping", "errors", "arguments", "estimate", "scoping", "settings", "interruption", "progress"},
+    {"escaping", "errors", "arguments", "estimate", "scoping", "settings", "interruption", "progress", "pictures"},
     {"model"},
     {"prior"},
     {"program"},
@@ -48,7 +48,7 @@ INSIDE = {
     "program": [
         "drawing external logic outputs reachable repetition",
         "generators memory traced",
-        "calls staged",
+        "calls naming staged",
         "batched tracing",
         "forms",
         "native origins paths predicates",
@@ -101,7 +101,7 @@ SEAMS = {
     "inference/chains/numpyro_engine.py": {"numpyro", "jax"},
     "inference/chains/numpyro_model.py": {"numpyro", "jax"},
     "inference/chains/arviz_seam.py": {"arviz"},
-    "report/plots.py": {"matplotlib"},
+    "report/plots/canvas.py": {"matplotlib"},
 }
 
 

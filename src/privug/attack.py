@@ -31,12 +31,12 @@ from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.model.pickling import Portable, Unchanging
 from privug.observation.structured import Observation, as_observation
+from privug.pictures import plots
 from privug.program.lifting import Lifting
 from privug.report.comparing import comparisons
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.facts import assumption, how_it_went, known_inputs
 from privug.report.files import written
-from privug.report.pictures import plots
 from privug.report.plain import as_frame, as_json
 from privug.report.summary import Comparison, Summary, change_sentence
 from privug.report.text import as_html_fragment, as_html_page, as_text
@@ -152,9 +152,12 @@ class Attack(Portable):
 
 
 class Result(Unchanging):
-    """What an attacker believes before and after the observation.
+    """What an attacker believes before and after the observation; `formats` are the endings of files of reports.
 
-    `formats` are the endings of the files that a report can be saved to.
+    >>> import privug as pv
+    >>> result = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.2)}, secret="x").run(pv.equals(1))
+    >>> result.prior.mean().value, result.posterior.mean().value
+    (0.2, 1.0)
     """
 
     formats: ClassVar[Mapping[str, Callable[["Result"], str]]] = {
@@ -174,6 +177,8 @@ class Result(Unchanging):
         seconds: float | None = None,
     ) -> None:
         self.attack = attack
+        output = "output" if attack.name == "<lambda>" else f"output of {attack.name}"
+        self._names = (attack.question.secret_name, output)
         self.observation = observation
         self._serve = serve
         self._options = dict(options)
@@ -213,13 +218,13 @@ class Result(Unchanging):
         if run.exact is not None:
             try:
                 with settings.limited(rounding=self._rounding):
-                    return run.exact.joint_before()
+                    return run.exact.joint_before().named(*self._names)
             except UnsuitableEngine:
                 if self._asked_for == "exact":
                     raise
                 run = self._drawn_before(engines.ENGINES["sample"])
         secret, output = belief_of(run, 0, self._defined("secret")), belief_of(run, 1, self._defined("output"))
-        return Joint(secret, output, prior=self._known_prior)
+        return Joint(secret, output, prior=self._known_prior).named(*self._names)
 
     @cached_property
     def _unconditioned(self) -> Run:
@@ -239,7 +244,7 @@ class Result(Unchanging):
     @cached_property
     def prior(self) -> Belief:
         """What the attacker believes about the secret before the observation: computed, where that can be done."""
-        return self._known_prior or self._before(0) or self.joint.secret
+        return (self._known_prior or self._before(0) or self.joint.secret).named(self._names[0])
 
     @cached_property
     def _known_prior(self) -> Belief | None:
@@ -250,7 +255,7 @@ class Result(Unchanging):
     @property
     def prediction(self) -> Belief:
         """What the attacker believes about the output before the observation."""
-        return self._before(1) or self.joint.output
+        return (self._before(1) or self.joint.output).named(self._names[1])
 
     def _before(self, position: int) -> Belief | None:
         exact = self._unconditioned.exact
@@ -369,9 +374,10 @@ class Result(Unchanging):
             return []
         return [("attacker assumes", assumption(question.facts, engines.check_facts(question)))]
 
-    def plot(self, where: Any = None) -> Any:
-        """Draw the beliefs before and after; `where` is the path of a picture or matplotlib axes."""
-        return plots().beliefs(self.prior, self._after, where)
+    def plot(self, ax: Any = None, beside: Sequence["Result"] = ()) -> Any:
+        """Draw the beliefs before and after, with those of other results; `ax` is matplotlib axes or a path."""
+        shown = [(one.attack.name, one.prior, one._after) for one in (self, *beside)]
+        return plots().beliefs(shown, ax, self._names[0])
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file, in the format that its name ends in: .html, .txt or .json."""
@@ -394,7 +400,13 @@ class Result(Unchanging):
 
 @kinds_checked
 def side_by_side(title: str, results: Sequence[Result]) -> str:
-    """Return the reports of several results next to each other, as text."""
+    """Return the reports of several results next to each other, as text.
+
+    >>> import privug as pv
+    >>> result = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.2)}, secret="x").run(pv.equals(1))
+    >>> pv.side_by_side("Two runs", [result, result]).splitlines()[0]
+    'Two runs'
+    """
     for result in results:
         check_kind("side_by_side", "results", result, (Result,))
     return beside(title, [replace(result.summary(), title=result.attack.name) for result in results])

@@ -134,9 +134,7 @@ def in_order(records):
     return sorted(r.age for r in records)[2]
 
 
-@pytest.mark.parametrize(
-    "program", [last_age, stops_early, collects, numbers_in_groups, noise_for_each_row, in_order]
-)
+@pytest.mark.parametrize("program", [last_age, stops_early, collects, numbers_in_groups, noise_for_each_row, in_order])
 def test_what_rows_hand_on_is_traced_row_by_row(program):
     assert apply_traced(program, [table()]) is None
     attack = pv.Attack(program, {"records": pv.Records(ROWS, person)}, secret=lambda records: records[0].age)

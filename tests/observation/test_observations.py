@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 import privug as pv
+from privug.observation.structured import as_observation
 
 X = {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}
 
@@ -134,3 +135,51 @@ def test_observations_that_no_output_can_satisfy(program, observe):
 def test_a_part_that_no_output_has_is_impossible():
     with pytest.raises((pv.ImpossibleObservation, pv.ObservationError), match="part 5"):
         support(branch, {5: pv.equals(1)})
+
+
+@pytest.mark.parametrize(
+    ("observe", "told"),
+    [
+        ({"Management": {"max": 178000, "n": None}}, "the output's 'Management', 'max' is 178000"),
+        ([1, None, pv.between(2, 3)], "the output's first part is 1; its third part is between 2 and 3"),
+        ({2300: pv.near(5, within=1)}, "the output's entry 2300 is 5, give or take 1"),
+        ([0] * 15, "its part at position 11 is 0; and 3 parts more"),
+    ],
+)
+def test_what_was_seen_of_parts_is_told_in_words(observe, told):
+    assert str(as_observation(observe)).endswith(told)
+
+
+def odds(n):
+    return math.inf if n == 0 else 1 / n
+
+
+def odds_in_words(n):
+    return float({"0": "inf"}.get(f"{n}", f"{n}"))
+
+
+@pytest.mark.parametrize(("program", "tier"), [(odds, "traced"), (odds_in_words, "python")])
+def test_an_infinite_output_is_observed_as_such(program, tier):
+    with pv.limited(native=False):
+        attack = pv.Attack(program, prior={"n": pv.Choice([0, 1, 2, 4])}, secret="n")
+        result = attack.run(pv.equals(math.inf))
+        assert attack.lifting.tier == tier
+        assert result.diagnostics.evidence.value == pytest.approx(1 / 4)
+        assert result.posterior.probability(lambda n: n == 0).value == pytest.approx(1)
+        assert attack.run(pv.equals(1.0)).diagnostics.evidence.value == pytest.approx(1 / 4)
+        with pytest.raises(pv.ImpossibleObservation):
+            attack.run(pv.equals(-math.inf))
+
+
+def test_infinity_beside_a_density_is_an_atom_or_impossible():
+    prior = {"x": pv.Normal(0, sd=1), "n": pv.Choice([0, 1, 2])}
+    attack = pv.Attack(lambda x, n: math.inf if n == 0 else x / n, prior=prior, secret=lambda x, n: n)
+    assert attack.run(pv.equals(math.inf)).diagnostics.evidence.value == pytest.approx(1 / 3)
+    with pytest.raises(pv.ImpossibleObservation, match="never inf"):
+        pv.Attack(lambda x: 2 * x, prior={"x": pv.Normal(0, sd=1)}, secret="x").run(pv.equals(math.inf))
+
+
+@pytest.mark.parametrize("value", [math.nan, (1, math.nan), {"mean": math.nan}])
+def test_nan_is_no_observation(value):
+    with pytest.raises(pv.ObservationError, match="must not be NaN, by which a program has failed"):
+        pv.equals(value)

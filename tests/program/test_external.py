@@ -138,3 +138,35 @@ def test_java_example():
     program = pv.External(["java", str(EXAMPLES / "MeanAge.java")], timeout=60)
     assert program(ages=[20, 40]) == 30.0
     program.close()
+
+
+@pytest.mark.parametrize("on_error", ["raise", "exclude"])
+def test_a_second_answer_is_never_taken_for_that_to_the_next_line(on_error):
+    program = external("print(data['x'], flush=True); print(data['x'], flush=True)")
+    attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 9)}, secret="x", on_error=on_error)
+    with pytest.raises(pv.ProgramError, match="more than one line of answer"):
+        attack.run(samples=50)
+    program.close()
+
+
+def test_what_is_written_to_standard_error_does_not_stop_the_program():
+    program = external("print('x' * 200_000, file=sys.stderr, flush=True); print(2 * data['x'], flush=True)", timeout=5)
+    assert [program(x=x) for x in (1, 2)] == [2, 4]
+    program.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("sys.stdout.write('1\\n'); import time; time.sleep(9)", "within 0.3 s; it must flush its output"),
+        ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "not UTF-8"),
+        ("while True: sys.stdout.write('x' * 65536)", "a line of more than 64 MiB"),
+    ],
+    ids=["no flush", "Latin-1", "no end of line"],
+)
+def test_what_is_wrong_is_said_soon(body, message, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    program = external(body, timeout=0.3 if "sleep" in body else 30)
+    with pytest.raises(pv.ProgramError, match=message):
+        program(x=1)
+    program.close()

@@ -67,9 +67,8 @@ def test_programs_of_several_inputs():
     assert float(expected_error(noisy.run(), lambda x, y: x + y)) == pytest.approx(3.0, abs=1e-9)
 
 
-def test_labels_have_no_error():
+def test_labels_differ_with_some_probability():
     labels = pv.Attack(lambda x: "a" if x > 0.5 else "b", prior={"x": pv.Uniform(0, 1)}, secret="x").run(samples=1000)
-    with pytest.raises(pv.PrivugError):
-        expected_error(labels, lambda x: "a")
+    assert 0.5 in expected_error(labels, lambda x: "a").widened(2)
     with pytest.raises(pv.ArgumentError, match="must be a function"):
         expected_error(labels, 3)

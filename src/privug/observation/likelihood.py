@@ -1,6 +1,7 @@
 """What an observation says about a batch of outputs: which samples agree with it, and how well."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,7 +174,7 @@ def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = RO
     if isinstance(left, float) or isinstance(right, float):
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             return False
-        return left == right or abs(left - right) <= rounding * max(abs(left), abs(right), scale)
+        return left == right or abs(left - right) <= rounding * max(abs(left), abs(right), scale) < math.inf
     same = left == right
     return bool(np.all(same)) if hasattr(same, "__len__") else bool(same)
 

@@ -1,6 +1,6 @@
 """Observations of parts of an output: of the entries of a dict, of the items of a list, of the rows of a frame."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,10 @@ from privug.observation.likelihood import HasParts, Likelihood, component, is_op
 from privug.observation.observations import Equals, all_of, equals
 from privug.observation.observations import Observation as Observation  # those who ask for parts find it here
 from privug.observation.rows import of_frame, of_items
+
+OWN = "the output's"
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+MOST_TOLD = 12
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,30 @@ class Structured(Observation):
             raise ObservationError(f"the observation names part {key!r}, but the output has {known}") from None
 
     def __str__(self) -> str:
-        seen = ((key, part) for key, part in self.parts.items() if part is not None)
-        return "; ".join(f"part {key!r}: {str(part).replace('the output', 'it', 1)}" for key, part in seen)
+        told = [
+            str(part).replace("the output", f"{'its' if place else OWN} {', '.join(path)}", 1)
+            for place, (path, part) in enumerate(self._single_parts(()))
+        ]
+        more = f"; and {len(told) - MOST_TOLD} parts more" if len(told) > MOST_TOLD else ""
+        return "; ".join(told[:MOST_TOLD]) + more
+
+    def _single_parts(self, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Observation]]:
+        """Yield what was seen of each single part, with the way to it in words."""
+        for key, part in self.parts.items():
+            name = _entry(key) if self.length is None else _ordinal(key)
+            if isinstance(part, Structured):
+                yield from part._single_parts((*path, name))
+            elif part is not None:
+                yield (*path, name), part
+
+
+def _entry(key: Any) -> str:
+    return shown(key) if isinstance(key, str) else f"entry {shown(key)}"
+
+
+def _ordinal(position: int) -> str:
+    """Return the position of a part in words, counted from zero as lists are."""
+    return f"{ORDINALS[position]} part" if position < len(ORDINALS) else f"part at position {position}"
 
 
 def _seen_of(item: Any, part: Observation | None) -> Likelihood:

@@ -234,7 +234,13 @@ def probabilities(distribution: str, name: str, value: Any) -> Node:
 
 
 def Constant(value: Any) -> RandomVariable:
-    """A value that the attacker knows."""
+    """A value that the attacker knows.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.DiscreteUniform(0, 9), "y": pv.Constant(5)}, secret="x")
+    >>> attack.run(pv.equals(12)).posterior.mean().value
+    7.0
+    """
     if isinstance(value, RandomVariable):
         return value
     refuse_code("Constant: the value", value, PriorError)
@@ -265,6 +271,13 @@ def Empirical(data: Any) -> Any:
 
     A list or array of single values gives one quantity; a two-dimensional array gives rows as
     arrays; a data frame or a list of rows or dicts gives a `Row` whose columns stay together.
+
+    >>> import privug as pv
+    >>> city = pv.Attack(lambda x: x, prior={"x": pv.Empirical(["Oslo", "Oslo", "Bergen"])}, secret="x").run().prior
+    >>> round(city.probability(lambda x: x == "Oslo").value, 4)
+    0.6667
+    >>> pv.Empirical([{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}])
+    Row(zip=<RandomVariable: discrete category>, ill=<RandomVariable: discrete bool>)
     """
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         data = [Row(**dict(zip(map(str, data.columns), row, strict=True))) for row in data.itertuples(index=False)]

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from enum import Enum
 from typing import Any
 
@@ -23,15 +23,68 @@ from privug.model.operations import SampleFailure
 from privug.model.table import Row
 
 READ_BYTES = 1 << 16
+LONGEST_LINE = 1 << 26
+LAST_WORDS = 2000  # bytes of standard error that are kept, for the message if the program ends
 
 
 class External:
-    """A program in any language.
+    """A program in any language, as a command that reads lines of JSON and writes lines of JSON.
 
-    The command is started once and kept. For each sample it reads one line from standard input, a
-    JSON object of the program's inputs by name (rows are objects, tables and arrays are lists), and writes
-    one line to standard output: its output as JSON, or {"error": "what went wrong"}. It must flush after
-    each line and end when its input ends. Each worker process keeps a process of its own.
+    The command is started once, without a shell, and kept; each worker process keeps one of its own. For each sample it
+    gets one line on standard input: a JSON object of the program's inputs by name, in UTF-8. Rows are objects, tables
+    and arrays are lists. It must answer each line with exactly one line on standard output: its output as JSON (a
+    number, a string, a list, an object), or `{"error": "what went wrong"}`, which fails that sample only
+    (`on_error="exclude"` leaves it out). Then it waits for the next line, and ends when its input ends.
+
+    **Flush after each line.** Most languages hold output back if it goes to a pipe; then no answer arrives, and after
+    `timeout` seconds without one it is an error. Nothing else may be written to standard output: no greeting, no
+    progress. Standard error is free for that; its last line is shown if the program ends with an error. A program that
+    ends after an answer is started again, which is slow; one that ends twice on the same line is an error.
+
+    Outputs must be a function of the inputs, or random by the program's own generator; the names in the prior are those
+    of the inputs. The program is a black box: it is sampled, never traced.
+
+    Python::
+
+        import json, sys
+        for line in sys.stdin:
+            ages = json.loads(line)["ages"]
+            print(json.dumps(sum(ages) / len(ages)), flush=True)
+
+    R (`["Rscript", "mean.R"]`)::
+
+        library(jsonlite)
+        lines <- file("stdin", "r")
+        while (length(line <- readLines(lines, n = 1)) > 0) {
+          ages <- fromJSON(line)$ages
+          cat(toJSON(mean(ages), auto_unbox = TRUE, digits = NA), "\\n", sep = "")
+          flush(stdout())
+        }
+
+    Java (`["java", "Mean.java"]`, here without a library for JSON, for one list of numbers)::
+
+        import java.util.Scanner;
+        import java.util.stream.Stream;
+        public class Mean {
+            public static void main(String[] arguments) {
+                Scanner lines = new Scanner(System.in, "UTF-8");
+                while (lines.hasNextLine()) {
+                    String line = lines.nextLine();
+                    String list = line.substring(line.indexOf('[') + 1, line.indexOf(']'));
+                    double[] ages = Stream.of(list.split(",")).mapToDouble(Double::parseDouble).toArray();
+                    System.out.println(java.util.Arrays.stream(ages).average().orElse(0));
+                    System.out.flush();
+                }
+            }
+        }
+
+    JavaScript (`["node", "mean.js"]`), whose `console.log` flushes by itself::
+
+        const lines = require("readline").createInterface({ input: process.stdin });
+        lines.on("line", (line) => {
+          const { ages } = JSON.parse(line);
+          console.log(JSON.stringify(ages.reduce((a, b) => a + b, 0) / ages.length));
+        });
 
     >>> import sys
     >>> doubler = "import sys, json\\nfor l in sys.stdin: print(2 * json.loads(l)['x'], flush=True)"
@@ -83,7 +136,7 @@ class External:
             except _Died as death:
                 self._processes.pop(os.getpid()).stop()
                 deaths = deaths + 1 if len(outputs) == before else 1
-                if deaths > 1:  # twice on the same line: it is the input, not bad luck
+                if deaths > 1 or death.final:  # twice on the same line: it is the input, not bad luck
                     raise SampleFailure(len(outputs), ProgramError(f"{self.__name__} {death}")) from None
         return outputs
 
@@ -97,9 +150,10 @@ class External:
     def _checked(self, line: bytes, position: int) -> Any:
         try:
             answer = json.loads(line)
-        except ValueError:
+        except ValueError as error:
             shown = line[:200].decode(errors="replace")
-            cause = ProgramError(f"{self.__name__} answered {shown!r}, which is not JSON")
+            fault = "UTF-8" if isinstance(error, UnicodeDecodeError) else "JSON"
+            cause = ProgramError(f"{self.__name__} answered {shown!r}, which is not {fault}")
             raise SampleFailure(position, cause) from None
         if isinstance(answer, dict) and answer.keys() == {"error"}:
             raise SampleFailure(position, ProgramError(f"{self.__name__}: {answer['error']}"))
@@ -121,7 +175,11 @@ def _stop_own(processes: "dict[int, _Process]") -> None:
 
 
 class _Died(Exception):
-    """The process ended, or did not answer in time."""
+    """The process ended or gave no proper answer; `final` if it is not worth trying again."""
+
+    def __init__(self, message: str, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
 
 
 class _Process:
@@ -134,17 +192,40 @@ class _Process:
             )
         except OSError as error:
             raise ProgramError(f"External: {command[0]!r} cannot be started: {error.strerror}") from None
-        self._unread = b""
+        self._unread = bytearray()
+        self._said = bytearray()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        """Read what the program says on standard error, lest it waits for that; only the end is kept."""
+        assert self._popen.stderr is not None
+        with suppress(OSError, ValueError):  # closed
+            while more := self._popen.stderr.read(READ_BYTES):
+                self._said = (self._said + more)[-LAST_WORDS:]
 
     def ask(self, lines: Sequence[str], timeout: float) -> Any:
         """Yield the answer to each line."""
         assert self._popen.stdin is not None
+        self._check_nothing_unasked()
         text = "".join(line + "\n" for line in lines).encode()
         writer = threading.Thread(target=self._write, args=(text,), daemon=True)
         writer.start()
         for _ in lines:
             yield self._read_line(timeout)
         writer.join()
+        self._check_nothing_unasked()
+
+    def _check_nothing_unasked(self) -> None:
+        """Refuse answers to no question: those to the next ones would be taken for one another."""
+        assert self._popen.stdout is not None
+        waiting = bytes(self._unread)
+        if not waiting and select.select([self._popen.stdout], [], [], 0)[0]:
+            waiting = os.read(self._popen.stdout.fileno(), READ_BYTES)  # empty if the process has ended
+        if waiting:
+            shown = waiting[:100].decode(errors="replace")
+            name = os.path.basename(str(self._popen.args[0]))  # type: ignore[index]
+            raise ProgramError(f"{name} wrote more than one line of answer for a line of input: {shown!r}")
 
     def _write(self, text: bytes) -> None:
         assert self._popen.stdin is not None
@@ -158,24 +239,32 @@ class _Process:
     def _read_line(self, timeout: float) -> bytes:
         assert self._popen.stdout is not None
         deadline = time.monotonic() + timeout
-        while b"\n" not in self._unread:
+        end = self._unread.find(b"\n")
+        while end < 0:
             interruption.check()
             left, allowed = deadline - time.monotonic(), interruption.seconds_left()
             if left <= 0:
-                raise _Died(f"did not answer within {timeout:g} s")
+                raise _Died(
+                    f"did not answer within {timeout:g} s; it must flush its output after each line", final=True
+                )
             if not select.select([self._popen.stdout], [], [], left if allowed is None else min(left, allowed))[0]:
                 continue
             more = os.read(self._popen.stdout.fileno(), READ_BYTES)
             if not more:
                 raise _Died(f"ended{self._last_words()}")
+            found = more.find(b"\n")
+            end = found if found < 0 else len(self._unread) + found
             self._unread += more
-        line, _, self._unread = self._unread.partition(b"\n")
+            if end < 0 and len(self._unread) > LONGEST_LINE:
+                raise _Died(f"wrote a line of more than {LONGEST_LINE >> 20} MiB", final=True)
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         return line
 
     def _last_words(self) -> str:
-        assert self._popen.stderr is not None
         code = self._popen.wait()
-        said = self._popen.stderr.read(2000).decode(errors="replace").strip().splitlines()
+        self._listener.join(1.0)
+        said = self._said.decode(errors="replace").strip().splitlines()
         return f" with exit code {code}" + (f": {said[-1]}" if said else "")
 
     def stop(self) -> None:

@@ -3,73 +3,39 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_takes, kinds_checked, shown
+from privug.arguments import kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError
 from privug.escaping import inert
-from privug.estimate import ROUNDING, Estimate
+from privug.estimate import Estimate
+from privug.pictures import plots
 from privug.report.grid import grid_text
 from privug.studies.cells import (
     Cell,
     Job,
     Measure,
-    Refusal,
     Settings,
+    answer,
+    asked_by_name,
     cell_text,
     checked_measures,
+    is_measure,
+    label,
     outcomes,
     plain_cell,
 )
+from privug.studies.limits import Limit, Verdict, limit_of
 from privug.studies.sweep import made, observed
 
 MOST_STEPS = 100
 COARSE = 0.01  # how narrow a boundary that samples decide is made
 WIDE = 10.0
 """From what ratio of the ends of a range on it is divided by ratios, not by differences."""
-
-
-class Verdict(Enum):
-    """Whether a limit is kept: surely, surely not, or not to be told from these samples."""
-
-    KEPT = "kept"
-    BROKEN = "broken"
-    OPEN = "open"
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A measure and the number that it must not exceed, or not fall below."""
-
-    measure: str
-    at_most: float | None
-    at_least: float | None
-    claim: str
-    bare: bool = False
-    """Whether the claim ends in a number that lacks its unit."""
-
-    def excess(self, estimate: Estimate) -> tuple[float, float, float]:
-        """Return by how much an estimate lies on the wrong side of the limit: the least, the value and the most."""
-        if self.at_most is not None:
-            return estimate.low - self.at_most, estimate.value - self.at_most, estimate.high - self.at_most
-        assert self.at_least is not None
-        return self.at_least - estimate.high, self.at_least - estimate.value, self.at_least - estimate.low
-
-    def verdict(self, cell: Cell) -> Verdict:
-        """Judge an estimate by the end of its interval that speaks against the limit."""
-        if isinstance(cell, Refusal):
-            return Verdict.OPEN
-        least, _, most = self.excess(cell)
-        # What is exact is so up to the rounding of the numbers it was computed with.
-        slack = ROUNDING * abs(cell.value) if cell.exact and math.isfinite(cell.value) else 0.0
-        if most <= slack:
-            return Verdict.KEPT
-        return Verdict.BROKEN if least > slack else Verdict.OPEN
 
 
 @dataclass(frozen=True)
@@ -101,6 +67,13 @@ class Calibration:
 
     The true boundary lies within `bracket`, whose other end is the nearest value at which the limit is surely broken;
     it is infinite if there is none in the range. `trials` are all values that were tried, in order.
+
+    >>> import privug as pv
+    >>> def survey(p):
+    ...     return pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(p)}, secret="x")
+    >>> found = pv.calibrate(survey, holds=lambda result: result.prior.mean().value <= 0.3, p=(0.1, 0.5))
+    >>> round(found.value, 3)
+    0.3
     """
 
     parameter: str
@@ -110,6 +83,7 @@ class Calibration:
     find: str
     trials: tuple[Trial, ...]
     remarks: tuple[str, ...] = ()
+    limit: Limit | None = None
 
     @property
     def exact(self) -> bool:
@@ -154,6 +128,13 @@ class Calibration:
         rows = [[f"{trial.value:.6g}", cell_text(trial.cell, notes), trial.verdict.value] for trial in ordered]
         return grid_text(str(self), [self.parameter, "measured", "limit"], rows, notes)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what was measured at all values tried, the limit and the answer; `ax` is matplotlib axes or a path."""
+        name = "measured" if self.limit is None else label(self.limit.measure)
+        bound = None if self.limit is None else self.limit.bound
+        tried = [(trial.value, trial.cell) for trial in self.trials]
+        return plots().calibration(self.parameter, tried, (name, bound), (self.value, self.bracket), ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the answer and what was tried as plain values."""
         trials = [{"value": t.value, "verdict": t.verdict.value, "measured": plain_cell(t.cell)} for t in self.trials]
@@ -181,8 +162,12 @@ def calibrate(
 ) -> Calibration:
     """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
 
-    The limit is a `measure` (a name such as "mutual information", or a function from a result to an estimate) that must
-    be `at_most` or `at_least` a number, or a predicate `holds` on the result. The parameter is named with its range, as
+    The limit is a `measure` that must be `at_most` or `at_least` a number, or a predicate `holds` on the result. The
+    measure is the name of one of the attack's questions, such as "Alice is under 18", the name of a measure, such as
+    "max_posterior_belief" or "mutual_information", or a function from a result to an estimate. The belief that answers
+    a question is the one after `observe`; without it, after any output: the worst case. Where that is only known on
+    samples, the limit is kept if the mechanism's promise says so: an output of an epsilon-differentially private one
+    changes the odds of what is true of one row by at most exp(epsilon). The parameter is named with its range, as
     in `epsilon=(0.01, 10)`; `attack_for` gets it and returns the attack. With `find="smallest"` the smallest such value
     is searched for, from the upper end of the range.
 
@@ -196,16 +181,36 @@ def calibrate(
     ...     def release(bit):
     ...         return bit + pv.sample(pv.DiscreteLaplace(1 / epsilon))
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
-    >>> print(calibrate(noisy_bit, measure="bayes vulnerability", at_most=0.6, epsilon=(0.01, 10)))
+    >>> print(calibrate(noisy_bit, measure="bayes_vulnerability", at_most=0.6, epsilon=(0.01, 10)))
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
+
+    With a question of the attack's own:
+
+    >>> def salary(epsilon):
+    ...     noisy = pv.mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=epsilon)
+    ...     questions = {"she is rich": lambda x: x == 1}
+    ...     return pv.Attack(noisy, prior={"x": pv.Bernoulli(0.1)}, secret="x", questions=questions)
+    >>> print(calibrate(salary, measure="she is rich", at_most=0.25, epsilon=(0.01, 10), tolerance=1e-3))
+    epsilon = 1.0981 is the largest for which the belief in 'she is rich' after any output is at most 0.25 (exact; no \
+longer at 1.09911).
     """
     name, low, high = _range(parameter)
     if find not in ("largest", "smallest"):
         raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
     if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
         raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
-    limit, measured = _limit(measure, at_most, at_least, holds, claim)
     options = {"engine": engine, "samples": samples, "seed": seed}
+    if isinstance(measure, str) and not is_measure(measure) and holds is None:
+        first = made(attack_for, {name: low})
+        asked_by_name(first, measure)
+        seen = "" if observe is not None or first.observe is not None else " after any output"
+        question = partial(answer, measure, options, least=at_most is None)
+        limit, measured = limit_of(question, at_most, at_least, None, claim, f"the belief in {measure!r}{seen}")
+    else:
+        called, function = "", measure
+        if isinstance(measure, str):
+            ((called, function),) = (checked_measures([measure], options) or {}).items()
+        limit, measured = limit_of(function, at_most, at_least, holds, claim, called)
     settings = Settings({limit.measure: measured}, {}, options)
     search = _Search(attack_for, observe, settings, limit, name, find, tolerance)
     return search.run(_spaced(low, high, grid))
@@ -238,7 +243,9 @@ class _Search:
         )
         unit = kept.cell.unit if isinstance(kept.cell, Estimate) and self.limit.bare else ""
         claim = f"{self.limit.claim} {unit}".rstrip()
-        return Calibration(self.name, kept.value, bracket, claim, self.find, tuple(self.trials), tuple(remarks))
+        return Calibration(
+            self.name, kept.value, bracket, claim, self.find, tuple(self.trials), tuple(remarks), self.limit
+        )
 
     def _tried(self, values: Sequence[float]) -> list[Trial]:
         points = [{self.name: value} for value in values]
@@ -326,35 +333,3 @@ def _range(parameter: Mapping[str, Any]) -> tuple[str, float, float]:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ArgumentError(f"calibrate: {name} must be a range of finite numbers, the lower one first, not {ends!r}")
     return name, low, high
-
-
-def _judged(holds: Callable[[Result], Any], result: Result) -> Estimate:
-    """Return one if a predicate holds, else zero: as exact as the result is, and without an interval."""
-    number = float(bool(holds(result)))
-    return Estimate(number, number, number, method=result.engine, exact=result.engine.startswith("exact"))
-
-
-def _limit(
-    measure: Any, at_most: float | None, at_least: float | None, holds: Callable[[Result], Any] | None, claim: str
-) -> tuple[Limit, Measure]:
-    if holds is not None:
-        if measure is not None or at_most is not None or at_least is not None or not callable(holds):
-            raise ArgumentError(
-                "calibrate: holds is a predicate on the result; leave out measure, at_most and at_least"
-            )
-        own = getattr(holds, "__name__", "")
-        words = claim or ("the policy holds" if own in ("", "<lambda>") else f"{own.replace('_', ' ')}")
-        return Limit(words, None, 1.0, words), partial(_judged, holds)
-    if measure is None or (at_most is None) == (at_least is None):
-        raise ArgumentError("calibrate: give a measure with one of at_most= and at_least=, or a predicate holds=")
-    bound = at_most if at_least is None else at_least
-    if isinstance(measure, str):
-        found = checked_measures([measure])
-        assert found is not None
-        ((name, function),) = found.items()
-    else:
-        check_takes("calibrate: measure", measure, 1)
-        own = getattr(measure, "__name__", "<lambda>")
-        name, function = ("the measure" if own == "<lambda>" else own.replace("_", " ")), measure
-    side = "at most" if at_least is None else "at least"
-    return Limit(name, at_most, at_least, claim or f"{name} is {side} {bound:g}", bare=not claim), function

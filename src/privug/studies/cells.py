@@ -2,26 +2,30 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from privug import settings
+from privug.arguments import shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.divergence import kl_divergence
 from privug.leakage.information import conditional_entropy, mutual_information
-from privug.leakage.pointwise import max_posterior_belief
 from privug.leakage.vulnerability import (
     bayes_risk,
     bayes_security,
     bayes_vulnerability,
     min_entropy_leakage,
+    mirrored,
     multiplicative_leakage,
 )
 from privug.model.execution import run_tasks
 from privug.model.node import Kind
+from privug.program.logic import where
 from privug.progress import ProgressMeter
+from privug.studies.worst_case import worst_belief, worst_guess
 
 Measure = Callable[[Result], Estimate]
 
@@ -76,7 +80,7 @@ class Settings:
         """Run one attack; what Privug refuses is told in place of numbers."""
         try:
             result = job.make().run(observe=job.observe, **self.options)
-            wanted = standard_measures(result) if self.measures is None else self.measures
+            wanted = standard_measures(result, self.options) if self.measures is None else self.measures
             cells = {name: _measured(name, f, result) for name, f in {**wanted, **self.further}.items()}
         except Misuse:
             raise
@@ -86,40 +90,72 @@ class Settings:
 
 
 ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
-    "mutual information": mutual_information,
-    "conditional entropy": conditional_entropy,
-    "bayes vulnerability": bayes_vulnerability,
-    "bayes risk": bayes_risk,
-    "bayes security": bayes_security,
-    "min entropy leakage": min_entropy_leakage,
-    "multiplicative leakage": multiplicative_leakage,
-    "max posterior belief": max_posterior_belief,
+    measure.__name__: measure
+    for measure in (
+        mutual_information,
+        conditional_entropy,
+        bayes_vulnerability,
+        bayes_risk,
+        bayes_security,
+        min_entropy_leakage,
+        multiplicative_leakage,
+    )
 }
+"""The measures that a study may be asked for by name."""
 
 
-def standard_measures(result: Result) -> dict[str, Measure]:
-    """Return the measures that every study has: what outputs tell, what this one told, and the attack's questions."""
-    chosen = ["mutual information"]
+WORST_GUESS = "max_posterior_belief"
+
+
+def standard_measures(result: Result, options: Mapping[str, Any]) -> dict[str, Measure]:
+    """Return the measures that every study has: the attack's questions, what outputs tell, and what this one told."""
+    after = "P({})" if result.observation is not None else "worst P({})"
+    measures: dict[str, Measure] = {
+        after.format(claim): partial(answer, claim, options) for claim in result.attack.questions
+    }
+    measures["mutual_information"] = _by_name("mutual_information", options)
     if result.prior.kind is Kind.DISCRETE:
-        chosen.append("bayes vulnerability")
-    measures = {name: _on_joint(name) for name in chosen}
+        measures["bayes_vulnerability"] = _by_name("bayes_vulnerability", options)
     if result.observation is not None:
-        measures["kl divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
-        for claim, predicate in result.attack.questions.items():
-            measures[f"P({claim})"] = _answer(predicate)
+        measures["kl_divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
     return measures
 
 
-def _on_joint(name: str) -> Measure:
-    return lambda result: ON_JOINTS[name](result.joint)
+def _by_name(name: str, options: Mapping[str, Any]) -> Measure:
+    """Return what measures a result: a measure of joints, the worst case of a guess, or the answer to a question."""
+    if name == WORST_GUESS:
+        return lambda result: worst_guess(result.attack, options)
+    if name in ON_JOINTS:
+        return lambda result: ON_JOINTS[name](result.joint)
+    return partial(answer, name, options)
 
 
-def _answer(predicate: Callable[[Any], Any]) -> Measure:
-    return lambda result: result.posterior.probability(predicate)
+def answer(claim: str, options: Mapping[str, Any], result: Result, least: bool = False) -> Estimate:
+    """Return the belief in what a question asks: after the observation, or without one after the worst output.
+
+    The worst output is the one after which the belief is largest, or `least`.
+    """
+    predicate = asked_by_name(result.attack, claim)
+    if result.observation is not None:
+        return result.posterior.probability(predicate)
+    if least:
+        return mirrored(worst_belief(result.attack, lambda secret: where(predicate(secret), False, True), options), 1.0)
+    return worst_belief(result.attack, predicate, options)
 
 
-def checked_measures(measures: Any) -> Mapping[str, Measure] | None:
-    """Return measures by name: None stands for the standard ones; names stand for those of a joint."""
+def asked_by_name(attack: Attack, claim: str) -> Callable[[Any], Any]:
+    """Return the predicate of one of an attack's questions."""
+    if claim not in attack.questions:
+        own = f"the questions of the attack ({', '.join(map(repr, attack.questions)) or 'it has none'})"
+        raise Misuse(
+            f"measures: {claim!r} is neither one of {own} nor of {', '.join([*ON_JOINTS, WORST_GUESS])}; "
+            "write it so, or give a function from a result to an estimate"
+        )
+    return attack.questions[claim]
+
+
+def checked_measures(measures: Any, options: Mapping[str, Any]) -> Mapping[str, Measure] | None:
+    """Return measures by name: None stands for the standard ones; names for those of a joint or for questions."""
     if measures is None:
         return None
     if isinstance(measures, str):
@@ -130,16 +166,26 @@ def checked_measures(measures: Any) -> Mapping[str, Measure] | None:
         return measures
     if not isinstance(measures, Sequence) or not measures:
         raise ArgumentError(f"measures must be a dict of functions or a list of names, not {measures!r}")
-    names = [str(name).replace("_", " ") for name in measures]
-    for name in names:
-        if name not in ON_JOINTS:
-            raise ArgumentError(f"measures: {name!r} is not one of {', '.join(ON_JOINTS)}; write a dict of functions")
-    return {name: _on_joint(name) for name in names}
+    if not all(isinstance(name, str) for name in measures):
+        raise ArgumentError(f"measures must be names of measures or of the attack's questions, not {shown(measures)}")
+    return {name: _by_name(name, options) for name in measures}
+
+
+def is_measure(name: str) -> bool:
+    """Say whether a name is that of a measure; else it is that of a question."""
+    return name in {*ON_JOINTS, WORST_GUESS}
+
+
+def label(measure: str) -> str:
+    """Return the words by which tables and pictures call a measure."""
+    return measure.replace("_", " ") if measure.isidentifier() else measure
 
 
 def _measured(name: str, measure: Measure, result: Result) -> Cell:
     try:
         estimate = measure(result)
+    except Misuse:
+        raise
     except PrivugError as error:
         return Refusal(str(error))
     if isinstance(estimate, bool | int | float):

@@ -9,8 +9,8 @@ from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.observation.observations import Observation
+from privug.pictures import plots
 from privug.report.grid import Grids
-from privug.report.pictures import plots
 from privug.studies.cells import (
     Cell,
     Job,
@@ -21,13 +21,25 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    label,
     plain_cell,
 )
 
 
 @dataclass(frozen=True)
 class ComparisonMatrix(Grids):
-    """What a comparison found: for every attacker and program the measures, or why there are none."""
+    """What a comparison found: for every attacker and program the measures, or why there are none.
+
+    >>> import privug as pv
+    >>> found = pv.compare(
+    ...     attackers={"guesses": {"x": pv.Bernoulli(0.5)}},
+    ...     programs={"as it is": lambda x: x, "nothing": lambda x: 0},
+    ...     secret="x",
+    ...     measures={"bits": lambda result: pv.leakage.mutual_information(result.joint)},
+    ... )
+    >>> found["guesses", "as it is", "bits"].value
+    1.0
+    """
 
     attackers: tuple[str, ...]
     programs: tuple[str, ...]
@@ -55,10 +67,10 @@ class ComparisonMatrix(Grids):
             for name in self.measures
         ]  # fmt: skip
 
-    def plot(self, where: Any = None, measure: str | None = None) -> Any:
+    def plot(self, ax: Any = None, measure: str | None = None) -> Any:
         """Draw one measure as a heat map: attackers down, programs across.
 
-        `where` is the path of a picture to write, or the axes to draw into.
+        `ax` is matplotlib axes or the path of a picture to write.
         """
         name = self.measures[0] if measure is None and self.measures else measure
         if name is None or not is_one_of(name, self.measures):
@@ -66,7 +78,7 @@ class ComparisonMatrix(Grids):
                 f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {shown(measure)}"
             )
         cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
-        return plots().heat_map(name, self.attackers, self.programs, cells, where)
+        return plots().heat_map(label(name), self.attackers, self.programs, cells, ax)
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
         tables = []
@@ -79,7 +91,7 @@ class ComparisonMatrix(Grids):
                 ]
                 for attacker in self.attackers
             ]
-            tables.append((name, ["attacker", *self.programs], rows, notes))
+            tables.append((label(name), ["attacker", *self.programs], rows, notes))
         return tables
 
 
@@ -107,8 +119,8 @@ def compare(
     >>> import privug as pv
     >>> matrix = compare(
     ...     attackers={"fair": {"bit": pv.Bernoulli(0.5)}, "biased": {"bit": pv.Bernoulli(0.9)}},
-    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes risk"])
-    >>> print(matrix["biased", "nothing", "bayes risk"])
+    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes_risk"])
+    >>> print(matrix["biased", "nothing", "bayes_risk"])
     0.1 (exact)
     """
     for argument, value in (("attackers", attackers), ("programs", programs)):
@@ -121,7 +133,8 @@ def compare(
     for a, p in pairs:
         options: Any = {"questions": questions, "assume": facts[a], "name": f"{a}, {p}"}
         jobs.append(Job(partial(Attack, programs[p], attackers[a], secret, **options), seen[p]))
-    study = Settings(checked_measures(measures), {}, {"engine": engine, "samples": samples, "seed": seed})
+    how = {"engine": engine, "samples": samples, "seed": seed}
+    study = Settings(checked_measures(measures, how), {}, how)
     found = gathered(jobs, study, "comparing")
     found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
     return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))

@@ -15,8 +15,8 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation
+from privug.pictures import plots
 from privug.report.grid import Grids
-from privug.report.pictures import plots
 from privug.studies.cells import (
     Cell,
     Job,
@@ -27,16 +27,27 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    label,
     plain_cell,
 )
-from privug.studies.utility import expected_error, output_divergence
+from privug.studies.utility import expected_error
 
 Parameters = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Sweep(Grids):
-    """What a sweep found: for each combination of parameters the measures, or why there are none."""
+    """What a sweep found: for each combination of parameters the measures, or why there are none.
+
+    >>> import privug as pv
+    >>> def survey(people):
+    ...     answers = pv.Array(pv.Bernoulli(0.5), people)
+    ...     return pv.Attack(lambda answers: sum(answers), {"answers": answers}, secret=lambda answers: answers[0])
+    >>> bits = {"bits": lambda result: pv.leakage.mutual_information(result.joint)}
+    >>> found = pv.sweep(survey, people=[1, 2], measures=bits)
+    >>> [cell.value for cell in found["bits"]]
+    [1.0, 0.5]
+    """
 
     points: tuple[Parameters, ...]
     outcomes: tuple[Outcome, ...]
@@ -63,20 +74,25 @@ class Sweep(Grids):
         ]
 
     @kinds_checked
-    def plot(self, where: Any = None, measures: Sequence[str] | None = None) -> Any:
+    def plot(self, ax: Any = None, measures: Sequence[str] | None = None, against: str | None = None) -> Any:
         """Draw each measure against the first parameter, with bands for intervals; a line for each further one.
 
-        `where` is the path of a picture to write, or the axes to draw into, one for each measure.
+        `ax` is matplotlib axes, one for each measure, or the path of a picture to write. With `against`, another
+        measure such as "expected_error", the first of the measures is drawn against that: privacy against utility.
         """
         names = list(self.measures if measures is None else measures)
-        if not names or not all(is_one_of(name, self.measures) for name in names):
-            raise ArgumentError(f"plot: measures must be some of {', '.join(self.measures)}, not {measures!r}")
+        known = [*names, *([] if against is None else [against])]
+        if not names or not all(is_one_of(name, self.measures) for name in known):
+            raise ArgumentError(f"plot: measures must be some of {', '.join(self.measures)}, not {shown(known)}")
         first, *further = self.points[0]
         values = list(dict.fromkeys(point[first] for point in self.points))
+        if against is not None:
+            across, up = ((label(name), self._lines(name, further)) for name in (against, names[0]))
+            return plots().trade_off(first, values, across, up, ax)
         if not all(isinstance(value, int | float) for value in values):
             raise ArgumentError(f"plot: {first} must be numbers to be drawn as lines; print the table instead")
-        lines = {name: self._lines(name, further) for name in names}
-        return plots().sweep_lines(first, values, lines, where)
+        lines = {label(name): self._lines(name, further) for name in names}
+        return plots().sweep_lines(first, values, lines, ax)
 
     def _lines(self, measure: str, further: Sequence[str]) -> dict[str, list[Cell]]:
         """Return a measure along the first parameter, for each combination of the further ones."""
@@ -96,7 +112,7 @@ class Sweep(Grids):
         ]
         names = list(self.points[0]) if self.points else []
         title = f"sweep over {', '.join(names)}: {self._provenance()}"
-        return [(title, [*names, *measures], rows, notes)]
+        return [(title, [*names, *map(label, measures)], rows, notes)]
 
     def _provenance(self) -> str:
         estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
@@ -122,11 +138,18 @@ def sweep(
     """Run an attack for every combination of parameters, and measure each.
 
     `attack_for` gets the parameters by name and returns the attack. `observe` is what the attacker sees, or a function
-    of the parameters that says so. `measures` maps names to functions from a result to an estimate, or lists names such
-    as "mutual information"; without it there is the mutual information, for a discrete secret the Bayes vulnerability,
-    and what an observation told. `utility` is the program without protection: how far outputs are from its outputs is
-    then measured too (`expected_error`, `output_divergence`). The same seed gives the same numbers on any number of
-    workers. Ctrl-C gives what is there so far.
+    of the parameters that says so.
+
+    `measures` lists names: of measures, such as "mutual_information", and of the attack's own questions, such as "Alice
+    is under 18". A question is answered by the belief after the observation; if nothing is observed, by the worst case,
+    the largest belief that any output leads to, and so is "max_posterior_belief" for the likeliest secret. Where only
+    samples exist, the worst case is bounded by what the mechanism promises. Or `measures` maps names to functions from
+    a result to an estimate. Without it there are the attack's questions, the mutual information, for a discrete secret
+    the Bayes vulnerability, and what an observation told.
+
+    `utility` is the program without protection: how far outputs are from its outputs on average is then measured too
+    (`expected_error`). The same seed gives the same numbers on any number of workers. Ctrl-C gives what is there by
+    then.
 
     >>> import privug as pv
     >>> def noisy_bit(epsilon):
@@ -134,18 +157,15 @@ def sweep(
     ...         return bit + pv.sample(pv.DiscreteLaplace(1 / epsilon))
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
     >>> found = sweep(noisy_bit, epsilon=[0.5, 2.0])
-    >>> [round(float(e), 4) for e in found["bayes vulnerability"]]
+    >>> [round(float(e), 4) for e in found["bayes_vulnerability"]]
     [0.6225, 0.8808]
     """
     points = _grid(parameters)
     options = {"engine": engine, "samples": samples, "seed": seed}
     further: dict[str, Measure] = {}
     if utility is not None:
-        further = {
-            "expected error": partial(expected_error, noiseless=utility, samples=samples, seed=seed),
-            "output divergence": partial(output_divergence, noiseless=utility, samples=samples, seed=seed),
-        }
-    study = Settings(checked_measures(measures), further, options)
+        further = {"expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed)}
+    study = Settings(checked_measures(measures, options), further, options)
     jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]
     found = gathered(jobs, study, "sweep")
     return Sweep(tuple(points[: len(found)]), tuple(found), len(points))

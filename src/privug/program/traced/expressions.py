@@ -149,6 +149,8 @@ def _identical(left: Any, right: Any) -> Any:
             return _equal_if_there(left, right) if right is None else refuse("'is' between random values")
         if left.node.levels is not None:
             return RandomVariable(map_levels(left.node, lambda level: level is right))
+        if isinstance(right, bool) and (left.node.numpy or left.node.dtype.kind == "f"):
+            refuse("'is' of a truth value of NumPy, or of one that may be missing")
         return left == right if isinstance(right, bool) and left.node.dtype == bool else False
     return refuse("'is' between random values")
 

@@ -34,6 +34,8 @@ def alternatives(key: Any) -> dict[Any, Mask]:
     support = _support(category.node)
     if support is None:
         refuse("a random dictionary key or set element whose possible values are not known")
+    if any(value != value for value in support):
+        refuse("NaN as a dictionary key or set element")
     hits: dict[Any, Mask] = {}
     for value in support:
         hits[value] = either(hits.get(value, False), category == value)

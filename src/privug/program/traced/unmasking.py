@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from privug.model.variable import refuse
+from privug.model.categories import map_levels
+from privug.model.variable import RandomVariable, refuse
+from privug.prior.frame import MISSING_TYPES
+from privug.program.outputs import settled
 from privug.program.traced.accumulators import Accumulator, Lost
 from privug.program.traced.failures import with_failures
 from privug.program.traced.masks import Mask, Masked, MaskedList, Merged, any_of, both, holds, negated, one_of
@@ -28,6 +31,10 @@ def _unmasked(value: Any) -> Any:
         return type(value)(_unmasked(item) for item in value)
     if type(value) in (dict, Merged):
         return {key: _unmasked(item) for key, item in value.items()}
+    if isinstance(value, RandomVariable) and any(
+        type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
+    ):
+        return RandomVariable(map_levels(value.node, settled))
     return value
 
 

@@ -1,19 +1,21 @@
 """Cells of traced columns: values that may be missing, and functions of them."""
 
 import contextlib
+import importlib
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privug.model.categories import map_levels
+from privug.model.categories import constant_category, map_levels
 from privug.model.maybe import Maybe, maybe
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, almost_never_zero
 from privug.model.plates import going_through
 from privug.model.propositions import implies
 from privug.model.variable import RandomVariable, as_element, as_node, refuse
+from privug.prior.frame import is_missing
 from privug.program.logic import where
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.keys import alternatives
@@ -29,11 +31,12 @@ class Cell(NamedTuple):
 
 def cell_of(value: Any) -> Cell:
     """Return a cell of a table, or a number at hand, as a value that may be missing."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        refuse("a time of NumPy")
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, RandomVariable):
-        missing = value is None or (isinstance(value, float) and value != value)
-        return Cell(0.0, False) if missing else Cell(value)
+        return Cell(0.0, False) if is_missing(value) else Cell(value)
     node = value.node
     if isinstance(node.operation, Maybe):
         if node.operation.otherwise is not None:
@@ -42,12 +45,12 @@ def cell_of(value: Any) -> Cell:
     found = _unless_missing(value)
     if found is not None:
         return found
-    if node.levels is not None and None in node.levels:
-        there = [level for level in node.levels if level is not None]
+    if node.levels is not None and any(map(is_missing, node.levels)):
+        there = [level for level in node.levels if not is_missing(level)]
         if not there:
             return Cell(0.0, False)
-        filled = RandomVariable(map_levels(node, lambda level: there[0] if level is None else level))
-        return Cell(filled, RandomVariable(map_levels(node, lambda level: level is not None)))
+        filled = RandomVariable(map_levels(node, lambda level: there[0] if is_missing(level) else level))
+        return Cell(filled, RandomVariable(map_levels(node, lambda level: not is_missing(level))))
     return Cell(value)
 
 
@@ -71,14 +74,27 @@ def without_nan(cell: Cell) -> Cell:
     """Return a cell that is missing where it would be NaN: zero divided by zero. The same one, if it cannot be."""
     if not isinstance(cell.value, RandomVariable) or cell.value.node.dtype.kind != "f" or cell.known is False:
         return cell
-    dividing = [
-        node
-        for node in ancestors([cell.value.node])
-        if isinstance(node.operation, Elementwise) and node.operation.traits.divides
-    ]
-    if all(_is_safe(node.parents[1]) for node in dividing):
+    if all(_gives_numbers(node) for node in ancestors([cell.value.node])):
         return cell
     return Cell(cell.value, both(cell.known, negated(np.isnan(cell.value))))
+
+
+_WITHOUT_DOMAIN = {
+    "log", "log2", "log10", "log1p", "sqrt", "power", "arcsin", "arccos", "arccosh", "arctanh", "float_power", "fmod",
+}  # fmt: skip
+"""Functions that are NaN outside of where they are defined."""
+
+
+def _gives_numbers(node: Node) -> bool:
+    """Say whether an operation makes no NaN of numbers."""
+    operation = node.operation
+    if isinstance(operation, ConstantValue):
+        return operation.array.dtype.kind != "f" or bool(np.isfinite(operation.array).all())
+    if not isinstance(operation, Elementwise):
+        return True
+    if operation.name in _WITHOUT_DOMAIN:
+        return operation.name == "power" and node.dtype.kind == "i"
+    return not operation.traits.divides or _is_safe(node.parents[1])
 
 
 def _is_safe(divisor: Node) -> bool:
@@ -91,15 +107,29 @@ def _is_safe(divisor: Node) -> bool:
 
 
 def number(cell: Cell) -> Any:
-    """Return a cell as a single number of NumPy, which is NaN where it is missing; a text is none there."""
+    """Return a cell as pandas hands it out: a number of NumPy or a text, NaN where it is missing, NaT among dates."""
     if cell.known is True:
         return as_element(as_node(np.positive(cell.value))) if _is_number(cell.value) else cell.value
     if cell.known is False:
         return np.nan
-    if is_category(cell.value) or isinstance(cell.value, str):
-        return RandomVariable(maybe(cell.known.node, as_node(cell.value), None))
+    if is_category(cell.value) or not isinstance(cell.value, RandomVariable | int | float):
+        levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
+        gap = np.nan if not any(hasattr(level, "to_pydatetime") for level in levels) else _not_a_time()
+        return where(cell.known, cell.value, RandomVariable(constant_category(gap)))
     value = cell.value.astype(float) if isinstance(cell.value, RandomVariable) else float(cell.value)
     return as_element(as_node(where(cell.known, value, np.nan)))
+
+
+def element(cell: Cell) -> Any:
+    """Return a single cell as pandas hands it out: a truth value, too, is one of NumPy."""
+    value = number(cell)
+    if isinstance(value, RandomVariable) and is_truth(value):
+        return as_element(as_node(np.logical_and(value, True)))
+    return value
+
+
+def _not_a_time() -> Any:
+    return importlib.import_module("pandas").NaT
 
 
 def _is_number(value: Any) -> bool:
@@ -109,6 +139,14 @@ def _is_number(value: Any) -> bool:
 def is_category(value: Any) -> bool:
     """Say whether a value is a random text, or another category."""
     return isinstance(value, RandomVariable) and value.node.levels is not None
+
+
+def kind(value: Any) -> str:
+    """Return the kind of a value's type as NumPy has it: that of objects for texts."""
+    if isinstance(value, RandomVariable):
+        return "O" if value.node.levels is not None else value.node.dtype.kind
+    found = np.asarray(value).dtype.kind
+    return found if found in "bif" else "O"
 
 
 def is_truth(value: Any) -> bool:
@@ -236,6 +274,14 @@ def hits_of(cell: Cell) -> dict[Any, Mask]:
     return {level: both(cell.known, hit) for level, hit in alternatives(cell.value).items()}
 
 
+def surely_known(cell: Cell, there: Mask) -> bool:
+    """Say whether a cell is known wherever its row is there."""
+    known = cell.known
+    if isinstance(known, RandomVariable) and isinstance(there, RandomVariable):
+        return implies(there.node, known.node)
+    return known is True or there is False
+
+
 def or_none(cell: Cell, none: bool) -> Any:
     """Return a cell as a single value: where it is missing None, or NaN."""
     if none and isinstance(cell.known, RandomVariable):
@@ -263,14 +309,65 @@ def called(
 def converted(cell: Cell, dtype: Any) -> Cell:
     """Return a cell in another type."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
-    if name in ("str", "string", "object", "category"):
-        return cell if name in ("category", "object") else mapped(str, cell)
+    if name == "str":
+        return _as_text(cell)
     kinds = {"int": int, "int64": int, "float": float, "float64": float, "bool": bool}
     if name not in kinds:
         refuse(f"astype({name})")
-    kind = kinds[name]
-    if is_category(cell.value) or not isinstance(cell.value, RandomVariable):
-        return mapped(kind, cell)
-    if kind is not float and cell.known is not True:
+    wanted = kinds[name]
+    if wanted is not float and cell.known is not True:
         refuse(f"astype({name}) of a column with missing values")
-    return Cell(cell.value.astype(kind), cell.known)
+    if is_category(cell.value) or not isinstance(cell.value, RandomVariable):
+        return mapped(wanted, cell)
+    return Cell(cell.value.astype(wanted), cell.known)
+
+
+def _as_text(cell: Cell) -> Cell:
+    """Return a cell as a text: whole numbers in a column that had gaps are floats in pandas, and another text."""
+    levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
+    if not _is_random_number(cell.value) and all(isinstance(level, str) for level in levels):
+        return cell
+    if (
+        cell.known is not True
+        or had_gaps(cell)
+        or not (_is_random_number(cell.value) or isinstance(cell.value, int | float))
+    ):
+        refuse("astype(str) of numbers with gaps, or of dates")
+    return mapped(str, cell)
+
+
+def _is_random_number(value: Any) -> bool:
+    return isinstance(value, RandomVariable) and value.node.levels is None
+
+
+def had_gaps(cell: Cell) -> bool:
+    """Say whether a value may come from a column in which something was missing, which pandas holds in another type."""
+    if not isinstance(cell.value, RandomVariable):
+        return False
+    return any(_may_have_gaps(node) for node in ancestors([cell.value.node]))
+
+
+def _may_have_gaps(node: Node) -> bool:
+    chooses = isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
+    return chooses or isinstance(node.operation, Maybe) or any(map(is_missing, node.levels or ()))
+
+
+def with_gaps(cell: Cell) -> Cell:
+    """Return a cell as it is in a column in which something is missing: a whole number is a float there."""
+    if isinstance(cell.value, RandomVariable) and cell.value.node.levels is None and cell.value.node.dtype.kind == "i":
+        return Cell(cell.value.astype(float), cell.known)
+    return Cell(float(cell.value), cell.known) if type(cell.value) is int else cell
+
+
+def was_filled(cell: Cell) -> bool:
+    """Say whether a truth value may stand in a column in which others were missing and had something put in place."""
+    node = cell.value.node if isinstance(cell.value, RandomVariable) else None
+    return node is not None and isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
+
+
+def harmless(cell: Cell) -> Cell:
+    """Return a cell that is zero where it is missing: the largest of no whole numbers is one of 64 bits."""
+    value, known = cell
+    missing = isinstance(known, RandomVariable) and isinstance(value, RandomVariable)
+    whole = missing and value.node.levels is None and value.node.dtype.kind == "i"
+    return Cell(where(known, value, 0), known) if whole else cell

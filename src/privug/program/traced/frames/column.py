@@ -9,8 +9,8 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames import cells as of_cells
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_truth, number
-from privug.program.traced.frames.released import released, row_of_random_table, singled_out
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, element, is_truth, number
+from privug.program.traced.frames.released import Turns, released, row_of_random_table, singled_out
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.summaries import Summaries
 from privug.program.traced.iteration import PlatedList
@@ -38,7 +38,9 @@ class Column(Summaries):
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it holds numbers or truth values."""
+        """Whether it holds numbers or truth values, of which none is missing: else those are objects."""
+        if not self.is_known and any(is_truth(cell.value) for cell in self.cells):
+            return False
         return not any(isinstance(cell.value, str) or of_cells.is_category(cell.value) for cell in self.cells)
 
     @property
@@ -75,21 +77,28 @@ class Column(Summaries):
         if axis.anonymous:
             refuse("the labels of rows in a random order")
         labels = axis.labels or tuple(range(axis.size))
-        if all(mask is True for mask in there):
+        if all(mask is True for mask in there) and axis.sorted:
             return {label: number(cell) for label, cell in zip(labels, cells, strict=True)}
         made = MaskedDict()
         for label, cell, mask in zip(labels, cells, there, strict=True):
             made.put(label, number(cell), mask)
+        if not axis.sorted:
+            made.ranks = Turns(labels, axis)
         return made
 
     def with_cells(self, cells: Sequence[Cell], name: Any = None) -> Any:
         """Return a column of other cells in the same rows."""
         return self.made(cells, self.rows, self.name if name is None else name)
 
-    def beside(self, other: Any) -> list[Cell]:
-        """Return the cells that stand beside these: of another column of the same rows, or the same value for all."""
+    def beside(self, other: Any, exactly: bool = False) -> list[Cell]:
+        """Return the cells that stand beside these: of another column of the same rows, or the same value for all.
+
+        The other column may have more rows, unless it is to have exactly these.
+        """
         if isinstance(other, Column):
             self.beside_rows(other)
+            if exactly and not self.rows.same_as(other.rows):
+                refuse("two columns of different rows together")
             return other.cells
         if isinstance(other, np.ndarray | list | tuple) or (isinstance(other, RandomVariable) and other.shape):
             return self.in_these_rows(other)
@@ -110,15 +119,17 @@ class Column(Summaries):
         if isinstance(array, list):
             plates = self.rows.axis.plates
             if all(plate is None for plate in plates):
-                return [cell_of(value) for value in array]
+                return [computed(value) for value in array]
             array = np.array(array) if not any(isinstance(v, RandomVariable) for v in array) else refuse("such a list")
-        return [cell_of(part) for part in self.rows.axis.parts(array)]
+        return [computed(part) for part in self.rows.axis.parts(array)]
 
     def combined(self, function: Callable[[Cell, Cell], Cell], other: Any, alike: bool = False) -> Any:
         """Return a column computed of this one and another, which may have other labels, or a single value."""
         one, two = (self, other) if alike else self.aligned(other)
         name = self.name if not isinstance(two, Column) or two.name == self.name else None
-        return self.made([function(a, b) for a, b in zip(one.cells, one.beside(two), strict=True)], one.rows, name)
+        return self.made(
+            [function(a, b) for a, b in zip(one.cells, one.beside(two, exactly=True), strict=True)], one.rows, name
+        )
 
     def aligned(self, other: Any) -> tuple[Any, Any]:
         """Return two columns of labels with those of both; what only one has is missing in the other."""
@@ -157,7 +168,11 @@ class Column(Summaries):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, Column):
             return self.filtered(key)
-        if isinstance(key, slice) or self.rows.axis.anonymous:
+        if isinstance(key, slice):
+            return self.iloc[key]
+        axis = self.rows.axis
+        if axis.renumbered and type(key) is int and key >= 0:
+            fail_where(negated(truth(self.rows.count > key)), KeyError(key))
             return self.iloc[key]
         return self.loc[key]
 
@@ -186,7 +201,7 @@ class Column(Summaries):
         """Return the value at a label; an error where it is not there."""
         cell, there = self.look_up(label)
         fail_where(negated(there), KeyError(label))
-        return number(cell)
+        return element(cell)
 
     def at_place(self, position: Any) -> Any:
         """Return the value at a position in a table of random size, of which no rows were left out."""
@@ -224,8 +239,9 @@ class Column(Summaries):
         cell, there = self.look_up(label)
         if isinstance(there, bool):
             return number(cell) if there else default
-        missing = default is None
-        return of_cells.or_none(chosen(there, cell, cell_of(default)), missing)
+        if default is None and not of_cells.surely_known(cell, there):
+            refuse("get() of what may be missing")
+        return of_cells.or_none(chosen(there, cell, cell_of(default)), default is None)
 
     def item(self) -> Any:
         """Return the only value."""
@@ -280,7 +296,7 @@ class Places(OfStanding):
                 return column.made(
                     cells[key], Rows.all_of(Axis((None,) * len(labels), labels, axis.names)), column.name
                 )
-            return number(cells[key])
+            return element(cells[key])
         if not all(cell.known is True for cell in cells):
             refuse("a position among rows of a random number")
-        return MaskedList.of_pairs(zip([number(cell) for cell in cells], there, strict=True))[key]
+        return MaskedList.of_pairs(zip([element(cell) for cell in cells], there, strict=True))[key]

@@ -8,14 +8,15 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, cell_of, number
+from privug.program.traced.frames.dates import are_timestamps
 from privug.program.traced.frames.frame import Frame, fixed
 from privug.program.traced.frames.grouping import GroupBy, unstacked
 from privug.program.traced.frames.joins import is_frame, stacked
 from privug.program.traced.frames.margins import cross_counted
 from privug.program.traced.frames.ordering import all_labels, banded, hits_in, sorted_rows
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.released import singled_out
-from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.released import InAnyOrder, singled_out
+from privug.program.traced.frames.rows import Axis, Rows, first_of, renumbered
 from privug.program.traced.frames.sequences import ranked, repeated, shifted
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index, counted_values, described, labelled
@@ -46,14 +47,13 @@ def _sorted(self: Series, ascending: bool, most: int | None) -> Any:
 
 
 def _head(self: Series, n: int = 5) -> Any:
-    if self.rows.axis.anonymous and self.rows.axis.labels is not None:  # in order, those that are there first
-        axis = Axis(self.rows.axis.plates[:n], self.rows.axis.labels and self.rows.axis.labels[:n], anonymous=True)
-        return Series(self.cells[:n], Rows(axis, self.rows.there[:n]), self.name)
-    found: Series = self.iloc[:n]
+    found: Series = self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n))
     return found
 
 
 def _items(self: Series) -> Any:
+    if not self.rows.axis.sorted:
+        return self.to_dict().items()
     cells, there = singled_out(self.cells, self.rows)
     labels = self.rows.axis.labels or tuple(range(self.rows.axis.size))
     return MaskedList.of_pairs(
@@ -65,7 +65,7 @@ def _reset_index(self: Series, drop: bool = False, name: Any = None) -> Any:
     if not drop:
         return Frame({self.name if name is None else name: self.cells}, self.rows).reset_index()
     if self.rows.axis.sorted and not any(plate is not None for plate in self.rows.axis.plates):
-        return Series(self.cells, Rows(Axis(self.rows.axis.plates), self.rows.there), self.name)
+        return Series(self.cells, renumbered(self.rows), self.name)
     return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
 
 
@@ -86,18 +86,21 @@ def _groupby(self: Series, by: Any, **options: Any) -> Any:
 
 
 def _cumsum(self: Series) -> Any:
-    if not self.rows.are_all or not self.is_known:
+    if not self.rows.are_all or not self.is_known or not self.rows.axis.sorted:
         refuse("cumsum() of a random number of rows")
     total: Any = np.cumsum(self.rows.axis.whole([cell.value for cell in self.cells]))
     return self.with_cells([Cell(part) for part in self.rows.axis.parts(total)])
 
 
 def _unique(self: Series) -> Any:
+    if not self.is_known:
+        refuse("unique() of missing values")
     hits = hits_in([self], self.rows)
     levels = list(dict.fromkeys(level for one in hits for level in one))
-    return MaskedList.of_pairs(
-        (level, self.rows.among([one.get(level, False) for one in hits]).count > 0) for level in levels
-    )
+    made = InAnyOrder()
+    for level in levels:
+        made.add(level, positive(self.rows.among([one.get(level, False) for one in hits]).count))
+    return made
 
 
 def _mode(self: Series) -> Any:
@@ -108,7 +111,7 @@ def _mode(self: Series) -> Any:
     for count in counts[1:]:
         most = np.maximum(most, count)
     there = tuple(both(positive(one), truth(one == most)) for one in counts)
-    axis = Axis((None,) * len(levels), tuple(range(len(levels))), anonymous=True)
+    axis = Axis((None,) * len(levels), tuple(range(len(levels))), anonymous=True, renumbered=True)
     return Series([cell_of(level) for level in levels], Rows(axis, there), self.name)
 
 
@@ -213,9 +216,15 @@ def _data_frame(data: Any = None, **options: Any) -> Any:
     return Frame({name: column.cells for name, column in data.items()}, columns[0].rows)
 
 
+def _to_datetime(column: Any) -> Any:
+    if not isinstance(column, Series) or not all(map(are_timestamps, column.cells)):
+        refuse("pd.to_datetime of anything but dates")
+    return column
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna,
     "notnull": _notna, "Series": _series, "DataFrame": _data_frame, "merge": _merge, "concat": _concat,
-    "to_datetime": lambda column: column, "to_numeric": lambda column: column.astype("float"),
+    "to_datetime": _to_datetime, "to_numeric": lambda column: column.astype("float"),
 }  # fmt: skip
 """By the names they have in pandas."""

@@ -3,15 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of
+from privug.program.traced.frames.cells import Cell, cell_of, is_truth
+from privug.program.traced.frames.dates import are_timestamps
 from privug.program.traced.frames.grouping import GroupBy
 from privug.program.traced.frames.joins import is_frame, merged
 from privug.program.traced.frames.margins import pivoted
 from privug.program.traced.frames.ordering import sorted_rows
-from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.rows import Axis, Rows, renumbered
 from privug.program.traced.frames.sequences import repeated
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import counted_values, described, labelled, observes_by_default
@@ -23,26 +25,35 @@ class Frame(Table):
     """A frame."""
 
     def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
-        return Frame(data, rows, present)
+        made = Frame(data, rows, present)
+        made.lost = self.lost & made.data.keys()
+        return made
 
-    def sort_values(self, by: Any, ascending: Any = True) -> Any:
+    def sort_values(self, by: Any, ascending: Any = True, kind: str = "quicksort") -> Any:
         names = by if isinstance(by, list) else [by]
         upwards = list(ascending) if isinstance(ascending, list) else [ascending] * len(names)
         if len(upwards) != len(names):
             raise ValueError(f"{len(upwards)} directions for {len(names)} columns")
         keys = [self.column(name).cells for name in names]
-        return Frame(*sorted_rows(self.data, self.rows, keys, upwards, None))
+        self.whole()
+        made = Frame(*sorted_rows(self.data, self.rows, keys, upwards, None))
+        if len(keys) == 1 and kind not in ("stable", "mergesort") and not _all_differ(keys[0]):
+            made.lost = frozenset(self.data) - {names[0]}
+        return made
 
     def nlargest(self, n: int, columns: Any) -> Any:
+        self.whole()
         return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [False], n))
 
     def nsmallest(self, n: int, columns: Any) -> Any:
+        self.whole()
         return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [True], n))
 
     def sort_index(self) -> Any:
         return self if self.rows.axis.sorted else refuse("sort_index()")
 
     def reset_index(self, drop: bool = False) -> Any:
+        self.whole()
         axis = self.rows.axis
         if axis.labels is None and self.rows.are_all and drop:
             return self.copy()
@@ -56,9 +67,10 @@ class Frame(Table):
         )
         if axis.labels is None or any(name is None for name in keys) or not axis.sorted:
             refuse("reset_index() of such rows")
-        return Frame({**keys, **self.data}, Rows(Axis(axis.plates), self.rows.there))
+        return Frame({**keys, **self.data}, renumbered(self.rows))
 
     def set_index(self, key: str) -> Any:
+        self.whole()
         labels = [cell.value for cell in self.column(key).cells]
         if any(isinstance(label, RandomVariable) for label in labels) or len(set(labels)) < len(labels):
             refuse("set_index() of a random column")
@@ -123,6 +135,8 @@ class Frame(Table):
 
     def describe(self) -> Any:
         numeric = [name for name in self.data if self.column(name).is_numeric]
+        if any(is_truth(cell.value) or are_timestamps(cell) for cells in self.data.values() for cell in cells):
+            refuse("describe() of truth values or dates")
         columns = {name: described(self.column(name)) for name in numeric}
         first = next(iter(columns.values()), None)
         return (
@@ -164,6 +178,14 @@ class Frame(Table):
         if not isinstance(on, str) or set(columns) & set(self.data) or None in columns:
             refuse("join() with anything but columns of other names, on one column")
         return self.assign(**{name: self.column(on).map(column) for name, column in columns.items()})
+
+
+def _all_differ(cells: Sequence[Cell]) -> bool:
+    """Say whether no two cells are equal, with probability one."""
+    random = [isinstance(cell.value, RandomVariable) for cell in cells]
+    if not any(random):
+        return len({cell.value for cell in cells}) == len(cells)
+    return all(random) and all(cell.value.node.kind is Kind.CONTINUOUS for cell in cells)
 
 
 def fixed(table: Any) -> Frame:

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, surely_known
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -30,6 +30,8 @@ class GroupBy(Standing):
     ) -> None:
         for key in keys:
             frame.alike(key)
+        if not observed and len(keys) > 1 and any(key.categorical for key in keys):
+            refuse("groups by several keys, of which some need not occur")
         self.frame = frame
         self.keys = list(keys)
         self.by_list = by_list
@@ -170,8 +172,20 @@ class GroupBy(Standing):
             return {_name(how): self.summaries(self.selected, how) for how in spec}
         return {(name, _name(how)): self.summaries(name, how) for name in self.names for how in spec}
 
+    @property
+    def _is_never_empty(self) -> bool:
+        """Whether there is a group for sure."""
+        return any(
+            there is True
+            and not (plate and plate.is_ragged)
+            and all(key.cells[place].known is True for key in self.keys)
+            for place, (there, plate) in enumerate(self.frame.rows.segments)
+        )
+
     def apply(self, function: Any, include_groups: bool = False) -> Any:
         """Call a function on each group."""
+        if self.selected is None and not self._is_never_empty:
+            refuse("apply() where there may be no groups")
         found: list[Any] = []
         for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
             part = self._part(rows)
@@ -233,7 +247,10 @@ class GroupBy(Standing):
         """Return a table of the second key's values by those of the first."""
         if not isinstance(values, str) or not (isinstance(aggfunc, str) or callable(aggfunc)):
             refuse("pivot_table() of several values")
-        return unstacked(self.result({values: self.summaries(values, aggfunc)}, True), fill_value)
+        cells = self.summaries(values, aggfunc)
+        if not all(surely_known(cell, there) for cell, there in zip(cells, self.rows.there, strict=True)):
+            refuse("pivot_table() of what may be missing, which pandas leaves out")
+        return unstacked(self.result({values: cells}, True), fill_value)
 
 
 def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:

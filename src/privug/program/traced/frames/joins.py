@@ -5,7 +5,7 @@ from typing import Any
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import EQUAL, Cell, cell_of, chosen, compared, hits_of
-from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.rows import Axis, Rows, renumbered
 from privug.program.traced.masks import Mask, any_of, both, negated, truth
 from privug.program.traced.standing import Standing
 
@@ -41,7 +41,7 @@ def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) 
     if right.rows.axis.sorted and _are_distinct(right, on):
         found = {of_right[n]: looked_up(left.data[on], keys, right.data[n], right.rows.there) for n in names}
         partner = looked_up(left.data[on], keys, [Cell(True)] * len(keys), right.rows.there)
-        rows = left.rows if how == "left" else _renumbered(left.rows.among([one.known for one in partner]))
+        rows = renumbered(left.rows) if how == "left" else renumbered(left.rows.among([one.known for one in partner]))
         return {**{of_left[n]: cells for n, cells in left.data.items()}, **found}, rows
     return _in_pairs(left, right, on, how, of_left, of_right)
 
@@ -78,21 +78,14 @@ def _in_pairs(
                 data[new].append(right.data[name][k] if k < size else cell_of(None))
             plates.append(plate)
             there.append(both(here, hit))
-    return data, Rows(Axis(tuple(plates), anonymous=True, sorted=left.rows.axis.sorted), tuple(there))
-
-
-def _renumbered(rows: Rows) -> Rows:
-    """Return rows whose labels are counted anew, so that they are not known where some are gone."""
-    if rows.are_all and rows.axis.labels is None:
-        return rows
-    return Rows(Axis(rows.axis.plates, anonymous=True, sorted=rows.axis.sorted), rows.there)
+    return data, Rows(Axis(tuple(plates), anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
 
 
 def stacked(frames: Sequence[Any]) -> tuple[Columns, Rows]:
     """Return the rows of several frames, one below the other."""
     if not frames or any(set(frame.data) != set(frames[0].data) for frame in frames):
         refuse("pd.concat() of frames with different columns")
-    if any(frame.hits or frame.present for frame in frames):
+    if any(frame.hits or frame.present or frame.lost for frame in frames):
         refuse("pd.concat() of such frames")
     data = {name: [cell for frame in frames for cell in frame.data[name]] for name in frames[0].data}
     plates = tuple(plate for frame in frames for plate in frame.rows.axis.plates)

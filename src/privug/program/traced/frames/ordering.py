@@ -46,11 +46,15 @@ def all_labels(columns: Sequence[Keys], several: Sequence[Mapping[Any, Mask]]) -
     """Return all values in ascending order; those of pd.cut in the order of its bins."""
     labels = list(dict.fromkeys(label for hits in several for label in hits))
     try:
-        if len(columns) == 1 and columns[0].hits is not None:
-            return sorted(labels, key=list(columns[0].hits[0]).index)
-        return sorted(labels)
+        return sorted(labels, key=lambda label: _places(columns, label))
     except (TypeError, ValueError):
         return refuse("groups whose order is not known")
+
+
+def _places(columns: Sequence[Keys], label: Any) -> tuple[Any, ...]:
+    parts = label if len(columns) > 1 else (label,)
+    pairs = zip(columns, parts, strict=True)
+    return tuple(part if column.hits is None else list(column.hits[0]).index(part) for column, part in pairs)
 
 
 def banded(
@@ -98,7 +102,7 @@ def sorted_rows(
     number = rows.count
     there = tuple(True if not isinstance(number, RandomVariable) else number > place for place in range(size))
     found = {name: _gathered(cells, axis, places, size) for name, cells in data.items()}
-    return found, Rows(Axis((None,) * size, tuple(range(size)), anonymous=True), there)
+    return found, Rows(Axis((None,) * size, tuple(range(size)), anonymous=True, leading=there), there)
 
 
 def _order_of(axis: Axis, cells: Sequence[Cell], ascending: bool) -> Any:

@@ -1,11 +1,14 @@
 """The expressions of DataFrame.query."""
 
 import ast
+import io
 import operator
+import tokenize
 from collections.abc import Callable, Container
 from typing import Any
 
 from privug.model.variable import refuse
+from privug.program.traced.frames.dates import no_text_beside_timestamps
 
 _COMPARED: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
@@ -13,15 +16,15 @@ _COMPARED: dict[type, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _COMPUTED: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
 }  # fmt: skip
 
 
 def queried(expression: str, names: Container[Any], column: Callable[[Any], Any]) -> Any:
     """Return the column of truth values that an expression of columns and constants stands for."""
     try:
-        tree = ast.parse(expression.strip(), mode="eval").body
-    except SyntaxError:
+        tree = ast.parse(_spelled_out(expression.strip()), mode="eval").body
+    except (SyntaxError, tokenize.TokenError):
         return refuse("query() of variables of the program")
 
     def value(node: ast.expr) -> Any:
@@ -52,6 +55,14 @@ def queried(expression: str, names: Container[Any], column: Callable[[Any], Any]
     return value(tree)
 
 
+def _spelled_out(expression: str) -> str:
+    """Return an expression with words for `&` and `|`, which bind as weakly as those in query()."""
+    words = {"&": "and", "|": "or"}
+    tokens = tokenize.generate_tokens(io.StringIO(expression).readline)
+    named = [(tokenize.NAME, words[one.string]) if one.string in words else (one.type, one.string) for one in tokens]
+    return tokenize.untokenize(named).strip()
+
+
 def _chain(operators: list[ast.cmpop], sides: list[Any]) -> Any:
     total: Any = None
     for place, one in enumerate(operators):
@@ -59,6 +70,7 @@ def _chain(operators: list[ast.cmpop], sides: list[Any]) -> Any:
         if function is None:
             refuse("query() with such a comparison")
         left, right = sides[place], sides[place + 1]
+        no_text_beside_timestamps(left, right)
         listed = isinstance(right, list) and type(one) in (ast.Eq, ast.NotEq)
         verdict = (
             _COMPARED[ast.In if isinstance(one, ast.Eq) else ast.NotIn](left, right)

@@ -8,7 +8,7 @@ import numpy as np
 from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, as_element, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.frames.cells import Cell, applied, chosen, divided, hits_of, is_category, is_truth
+from privug.program.traced.frames.cells import Cell, applied, chosen, divided, hits_of, is_category, is_truth, kind
 from privug.program.traced.frames.rows import Rows, counted
 from privug.program.traced.masks import Mask, both, negated, truth
 from privug.program.traced.selections import Selection
@@ -117,9 +117,9 @@ def largest(cells: Sequence[Cell], rows: Rows) -> Cell:
 def _extreme(cells: Sequence[Cell], rows: Rows, how: str, better: np.ufunc, sign: int) -> Cell:
     best: Any = None
     values = held(cells, rows)
-    fractional = any(_kind(value) == "f" for value, _, _ in values)
+    fractional = any(kind(value) == "f" for value, _, _ in values)
     for value, mask, plate in values:
-        if _kind(value) not in "if":
+        if kind(value) not in "if":
             refuse(f"{how}() of anything but numbers")
         last = sign * (np.inf if fractional else _LARGEST)
         term = value if mask is True else where(mask, value, last)
@@ -129,12 +129,6 @@ def _extreme(cells: Sequence[Cell], rows: Rows, how: str, better: np.ufunc, sign
     if best is None:
         return Cell(0.0, False)
     return Cell(best.item() if isinstance(best, np.generic) else best, positive(count(cells, rows)))
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, RandomVariable):
-        return "O" if value.node.levels is not None else value.node.dtype.kind
-    return np.asarray(value).dtype.kind
 
 
 def selection(cells: Sequence[Cell], rows: Rows) -> Selection | RandomVariable:

@@ -6,13 +6,46 @@ from typing import Any
 from privug.model.graph import substitute
 from privug.model.maybe import maybe
 from privug.model.plates import Lane, dependent_on_lanes
-from privug.model.propositions import implies
 from privug.model.ragged import RaggedPlate
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
-from privug.program.traced.frames.cells import Cell
-from privug.program.traced.frames.rows import Rows, spelled_out
-from privug.program.traced.masks import Mask, both
+from privug.program.traced.frames.cells import Cell, surely_known
+from privug.program.traced.frames.rows import Axis, Rows, spelled_out
+from privug.program.traced.masks import Mask, MaskedList, both
+
+
+class Turns(dict[Any, Any]):
+    """By which numbers rows in a random order stand in turn, by their labels: found out when it is asked for."""
+
+    def __init__(self, labels: Sequence[Any], axis: Axis) -> None:
+        super().__init__()
+        self._labels = labels
+        self._axis = axis
+
+    def __getitem__(self, label: Any) -> Any:
+        self.values()
+        return super().__getitem__(label)
+
+    def values(self) -> Any:
+        if not len(self):
+            self.update(zip(self._labels, self._axis.in_turn(), strict=True))
+        return super().values()
+
+
+class InAnyOrder(MaskedList):
+    """A list of items that are there under conditions, in an order that is not known."""
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        return refuse("values in the order of their first rows")
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        return super().pairs()
+
+    def plain(self) -> Any:
+        return refuse("values in the order of their first rows")
+
+    def __len__(self) -> int:
+        return list.__len__(self) if self.is_certain else refuse("a random number of values")
 
 
 def released(cells: Sequence[Cell], rows: Rows) -> Any:
@@ -36,7 +69,7 @@ def leaf(cell: Cell, there: Mask) -> Any:
     """Return one part of an output: None where it is missing, absent where it is not there."""
     value = cell.value
     known = cell.known
-    if isinstance(known, RandomVariable) and isinstance(there, RandomVariable) and implies(there.node, known.node):
+    if isinstance(known, RandomVariable) and surely_known(cell, there):
         known = True
     if known is False:
         value = None

@@ -1,6 +1,6 @@
 """The rows of a traced frame: what stands for each or for many of them, their labels, and which are there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from privug.model.plates import Plate, fold
 from privug.model.ragged import Outline
 from privug.model.variable import RandomVariable, as_element, as_node, refuse, stack_values
+from privug.program.traced.accumulators import LOST
 from privug.program.traced.masks import Mask, both
 
 MOST_SPELLED_OUT = 256
@@ -28,6 +29,12 @@ class Axis:
     """Whether rows stand in this order; else their order is random, and only their labels tell them apart."""
     anonymous: bool = False
     """Whether rows stand in this order under other labels, which are not known."""
+    ranks: Callable[[], Sequence[Any]] | None = None
+    """Of rows in a random order: by which numbers they stand in turn, if that is known."""
+    leading: tuple[Mask, ...] | None = None
+    """Of rows that were put in order: when they are there, those that are before all others."""
+    renumbered: bool = False
+    """Whether rows that are there were given the numbers from zero on as labels."""
     outline: Outline | None = None
     """Of a table of random size, called by positions: where its segments begin."""
 
@@ -71,8 +78,14 @@ class Axis:
         """Return the positions of rows, as the cells of a column."""
         return self.parts(np.arange(self.size))
 
+    def in_turn(self) -> Sequence[Any]:
+        """Return by which numbers rows in a random order stand in turn."""
+        return refuse("rows in a random order, one after the other,") if self.ranks is None else self.ranks()
+
     def called(self) -> list[Any]:
         """Return what rows are called, as the cells of a column."""
+        if self.anonymous:
+            return [LOST] * len(self.plates)
         return self.positions() if self.labels is None else list(self.labels)
 
 
@@ -93,6 +106,11 @@ class Rows:
     def all_of(axis: Axis) -> "Rows":
         """Return all rows of an axis."""
         return Rows(axis, (True,) * len(axis.plates))
+
+    @property
+    def segments(self) -> list[tuple[Mask, Plate | None]]:
+        """For each segment, when its rows are there, and the plate that they form."""
+        return list(zip(self.there, self.axis.plates, strict=True))
 
     @property
     def are_all(self) -> bool:
@@ -138,6 +156,34 @@ def counted(masks: Sequence[Mask], plates: Sequence[Plate | None]) -> Any:
     if total is None:
         return known
     return as_element(np.add(total, known).node)
+
+
+def renumbered(rows: Rows) -> Rows:
+    """Return rows whose labels are counted anew, so that they are not known where some are gone."""
+    axis = rows.axis
+    if rows.are_all:
+        return (
+            rows
+            if axis.labels is None and not axis.anonymous
+            else Rows(Axis(axis.plates, sorted=axis.sorted), rows.there)
+        )
+    return Rows(Axis(axis.plates, anonymous=True, renumbered=True, sorted=axis.sorted), rows.there)
+
+
+def first_of(rows: Rows, number: Any) -> Rows:
+    """Return the first of those rows that are there."""
+    axis = rows.axis
+    if type(number) is not int or number < 0 or not axis.sorted or any(plate is not None for plate in axis.plates):
+        refuse("the first of such rows")
+    if axis.leading is not None and all(a is b for a, b in zip(rows.there, axis.leading, strict=True)):
+        return Rows(axis, tuple(mask if place < number else False for place, mask in enumerate(rows.there)))
+    before: Any = 0
+    found: list[Mask] = []
+    for mask in rows.there:
+        early = before < number
+        found.append(both(mask, early if isinstance(early, RandomVariable) else bool(early)))
+        before = before + (int(mask) if isinstance(mask, bool) else np.multiply(mask, 1))
+    return Rows(axis, tuple(found))
 
 
 def spelled_out(rows: Rows) -> None:

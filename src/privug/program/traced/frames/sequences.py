@@ -7,7 +7,7 @@ import numpy as np
 
 from privug.model.variable import refuse
 from privug.program.logic import where
-from privug.program.traced.frames.cells import EQUAL, Cell, cell_of, compared
+from privug.program.traced.frames.cells import EQUAL, Cell, cell_of, compared, with_gaps
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import Mask, any_of, both, either, negated, truth
 
@@ -54,6 +54,7 @@ def shifted(cells: Sequence[Cell], rows: Rows, periods: int) -> list[Cell]:
     if any(plate is not None for plate in rows.axis.plates):
         refuse("shift() of many rows")
     size = len(cells)
+    cells = [with_gaps(cell) for cell in cells] if periods else cells
     return [cells[k - periods] if 0 <= k - periods < size else cell_of(None) for k in range(size)]
 
 

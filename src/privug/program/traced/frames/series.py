@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.variable import refuse
+from privug.model.variable import RandomVariable, refuse
+from privug.prior.frame import is_missing
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, mapped
 from privug.program.traced.frames.column import Column
+from privug.program.traced.frames.dates import beside_timestamps, missing_ones
 from privug.program.traced.frames.joins import looked_up
-from privug.program.traced.frames.rows import Rows
+from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, MaskedList, any_of, both, either, negated, truth
 
 
@@ -29,20 +31,22 @@ class Series(Column):
         if len(inputs) == 2 and ufunc in _COMPARING:
             other, swapped = (inputs[1], False) if inputs[0] is self else (inputs[0], True)
             return self.combined(lambda a, b: compared(ufunc, b, a) if swapped else compared(ufunc, a, b), other)
-        columns = [self.beside(one) for one in inputs]
-        return self.with_cells([of_cells.applied(ufunc, *several) for several in zip(*columns, strict=True)])
+        columns = [self.beside(one, exactly=True) for one in inputs]
+        if ufunc.__name__ in _SEEING_GAPS and not self.is_known:
+            refuse(f"np.{ufunc.__name__} of missing values")
+        made = [of_cells.applied(ufunc, *several) for several in zip(*columns, strict=True)]
+        return self.with_cells([of_cells.without_nan(cell) for cell in made])
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         if function is np.where and len(arguments) == 3 and not options:
             mask, yes, no = arguments
             column = next(one for one in arguments if isinstance(one, Series))
-            masks = column.beside(mask)
-            picked = [
-                chosen(truth(m.value), a, b)
-                for m, a, b in zip(masks, column.beside(yes), column.beside(no), strict=True)
-            ]
-            return column.with_cells(picked)
+            sides = [column.beside(one, exactly=True) for one in (mask, yes, no)]
+            picked = [chosen(verdict(m), a, b) for m, a, b in zip(*sides, strict=True)]
+            return _array_like(column.with_cells(picked))
         if function.__name__ in _SAME_AS_METHODS and arguments[0] is self:
+            if function.__name__ in ("median", "quantile") and not self.is_known:
+                refuse(f"np.{function.__name__} of missing values")
             if function.__name__ in ("std", "var"):
                 options = {"ddof": 0, **options}
             return getattr(self, function.__name__)(*arguments[1:], **options)
@@ -50,15 +54,17 @@ class Series(Column):
 
     def __truediv__(self, other: Any) -> Any:
         one, two = self.aligned(other)
-        triples = zip(one.cells, one.beside(two), one.rows.there, strict=True)
+        triples = zip(one.cells, one.beside(two, exactly=True), one.rows.there, strict=True)
         return one.with_cells([of_cells.divided(a, b, there) for a, b, there in triples])
 
     def __rtruediv__(self, other: Any) -> Any:
         one, two = self.aligned(other)
-        triples = zip(one.cells, one.beside(two), one.rows.there, strict=True)
+        triples = zip(one.cells, one.beside(two, exactly=True), one.rows.there, strict=True)
         return one.with_cells([of_cells.divided(b, a, there) for a, b, there in triples])
 
     def __invert__(self) -> Any:
+        if any(of_cells.was_filled(cell) for cell in self.cells):
+            refuse("~ of truth values that had gaps, which are objects")
         return self.with_cells([Cell(negated(mask)) for mask in self.masks()])
 
     def __neg__(self) -> Any:
@@ -105,7 +111,15 @@ class Series(Column):
 
     def isin(self, values: Any) -> Any:
         listed = list(values.plain() if isinstance(values, MaskedList) else values)
-        return self.each(lambda cell: Cell(any_of([truth(compared(np.equal, cell, cell_of(v)).value) for v in listed])))
+        wanted = [cell_of(value) for value in listed]
+        if any(isinstance(one.known, RandomVariable) for one in wanted):
+            refuse("isin() of values that may be missing")
+
+        def among(cell: Cell) -> Cell:
+            hits = [truth(compared(np.equal, cell, one).value) for one in wanted]
+            return Cell(any_of([*hits, negated(cell.known)] if missing_ones(cell, listed) else hits))
+
+        return self.each(among)
 
     def isna(self) -> Any:
         return self.each(lambda cell: Cell(negated(cell.known)))
@@ -116,7 +130,10 @@ class Series(Column):
     isnull, notnull = isna, notna
 
     def fillna(self, value: Any) -> Any:
-        pairs = zip(self.cells, self.beside(value), strict=True)
+        others = self.beside(value)
+        if any(of_cells.kind(cell.value) == "f" for cell in self.cells):
+            others = [of_cells.with_gaps(other) for other in others]
+        pairs = zip(self.cells, others, strict=True)
         return self.with_cells([chosen(cell.known, Cell(cell.value), other) for cell, other in pairs])
 
     def dropna(self) -> Any:
@@ -129,12 +146,17 @@ class Series(Column):
                 refuse("map() by a Series without fixed labels")
             return self.with_cells(looked_up(self.cells, axis.labels, function.cells, function.rows.there))
         if isinstance(function, Mapping):
-            table = dict(function)
+            table = self._of_known_keys(function)
             return self.each(lambda cell: mapped(table.get, cell))
         return self.apply(function)
 
+    def _of_known_keys(self, table: Mapping[Any, Any]) -> dict[Any, Any]:
+        if not self.is_known and any(map(is_missing, table)):
+            refuse("other values in the place of missing ones, by a table")
+        return dict(table)
+
     def replace(self, old: Any, new: Any = None) -> Any:
-        table = dict(old) if isinstance(old, Mapping) else {old: new}
+        table = self._of_known_keys(old if isinstance(old, Mapping) else {old: new})
         return self.each(lambda cell: mapped(lambda value: table.get(value, value), cell))
 
     def apply(self, function: Any) -> Any:
@@ -146,6 +168,8 @@ class Series(Column):
 
 
 _COMPARING = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+_SEEING_GAPS = {"isnan", "isfinite", "isinf", "signbit", "logical_not", "logical_and", "logical_or", "logical_xor",
+                "fmax", "fmin"}  # fmt: skip
 _SAME_AS_METHODS = {
     "sum",
     "mean",
@@ -163,18 +187,36 @@ _SAME_AS_METHODS = {
 }
 
 
+def _computed(function: np.ufunc, left: Cell, right: Cell) -> Cell:
+    return of_cells.without_nan(of_cells.applied(function, of_cells.harmless(left), of_cells.harmless(right)))
+
+
 def _operator(function: np.ufunc) -> tuple[Any, Any]:
     def first(self: Series, other: Any) -> Any:
-        return self.combined(lambda left, right: of_cells.applied(function, left, right), other)
+        return self.combined(lambda a, b: _computed(function, a, b), other)
 
     def second(self: Series, other: Any) -> Any:
-        return self.combined(lambda left, right: of_cells.applied(function, right, left), other)
+        return self.combined(lambda a, b: _computed(function, b, a), other)
 
     return first, second
 
 
 def _comparison(function: np.ufunc) -> Any:
-    return lambda self, other: self.combined(lambda a, b: compared(function, a, b), other, alike=True)
+    def method(self: Series, other: Any) -> Any:
+        read = beside_timestamps(self.cells, other)
+        return self.combined(lambda a, b: compared(function, a, b), read, alike=True)
+
+    return method
+
+
+def _array_like(column: Series) -> Any:
+    """Return a column as an array of NumPy is: without labels, and without a mark for what is missing."""
+    axis = column.rows.axis
+    if not column.is_known:
+        return column.to_numpy() if column.is_numeric and column.rows.are_all else refuse("an array with gaps")
+    if axis.labels is None:
+        return column
+    return Series(column.cells, Rows(Axis(axis.plates, anonymous=True, sorted=axis.sorted), column.rows.there))
 
 
 def verdict(cell: Cell) -> Mask:

@@ -1,7 +1,8 @@
 """Small columns made of others: labelled summaries, counts of values."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, cell_of, compared, divided
 from privug.program.traced.frames.ordering import all_labels, hits_in
-from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.reductions import positive, smallest
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.series import Series
 from privug.program.traced.masks import Mask, any_of, both, truth
@@ -59,7 +60,11 @@ def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool) -> Se
     possible = [everything or isinstance(number, RandomVariable) or number > 0 for number in counts]
     kept = [pair for pair, one in zip(zip(labels, counts, strict=True), possible, strict=True) if one]
     there: list[Mask] = [everything or positive(number) for _, number in kept]
-    axis = Axis((None,) * len(kept), tuple(label for label, _ in kept), tuple(c.name for c in columns), sorted=False)
+    names, kept_labels = tuple(column.name for column in columns), tuple(label for label, _ in kept)
+    turns = None
+    if len(columns) == 1 and not everything:
+        turns = partial(_turns, kept, several, rows)
+    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ranks=turns)
     total = rows.count if all(cell.known is True for column in columns for cell in column.cells) else None
     if normalize and total is None:
         total = rows.among([any_of(list(hits.values())) for hits in several]).count
@@ -68,6 +73,18 @@ def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool) -> Se
         for (_, number), one in zip(kept, there, strict=True)
     ]
     return Series(cells, Rows(axis, tuple(there)), "proportion" if normalize else "count")
+
+
+def _turns(counts: Sequence[tuple[Any, Any]], several: Sequence[Mapping[Any, Mask]], rows: Rows) -> list[Any]:
+    """Return numbers by which values stand in turn: the most frequent first, of equally many the first to be seen."""
+    if not rows.axis.sorted:
+        refuse("values in the order of their first rows")
+    places = [Cell(place) for place in rows.axis.positions()]
+    found = []
+    for label, number in counts:
+        first = smallest(places, rows.among([hits.get(label, False) for hits in several])).value
+        found.append(np.minimum(first, rows.axis.size) - number * (rows.axis.size + 1))
+    return found
 
 
 def described(column: Series) -> Series:

@@ -4,7 +4,7 @@ from typing import Any
 
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, number
+from privug.program.traced.frames.cells import Cell, element, number
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import fail_where, negated
 from privug.program.traced.standing import Standing
@@ -35,14 +35,19 @@ class Summaries(Standing):
         return self._place(-1)
 
     def argmax(self) -> Any:
-        return reductions.place_of_extreme(self.cells, self.rows, 1)[0]
+        return self._position(1)
 
     def argmin(self) -> Any:
-        return reductions.place_of_extreme(self.cells, self.rows, -1)[0]
+        return self._position(-1)
+
+    def _position(self, sign: int) -> Any:
+        if not self.rows.are_all or not self.rows.axis.sorted or any(cell.known is not True for cell in self.cells):
+            refuse("argmax() or argmin() of a random number of rows")
+        return reductions.place_of_extreme(self.cells, self.rows, sign)[0]
 
     def _place(self, sign: int) -> Any:
         axis = self.rows.axis
-        if not axis.sorted:
+        if not axis.sorted or axis.anonymous:
             refuse("idxmax() or idxmin() among equals whose order is random")
         place, known = reductions.place_of_extreme(self.cells, self.rows, sign)
         fail_where(negated(known), ValueError("attempt to get argmax of an empty sequence"))
@@ -71,6 +76,8 @@ class Summaries(Standing):
 
     def to_numpy(self) -> Any:
         """Return the column as an array, or as some elements of one."""
+        if not self.rows.axis.sorted:
+            refuse("an array of rows in a random order")
         if all(cell.known is True for cell in self.cells):
             if self.rows.are_all:
                 return self.rows.axis.whole([cell.value for cell in self.cells])
@@ -91,7 +98,7 @@ class Summaries(Standing):
 
 def _summary(name: str) -> Any:
     def method(self: Summaries, *arguments: Any, **options: Any) -> Any:
-        return number(self.summary(name, *arguments, **options))
+        return element(self.summary(name, *arguments, **options))
 
     method.__name__ = name
     return method

@@ -8,10 +8,10 @@ from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, chosen, number
+from privug.program.traced.frames.cells import Cell, chosen, kind, number
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
-from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.rows import Axis, Rows, first_of
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index
 from privug.program.traced.iteration import PlatedList
@@ -35,6 +35,8 @@ class Table(Standing):
         self.rows = rows
         self.present = dict(present or {})
         """Columns that are there under a condition."""
+        self.lost: frozenset[Any] = frozenset()
+        """Columns of which it is not known from which of equal rows pandas takes them."""
         self.hits: dict[Any, Any] = {}
         """Of columns made by pd.cut, when cells have each of their values."""
 
@@ -48,6 +50,7 @@ class Table(Standing):
         return self.rows.count
 
     def plain(self) -> Any:
+        self.whole()
         if self.rows.axis.labels is None or not self.present:
             return {name: self[name].plain() for name in self.data}
         columns = {}
@@ -91,6 +94,8 @@ class Table(Standing):
         """Return a column."""
         if name not in self.data:
             raise KeyError(name)
+        if name in self.lost:
+            refuse("another column after sort_values() by one, where equal rows stand in any order (kind='stable'),")
         made = Series(self.data[name], self.rows, name)
         made.hits, made.categorical = self.hits.get(name, (None, False))
         return made
@@ -107,12 +112,18 @@ class Table(Standing):
 
     def _with_hits(self, other: "Table") -> Any:
         self.hits = {name: hits for name, hits in other.hits.items() if name in self.data}
+        self.lost = other.lost & self.data.keys()
         return self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "data" not in vars(self) or name not in self.data:
             return super().__getattr__(name)
         return self.column(name)
+
+    def whole(self) -> None:
+        """Refuse a frame of which some columns are not known."""
+        for name in self.lost:
+            self.column(name)
 
     def alike(self, column: Series) -> None:
         """Refuse a column of other rows."""
@@ -128,6 +139,7 @@ class Table(Standing):
         if not isinstance(name, str):
             refuse("an assignment to several columns or rows")
         self.hits.pop(name, None)
+        self.lost -= {name}
         if isinstance(value, Series) and value.hits is not None:
             self.hits[name] = value.hits, value.categorical
         self.data[name] = self.cells_of(value)
@@ -149,6 +161,7 @@ class Table(Standing):
     def rename(self, columns: Any = None) -> Any:
         if not isinstance(columns, Mapping):
             self.unknown("rename()")
+        self.whole()
         return self.made({columns.get(name, name): cells for name, cells in self.data.items()}, self.rows)
 
     def each(self, function: Callable[[Series], Series]) -> Any:
@@ -184,14 +197,18 @@ class Table(Standing):
 
     def dropna(self, subset: Any = None) -> Any:
         names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
+        for name in names:
+            self.column(name)
         masks: list[Mask] = [True] * len(self.rows.there)
         for name in names:
             masks = [both(mask, cell.known) for mask, cell in zip(masks, self.data[name], strict=True)]
         return self.made(self.data, self.rows.among(masks))._with_hits(self)
 
     def head(self, n: int = 5) -> Any:
-        found: Any = self.iloc[:n]
-        return found
+        if self.rows.are_all:
+            found: Any = self.iloc[:n]
+            return found
+        return self.made(self.data, first_of(self.rows, n), self.present)._with_hits(self)
 
     @property
     def loc(self) -> "Locations":
@@ -207,6 +224,7 @@ class Table(Standing):
 
     def itertuples(self, index: bool = True, name: Any = "Pandas") -> Any:
         """Return the rows as tuples, one for rows that are alike."""
+        self.whole()
         names = (*(("Index",) if index else ()), *self.data)
         make = row_maker(names)
         called = [self.rows.axis.called()] if index else []
@@ -229,6 +247,18 @@ class Table(Standing):
 
     def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
         return function(self, *arguments, **named)
+
+
+def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
+    """Say whether a column can hold other cells without a change of its type."""
+    kinds = {kind(cell.value) for cell in old if cell.known is not False}
+    gaps = any(cell.known is not True for cell in old)
+    for cell in new:
+        if cell.known is not True and not gaps and kinds <= {"i", "b"}:
+            return False
+        if cell.known is not False and {kind(cell.value)} - kinds - ({"i"} if kinds == {"f"} else set()):
+            return False
+    return len(kinds) == 1
 
 
 class Locations(OfStanding):
@@ -279,6 +309,9 @@ class Locations(OfStanding):
         mask, name = key
         frame = self._frame
         frame.alike(mask)
+        frame.whole()
         before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
         new = frame.cells_of(value)
+        if name in frame.data and not _fit(new, before):
+            refuse("an assignment to rows of a value of another type")
         frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)

@@ -9,7 +9,7 @@ from privug.model.operations import almost_never_zero
 from privug.model.propositions import implies
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.frames.cells import Cell, applied, cell_of
+from privug.program.traced.frames.cells import Cell, applied, cell_of, harmless, kind
 from privug.program.traced.frames.polars.column import (
     UNSIGNED,
     Column,
@@ -35,18 +35,10 @@ def arithmetic(function: np.ufunc) -> Method:
         other = as_column(right)
         largest = common_largest(left, other)
         if largest is None:
-            return combined(lambda a, b: applied(function, _harmless(a), _harmless(b)), left, other)
+            return combined(lambda a, b: applied(function, harmless(a), harmless(b)), left, other)
         return _of_counts(function, left, other)
 
     return method
-
-
-def _harmless(cell: Cell) -> Cell:
-    """Return a cell that is zero where it is missing: the largest of no whole numbers is one of 64 bits."""
-    value, known = cell
-    missing = isinstance(known, RandomVariable) and isinstance(value, RandomVariable)
-    whole = missing and value.node.levels is None and value.node.dtype.kind == "i"
-    return Cell(where(known, value, 0), known) if whole else cell
 
 
 def _of_counts(function: np.ufunc, left: Column, right: Column) -> Column:
@@ -157,8 +149,16 @@ def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
     """Compare two cells."""
     if could_be_nan(left) or could_be_nan(right):
         refuse("a comparison of what may be NaN")
+    if left.known is not False and right.known is not False and _are_unlike(left.value, right.value):
+        refuse("a comparison of values of different types")
     held, known = applied(function, left, right)
     return Cell(held if isinstance(held, RandomVariable) else bool(held), known)
+
+
+def _are_unlike(left: Any, right: Any) -> bool:
+    """Say whether polars would not compare two values: dates and texts, truth values and numbers."""
+    families = {_family(left), _family(right)}
+    return len(families) > 1 and not families <= {"i", "f"}
 
 
 def _both(left: Cell, right: Cell) -> Cell:
@@ -203,11 +203,21 @@ def inverted(column: Column) -> Column:
     return column.each(lambda cell: Cell(negated(truth(cell.value)), cell.known))
 
 
+def _family(value: Any) -> Any:
+    """Return what polars takes for the type of a value, as far as comparing it goes."""
+    if kind(value) in "bif":
+        return kind(value)
+    levels = value.node.levels if isinstance(value, RandomVariable) else (value,)
+    return frozenset(map(type, levels))
+
+
 def is_in(column: Column, values: Any) -> Column:
     """Say which values are among some plain ones."""
     if isinstance(values, Column) or not isinstance(values, Sequence | set | frozenset):
         refuse("is_in() of anything but plain values")
     wanted = [cell_of(value) for value in values if value is not None]
+    if len({_family(one.value) for one in (*wanted, *(c for c in column.cells if c.known is not False))}) > 1:
+        refuse("is_in() of values of another type")
 
     def among(cell: Cell) -> Cell:
         return Cell(any_of([truth(compared(np.equal, Cell(cell.value), one).value) for one in wanted]), cell.known)

@@ -13,6 +13,7 @@ from privug.program.traced.frames.polars.expressions import Scope, every, expres
 from privug.program.traced.frames.polars.grouping import GroupBy, pivoted
 from privug.program.traced.frames.polars.groups import Groups
 from privug.program.traced.frames.polars.joining import joined
+from privug.program.traced.frames.polars.library import out_of_bounds
 from privug.program.traced.frames.polars.outputs import (
     first_rows,
     listed,
@@ -27,7 +28,7 @@ from privug.program.traced.frames.polars.sorting import in_fixed_order, in_rando
 from privug.program.traced.frames.polars.summaries import SUMMARIES
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
-from privug.program.traced.masks import Mask, MaskedList, negated
+from privug.program.traced.masks import Mask, MaskedList, fail_where, negated, truth
 from privug.program.traced.standing import Standing
 
 
@@ -127,7 +128,7 @@ class Frame(Standing):
                 return self.get_column(key)
             case list() if all(isinstance(name, str) for name in key):
                 return self.select(*key)
-            case int(), (str() | int()) as column:
+            case int(), (str() | int()) as column if self.kept.are_all:  # of nothing, polars gives a series
                 return self.item(key[0], column)
             case slice(start=None, stop=int() as stop, step=None):
                 return self.head(stop)
@@ -155,6 +156,10 @@ class Frame(Standing):
         return self.rows(named=named)
 
     def row(self, index: int, *, named: bool = False) -> Any:
+        if not isinstance(index, int):
+            refuse("row() by anything but a position")
+        enough = self.kept.count > (index if index >= 0 else -1 - index)
+        fail_where(negated(truth(enough)), out_of_bounds(index))
         values = [value_at(column, index) for column in self.held.values()]
         return dict(zip(self.held, values, strict=True)) if named else tuple(values)
 

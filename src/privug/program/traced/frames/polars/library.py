@@ -21,6 +21,12 @@ def interval_names(breaks: list[Any], left_closed: bool) -> list[str]:
     return names
 
 
+def out_of_bounds(index: int) -> Exception:
+    """Return the error of a row that is not there."""
+    error: Exception = polars().exceptions.OutOfBoundsError(f"index {index} is out of bounds")
+    return error
+
+
 def is_plain_frame(value: Any) -> bool:
     """Say whether something is a frame of the library itself."""
     return isinstance(value, polars().DataFrame | polars().LazyFrame)

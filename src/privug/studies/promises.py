@@ -1,0 +1,76 @@
+"""What a mechanism's promise says about beliefs: a bound that needs no samples."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from privug.attack import Attack
+from privug.mechanisms.mechanism import promised
+from privug.model.framed import rows_of
+from privug.model.node import Node, ancestors
+from privug.model.operations import Index
+from privug.model.plated_table import PlatedTable
+from privug.model.plates import Plate
+from privug.model.table import Table
+from privug.model.variable import RandomVariable
+from privug.policy.asking import leaves_of
+from privug.prior.family import Draw
+
+
+def promised_belief(attack: Attack, before: float) -> float:
+    """Return what the belief in a statement about the secret cannot exceed, whatever is seen; 1 if nothing is promised.
+
+    An output of an epsilon-differentially private mechanism changes the odds of what is true of one row by at most
+    exp(epsilon), and of what k rows depend on by exp(k epsilon): p becomes at most p e / (1 - p + p e). This holds if
+    the other rows do not depend on those (Kifer and Machanavajjhala, TODS 2014): dependent rows are counted.
+    """
+    promise = promised(attack.question.program)
+    if promise.delta > 0 or math.isinf(promise.epsilon):
+        return 1.0
+    rows = rows_behind_secret(attack)
+    if rows is None or not 0 < before < 1:
+        return before if before == 0 else 1.0
+    return 1 / (1 + (1 - before) / before * math.exp(-promise.group(max(rows, 1)).epsilon))
+
+
+def rows_behind_secret(attack: Attack) -> int | None:
+    """Return how many rows of a table change if what the secret depends on changes; None if that is not known."""
+    question = attack.question
+    if question.facts:  # these tie rows together
+        return None
+    case = question.case(question.typical_sizes)
+    order = ancestors([leaf.node for leaf in leaves_of(case.secret)])
+    draws = {node for node in order if isinstance(node.operation, Draw)}
+    known: set[Node] = set()
+    touched = 0
+    for cells, size in _people(case.inputs.values()):
+        behind = {n for n in ancestors([leaf.node for leaf in leaves_of(cells)]) if isinstance(n.operation, Draw)}
+        known |= behind
+        if draws & behind:
+            touched += 1 if size is None else _rows_among(size, order, draws & behind)
+    return touched if draws <= known else None  # what stands in no row may be anybody's
+
+
+def _people(inputs: Iterable[Any]) -> Iterator[tuple[list[Any], int | None]]:
+    """Yield the cells of each row, or the columns of many rows that are alike, with their number."""
+    for value in inputs:
+        table = rows_of(value)
+        if isinstance(table, RandomVariable) and len(table.node.shape) == 1:
+            yield [table], table.node.shape[0]
+        elif isinstance(table, Table):
+            for segment in table.segments if isinstance(table, PlatedTable) else list(table):
+                yield (list(segment.cells), segment.size) if isinstance(segment, Plate) else (list(segment), None)
+
+
+def _rows_among(size: int, order: list[Node], draws: set[Node]) -> int:
+    """Return of how many among many rows a secret takes single cells; all of them if it depends on them otherwise."""
+    positions: set[int] = set()
+    if any(draw.shape != (size,) for draw in draws):  # what all rows depend on
+        return size
+    for node in order:
+        if not any(parent in draws for parent in node.parents):
+            continue
+        if not isinstance(node.operation, Index) or len(node.operation.key) != 1:
+            return size
+        positions.add(int(node.operation.key[0]) % size)
+    return len(positions)
