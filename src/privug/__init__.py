@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from privug import leakage
-from privug.attack import Attack, Result, side_by_side
+from privug.attack import Attack, Result
 from privug.errors import (
     ArgumentError,
     ImpossibleObservation,
@@ -53,6 +53,7 @@ from privug.program.drawing import sample
 from privug.program.external import External
 from privug.program.lifting import explain, lift
 from privug.program.logic import count, exists, forall, where
+from privug.reports import save_report, side_by_side
 from privug.settings import configure, limited
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ __all__ = [
     "read_columns",
     "reidentification",
     "sample",
+    "save_report",
     "side_by_side",
     "such_that",
     "sweep",

@@ -1,6 +1,6 @@
 """Observations of parts of an output: of the entries of a dict, of the items of a list, of the rows of a frame."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +63,16 @@ class Structured(Observation):
             raise ObservationError(f"the observation names part {key!r}, but the output has {known}") from None
 
     def __str__(self) -> str:
-        seen = ((key, part) for key, part in self.parts.items() if part is not None)
-        return "; ".join(f"part {key!r}: {str(part).replace('the output', 'it', 1)}" for key, part in seen)
+        return "; ".join(self._sentences("the output"))
+
+    def _sentences(self, path: str) -> Iterator[str]:
+        """Say of each part what was seen of it, by the way to it as Python writes it."""
+        for key, part in self.parts.items():
+            there = f"{path}[{key!r}]"
+            if isinstance(part, Structured):
+                yield from part._sentences(there)
+            elif part is not None:
+                yield str(part).replace("the output", there, 1)
 
 
 def _seen_of(item: Any, part: Observation | None) -> Likelihood:

@@ -10,6 +10,7 @@ from privug.arguments import shown
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.inference.belief import Belief
+from privug.markup import paragraphs
 from privug.report.plain import as_json
 
 
@@ -176,3 +177,6 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        return paragraphs(self.lines())
