@@ -11,7 +11,19 @@ ROOT = Path(privug.__file__).parent
 
 # Each room may import from the rooms before it, and from itself.
 LAYERS = [
-    {"escaping", "errors", "arguments", "digits", "estimate", "scoping", "settings", "interruption", "markup", "progress"},
+    {
+        "escaping",
+        "errors",
+        "arguments",
+        "digits",
+        "estimate",
+        "scoping",
+        "settings",
+        "interruption",
+        "markup",
+        "pictures",
+        "progress",
+    },
     {"model"},
     {"prior"},
     {"program"},
@@ -48,7 +60,7 @@ INSIDE = {
     "program": [
         "drawing external logic outputs reachable repetition",
         "generators memory traced",
-        "calls staged",
+        "calls naming staged",
         "batched tracing",
         "forms",
         "native origins paths predicates",
@@ -101,7 +113,7 @@ SEAMS = {
     "inference/chains/numpyro_engine.py": {"numpyro", "jax"},
     "inference/chains/numpyro_model.py": {"numpyro", "jax"},
     "inference/chains/arviz_seam.py": {"arviz"},
-    "report/plots.py": {"matplotlib"},
+    "report/plots/canvas.py": {"matplotlib"},
 }
 
 

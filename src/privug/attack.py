@@ -32,12 +32,12 @@ from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.model.pickling import Portable, Unchanging
 from privug.observation.structured import Observation, as_observation
+from privug.pictures import plots
 from privug.program.lifting import Lifting
 from privug.report.content import plain_values, summary_of
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.files import FORMATS, written
 from privug.report.fragments import attack_html, result_html
-from privug.report.pictures import plots
 from privug.report.plain import as_frame, as_json
 from privug.report.summary import Summary
 from privug.report.text import as_text
@@ -155,10 +155,7 @@ class Attack(Portable):
 
 
 class Result(Unchanging):
-    """What an attacker believes before and after the observation.
-
-    `formats` are the endings of the files that a report can be saved to.
-    """
+    """What an attacker believes before and after the observation; `formats` are the endings of files of reports."""
 
     formats: ClassVar[Mapping[str, Callable[..., str]]] = FORMATS
 
@@ -172,6 +169,8 @@ class Result(Unchanging):
         seconds: float | None = None,
     ) -> None:
         self.attack = attack
+        output = "output" if attack.name == "<lambda>" else f"output of {attack.name}"
+        self._names = (attack.question.secret_name, output)
         self.observation = observation
         self._serve = serve
         self._options = dict(options)
@@ -211,13 +210,13 @@ class Result(Unchanging):
         if run.exact is not None:
             try:
                 with settings.limited(rounding=self._rounding):
-                    return run.exact.joint_before()
+                    return run.exact.joint_before().named(*self._names)
             except UnsuitableEngine:
                 if self._asked_for == "exact":
                     raise
                 run = self._drawn_before(engines.ENGINES["sample"])
         secret, output = belief_of(run, 0, self._defined("secret")), belief_of(run, 1, self._defined("output"))
-        return Joint(secret, output, prior=self._known_prior)
+        return Joint(secret, output, prior=self._known_prior).named(*self._names)
 
     @cached_property
     def _unconditioned(self) -> Run:
@@ -237,7 +236,7 @@ class Result(Unchanging):
     @cached_property
     def prior(self) -> Belief:
         """What the attacker believes about the secret before the observation: computed, where that can be done."""
-        return self._known_prior or self._before(0) or self.joint.secret
+        return (self._known_prior or self._before(0) or self.joint.secret).named(self._names[0])
 
     @cached_property
     def _known_prior(self) -> Belief | None:
@@ -248,7 +247,7 @@ class Result(Unchanging):
     @property
     def prediction(self) -> Belief:
         """What the attacker believes about the output before the observation."""
-        return self._before(1) or self.joint.output
+        return (self._before(1) or self.joint.output).named(self._names[1])
 
     def _before(self, position: int) -> Belief | None:
         exact = self._unconditioned.exact
@@ -347,9 +346,10 @@ class Result(Unchanging):
         """Say in one sentence what the attacker learns: about the question whose answer changes most, or the secret."""
         return inert(self.content.sentences[0])
 
-    def plot(self, where: Any = None) -> Any:
-        """Draw the beliefs before and after; `where` is the path of a picture or matplotlib axes."""
-        return plots().beliefs(self.prior, self._after, where)
+    def plot(self, ax: Any = None, beside: Sequence["Result"] = ()) -> Any:
+        """Draw the beliefs before and after, with those of other results; `ax` is matplotlib axes or a path."""
+        shown = [(one.attack.name, one.prior, one._after) for one in (self, *beside)]
+        return plots().beliefs(shown, ax, self._names[0])
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file, in the format that its name ends in: .html, .txt or .json."""

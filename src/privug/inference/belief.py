@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from privug.errors import ArgumentError, PrivugError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.arguments import as_list, as_numbers
 from privug.inference.curve import Curve
-from privug.inference.describing import described
+from privug.inference.describing import CredibleInterval, Histogram, described
 from privug.inference.intervals import (
     Groups,
     effective_size,
@@ -29,6 +29,7 @@ from privug.markup import table
 from privug.model.batch import Batch, Column
 from privug.model.keys import key_of, shown_key
 from privug.model.node import Array, Kind
+from privug.pictures import plots
 from privug.prior.reach import UNKNOWN, Reach
 from privug.program.predicates import holds
 
@@ -41,34 +42,6 @@ MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are 
 _MOMENTS = {1: "the mean", 2: "the standard deviation"}
 _HEAVY = "the tails are too heavy; ask for median() or quantile()"
 SAMPLES_OF_CURVE = 200_000  # where a predicate on an exactly known curve can only be sampled
-
-
-@dataclass(frozen=True)
-class CredibleInterval:
-    """The range that holds the quantity with the given probability, with equal tails."""
-
-    low: Estimate
-    high: Estimate
-    probability: float
-
-    def __iter__(self) -> Any:
-        return iter((self.low, self.high))
-
-    def __str__(self) -> str:
-        return f"{self.probability:.0%} between {self.low.number()} and {self.high.number()}"
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """The probability of each bin, the last one closed on both sides."""
-
-    edges: Array
-    probabilities: tuple[Estimate, ...]
-
-    @property
-    def densities(self) -> Array:
-        """Probability divided by the width of the bin."""
-        return np.array([float(p) for p in self.probabilities]) / np.diff(self.edges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +71,8 @@ class Belief:
     groups: int | None = None
     reach: Reach = UNKNOWN
     """What the quantity's definition says about its range and its moments."""
+    quantity: str = ""
+    """What the quantity is called, for the axes of pictures."""
 
     def __post_init__(self) -> None:
         if self.groups is not None and self.groups < 2:
@@ -324,10 +299,16 @@ class Belief:
         shares[-1] = curve.mass(edges[-2], edges[-1])
         return Histogram(edges, tuple(self._exact_share(float(share)) for share in shares))
 
-    def distribution(self) -> dict[Any, Estimate]:
-        """Return the probability of each value of a discrete quantity, most likely first."""
+    @kinds_checked
+    def distribution(self, most: int | None = None) -> dict[Any, Estimate]:
+        """Return the probability of each value of a discrete quantity, or of the `most` likely; likeliest first."""
         places, codes = self._keys()
-        shares = {key: self._share(codes == place) for key, place in places.items()}
+        if most is None and len(places) > MOST_LISTED:
+            few = "use histogram, or distribution(most=20)"
+            raise ArgumentError(f"distribution: {len(places)} distinct values are too many to list; {few}")
+        likely = np.argsort(-np.bincount(codes, self.weights, len(places)), kind="stable")[:most]
+        keys = list(places)
+        shares = {keys[place]: self._share(codes == place) for place in likely}
         possible = {key: share for key, share in shares.items() if share.high > 0}
         return dict(sorted(possible.items(), key=lambda item: -item[1].value))
 
@@ -343,8 +324,6 @@ class Belief:
         if self.curve is not None:
             raise ArgumentError("distribution: a quantity with a density has too many values to list; use histogram")
         codes, support = self.batch.factorized()
-        if len(support) > MOST_LISTED:
-            raise ArgumentError(f"distribution: {len(support)} distinct values are too many to list; use histogram")
         first: dict[Any, Any] = {}  # of equal dicts with their keys in another order
         keys = [first.setdefault(key_of(value), shown_key(value)) for value in support]
         # Values that Python holds equal, such as 1 and True, are one value of the distribution.
@@ -378,6 +357,15 @@ class Belief:
 
     def _repr_html_(self) -> str:
         return table(["belief", self.method], described(self))
+
+    def named(self, quantity: str) -> "Belief":
+        """Return the same belief with what its quantity is called."""
+        return replace(self, quantity=quantity)
+
+    @kinds_checked
+    def plot(self, ax: Any = None, name: str = "") -> Any:
+        """Draw the belief; `ax` is matplotlib axes or the path of a picture, `name` what the quantity is called."""
+        return plots().belief(self, ax, name or self.quantity or "value")
 
     def __repr__(self) -> str:
         return f"<Belief: {self.kind.value}, {self.method}>"

@@ -1,11 +1,12 @@
 """Joint: secret and output together. Engines produce it, measures consume it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from privug.arguments import check_kind
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
@@ -15,6 +16,8 @@ from privug.inference.classes import Classes
 from privug.model.batch import Batch
 from privug.model.comparable import described, incomparable
 from privug.model.node import Array, Kind
+from privug.observation.observations import Observation
+from privug.pictures import plots
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +116,19 @@ class Joint:
             Belief(Batch.of_values([names[i] for i in rows[possible]]), pairs, True, spread=Kind.DISCRETE),
             Belief(Batch.of_values([labels[j] for j in columns[possible]]), pairs, True, spread=Kind.DISCRETE),
         )
+
+    def named(self, secret: str, output: str) -> "Joint":
+        """Return the same joint with what its two quantities are called."""
+        return replace(self, secret=self.secret.named(secret), output=self.output.named(output))
+
+    def plot(self, ax: Any = None, observation: Observation | None = None) -> Any:
+        """Draw how likely secret and output are together, darker where more; `observation` is marked if one is given.
+
+        `ax` is matplotlib axes or the path of a picture to write.
+        """
+        if observation is not None:
+            check_kind("plot", "observation", observation, (Observation,))
+        return plots().joint(self, ax, observation)
 
     def __repr__(self) -> str:
         return f"<Joint: {self.secret.kind.value} secret, {self.output.kind.value} output, {self.secret.method}>"

@@ -33,6 +33,7 @@ from privug.prior.table import Records, as_input, drawn_anew
 from privug.program import lifting
 from privug.program.forms import in_their_forms
 from privug.program.lifting import Lifting
+from privug.program.naming import name_of
 from privug.program.origins import lines_of
 from privug.program.staged import Staged
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS
@@ -86,6 +87,13 @@ class Question(Portable):
         self._check_secret()
         for fact in self.facts:
             argument_names(fact, self.prior, "assume")
+
+    @property
+    def secret_name(self) -> str:
+        """What the secret is called: by its input, by its function, or as that reads; else just the secret."""
+        if callable(self.secret):
+            return name_of(self.secret) or "secret"
+        return self.secret if isinstance(self.secret, str) else ", ".join(self.secret)
 
     @property
     def random_tables(self) -> list[str]:

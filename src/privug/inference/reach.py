@@ -40,20 +40,22 @@ def reach_of_value(value: Any) -> Reach:
 
 
 class Definition(NamedTuple):
-    """What the definition of a quantity says about it: whether it is discrete or continuous, and its reach."""
+    """What the definition of a quantity says: its name, whether it is discrete or continuous, and its reach."""
 
     spread: Kind | None = None
     reach: Reach = UNKNOWN
+    quantity: str = ""
 
 
 def definition_of(question: Question, which: str, *, given: bool = False) -> Definition:
     """Return what is known of a question's secret or output, before an observation or given one."""
+    name = question.secret_name if which == "secret" else which
     if question.size_nodes:
-        return Definition()
+        return Definition(quantity=name)
     value = getattr(question.case(), which)
     kinds = {variable.node.kind for variable in random_leaves([value])}
     reach = reach_of_value(value)
-    return Definition(kinds.pop() if len(kinds) == 1 else None, reach.given() if given else reach)
+    return Definition(kinds.pop() if len(kinds) == 1 else None, reach.given() if given else reach, name)
 
 
 def _reach(node: Node, found: Mapping[Node, Reach]) -> Reach:

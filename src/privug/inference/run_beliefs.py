@@ -10,9 +10,11 @@ from privug.model.node import Array
 
 def belief_of(run: Run, position: int, known: Definition) -> Belief:
     """Return the belief about one of the quantities of a run."""
-    belief = None if run.exact is None else run.exact.beliefs[position]
+    exact = None if run.exact is None else run.exact.beliefs[position]
+    if exact is not None:
+        return exact.named(known.quantity)
     weights = normalised(run.log_weights)
-    return belief or Belief(run.quantities[position], weights, groups=run.groups, **known._asdict())
+    return Belief(run.quantities[position], weights, groups=run.groups, **known._asdict())
 
 
 def normalised(log_weights: Array | None) -> Array | None:

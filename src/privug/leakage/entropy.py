@@ -156,7 +156,7 @@ def renyi_entropy(belief: Belief, order: float) -> Estimate:
     return _renyi(alike_shares(belief), float(order))
 
 
-def checked(belief: Belief, name: str) -> Belief:
+def checked(belief: Belief | Joint, name: str) -> Belief:
     """Refuse what is not a belief, and say what to use instead."""
     if isinstance(belief, Joint):
         raise ArgumentError(

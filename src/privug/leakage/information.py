@@ -330,7 +330,7 @@ def _exact(joint: Joint, value: float, contributions: Array) -> Estimate:
     return Estimate(value, max(0.0, value - off), value + off, "bit", joint.secret.method, exact=True)
 
 
-def _check(joint: Joint, k: int, name: str) -> None:
+def _check(joint: Joint | Belief, k: int, name: str) -> None:
     if isinstance(joint, Belief):
         raise ArgumentError(
             f"{name} averages over outputs and needs a Joint such as result.joint; of one belief ask for entropy, of a "

@@ -38,7 +38,8 @@ def summary_of(result: Any, run: Run, remarks: Sequence[str]) -> Summary:
 
 def secret_words(question: Question) -> str:
     """Return what the secret is called in a sentence."""
-    return question.secret if isinstance(question.secret, str) else "the secret"
+    name = question.secret_name
+    return f"the {name}" if name == "secret" or " of " in name else name
 
 
 def _attacker(result: Any) -> Attacker:

@@ -30,7 +30,6 @@ class Chapter(NamedTuple):
     summary: Summary
     picture: Any
     caption: str
-    alt: str
     without_picture: str
     context: Sequence[tuple[str, str]]
     how: Sequence[tuple[str, str]]
@@ -89,12 +88,13 @@ def _named(results: Sequence[Any], place: int) -> Summary:
 
 def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
     facts = list(summary.facts)
-    drawn = picture_of(result)
+    caption, alt = _in_words(result, summary)
+    drawn = picture_of(result, alt)
     return Chapter(
         number,
         summary,
         None if drawn.svg is None else safe(drawn.svg),
-        *_in_words(result, summary),
+        caption,
         drawn.reason,
         [fact for fact in facts if fact[0] in _CONTEXT],
         [fact for fact in facts if fact[0] not in _CONTEXT],

@@ -1,10 +1,9 @@
 """The picture of a result as SVG to stand inside a page, or why there is none."""
 
-import io
-import re
 from typing import Any, NamedTuple
 
 from privug.errors import PrivugError
+from privug.pictures import plots
 
 
 class Picture(NamedTuple):
@@ -14,13 +13,9 @@ class Picture(NamedTuple):
     reason: str = ""
 
 
-def picture_of(result: Any) -> Picture:
-    """Draw the beliefs before and after."""
+def picture_of(result: Any, alt: str) -> Picture:
+    """Draw the beliefs before and after; `alt` says in words what is seen."""
     try:
-        axes = result.plot()
+        return Picture(plots().inline_svg(result.plot(), alt))
     except PrivugError as error:
         return Picture(None, str(error))
-    buffer = io.StringIO()
-    axes.figure.savefig(buffer, format="svg", metadata={"Date": None})
-    found = buffer.getvalue()
-    return Picture(re.sub(r"<metadata>.*?</metadata>", "", found[found.index("<svg") :], flags=re.DOTALL))

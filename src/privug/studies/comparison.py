@@ -9,8 +9,8 @@ from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.observation.observations import Observation
+from privug.pictures import plots
 from privug.report.grid import Grids
-from privug.report.pictures import plots
 from privug.studies.cells import (
     Cell,
     Job,
@@ -55,10 +55,10 @@ class ComparisonMatrix(Grids):
             for name in self.measures
         ]  # fmt: skip
 
-    def plot(self, where: Any = None, measure: str | None = None) -> Any:
+    def plot(self, ax: Any = None, measure: str | None = None) -> Any:
         """Draw one measure as a heat map: attackers down, programs across.
 
-        `where` is the path of a picture to write, or the axes to draw into.
+        `ax` is matplotlib axes or the path of a picture to write.
         """
         name = self.measures[0] if measure is None and self.measures else measure
         if name is None or not is_one_of(name, self.measures):
@@ -66,7 +66,7 @@ class ComparisonMatrix(Grids):
                 f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {shown(measure)}"
             )
         cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
-        return plots().heat_map(name, self.attackers, self.programs, cells, where)
+        return plots().heat_map(name, self.attackers, self.programs, cells, ax)
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
         tables = []

@@ -15,8 +15,8 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation
+from privug.pictures import plots
 from privug.report.grid import Grids
-from privug.report.pictures import plots
 from privug.studies.cells import (
     Cell,
     Job,
@@ -63,20 +63,25 @@ class Sweep(Grids):
         ]
 
     @kinds_checked
-    def plot(self, where: Any = None, measures: Sequence[str] | None = None) -> Any:
+    def plot(self, ax: Any = None, measures: Sequence[str] | None = None, against: str | None = None) -> Any:
         """Draw each measure against the first parameter, with bands for intervals; a line for each further one.
 
-        `where` is the path of a picture to write, or the axes to draw into, one for each measure.
+        `ax` is matplotlib axes, one for each measure, or the path of a picture to write. With `against`, another
+        measure such as "expected error", the first of the measures is drawn against that: privacy against utility.
         """
         names = list(self.measures if measures is None else measures)
-        if not names or not all(is_one_of(name, self.measures) for name in names):
-            raise ArgumentError(f"plot: measures must be some of {', '.join(self.measures)}, not {measures!r}")
+        known = [*names, *([] if against is None else [against])]
+        if not names or not all(is_one_of(name, self.measures) for name in known):
+            raise ArgumentError(f"plot: measures must be some of {', '.join(self.measures)}, not {shown(known)}")
         first, *further = self.points[0]
         values = list(dict.fromkeys(point[first] for point in self.points))
+        if against is not None:
+            across, up = ((name, self._lines(name, further)) for name in (against, names[0]))
+            return plots().trade_off(first, values, across, up, ax)
         if not all(isinstance(value, int | float) for value in values):
             raise ArgumentError(f"plot: {first} must be numbers to be drawn as lines; print the table instead")
         lines = {name: self._lines(name, further) for name in names}
-        return plots().sweep_lines(first, values, lines, where)
+        return plots().sweep_lines(first, values, lines, ax)
 
     def _lines(self, measure: str, further: Sequence[str]) -> dict[str, list[Cell]]:
         """Return a measure along the first parameter, for each combination of the further ones."""

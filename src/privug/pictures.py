@@ -1,4 +1,4 @@
-"""The way to the module that draws, which needs matplotlib and is imported when a picture is asked for."""
+"""The way to the package that draws, which needs matplotlib and is imported when a picture is asked for."""
 
 import importlib
 from typing import Any

@@ -1,0 +1,21 @@
+"""Pictures, drawn with matplotlib; this package is imported when one is asked for."""
+
+from privug.report.plots.beliefs import belief, beliefs
+from privug.report.plots.canvas import inline_svg
+from privug.report.plots.grids import heat_map, joint
+from privug.report.plots.lines import calibration, convergence, sweep_lines, trade_off
+from privug.report.plots.ranked import Bar, bars
+
+__all__ = [
+    "Bar",
+    "bars",
+    "belief",
+    "beliefs",
+    "calibration",
+    "convergence",
+    "heat_map",
+    "inline_svg",
+    "joint",
+    "sweep_lines",
+    "trade_off",
+]

@@ -1,0 +1,94 @@
+"""Pictures of numbers with names, as bars: leakage by measure and by input, risks, findings against their limits."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privug.errors import ArgumentError
+from privug.estimate import Estimate
+from privug.report.plots.canvas import BLACK, BLUE, canvas, digits, finished, label, legend, picture, plain
+
+MOST_ROWS = 15
+INVISIBLE = 1e-4
+LONGEST_NAME = 36
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number with its name, and the limit that it must not exceed, or not fall below, if it has one."""
+
+    name: str
+    estimate: Estimate
+    limit: float | None = None
+
+
+@picture
+def bars(rows: Sequence[Bar], ax: Any = None, name: str = "") -> Any:
+    """Draw a bar for each number, with its interval and its limit; numbers of different units in panels of their own.
+
+    `name` is what all of them are; without it their units are said.
+    """
+    if not rows:
+        raise ArgumentError("plot: there is no number to draw")
+    groups: dict[str, list[Bar]] = {}
+    for row in rows:
+        groups.setdefault(_scale(row.estimate), []).append(row)
+    most = min(MOST_ROWS, max(map(len, groups.values())))
+    panels = canvas(ax, len(groups), (5.6, 1.1 + 0.32 * most))
+    for axes, (scale, group) in zip(panels, groups.items(), strict=True):
+        _panel(axes, group, _titled(name, scale))
+    return finished(panels, ax)
+
+
+def _scale(estimate: Estimate) -> str:
+    return estimate.unit or ("probability" if 0 <= estimate.value <= 1 else "number")
+
+
+def _titled(name: str, scale: str) -> str:
+    if not name:
+        return scale if scale in ("probability", "number") else f"[{scale}]"
+    return name if scale in ("probability", "number") else f"{name} [{scale}]"
+
+
+def _panel(axes: Any, rows: Sequence[Bar], title: str) -> None:
+    shown = rows[:MOST_ROWS]
+    finite = [end for row in shown for end in (row.estimate.value, row.estimate.high, row.limit)
+              if end is not None and math.isfinite(end)]  # fmt: skip
+    lows = [row.estimate.value for row in shown if math.isfinite(row.estimate.value)]
+    far = max([*finite, 0.0]) or 1.0
+    near = min([*lows, 0.0])
+    for place, row in enumerate(shown):
+        _bar(axes, place, row, near, far)
+    limits = [(place, row.limit) for place, row in enumerate(shown) if row.limit is not None]
+    for number, (place, limit) in enumerate(limits):
+        said = "limit" if number == 0 else None
+        axes.plot([limit, limit], [place - 0.45, place + 0.45], color=BLACK, linewidth=2, label=said)
+    left_out = len(rows) - len(shown)
+    axes.set_yticks(range(len(shown)), [label(row.name, LONGEST_NAME) for row in shown])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_xlim(near * 1.25, far * 1.25)
+    axes.set_xlabel(label(title) + (f"\n(the first {len(shown)} of {len(rows):,})" if left_out else ""))
+    plain(axes, y=False)
+    legend(axes)
+
+
+def _bar(axes: Any, place: int, row: Bar, near: float, far: float) -> None:
+    estimate = row.estimate
+    if math.isnan(estimate.value):
+        axes.text(0, place, " undefined", va="center", fontsize="small")
+        return
+    if math.isinf(estimate.value):
+        end = 1.1 * far if estimate.value > 0 else 1.1 * near
+        axes.barh(place, end, 0.6, facecolor="white", edgecolor=BLUE, hatch="////")
+        axes.text(end, place, f" {digits(estimate.value)}", va="center", fontsize="small")
+        return
+    axes.barh(place, estimate.value, 0.6, color=BLUE)
+    below, above = estimate.value - estimate.low, min(estimate.high, 1.2 * far) - estimate.value
+    if max(below, above) > INVISIBLE * far:
+        axes.errorbar(estimate.value, place, xerr=[[min(below, far)], [max(0.0, above)]], fmt="none", ecolor=BLACK,
+                      elinewidth=1, capsize=2)  # fmt: skip
+    end = max(estimate.value, estimate.value + above if math.isfinite(above) else 0.0, 0.0)
+    if row.limit is not None and end <= row.limit < end + 0.15 * far:
+        end = row.limit
+    axes.text(end + 0.01 * far, place, digits(estimate.value, 3), va="center", fontsize="small")
