@@ -67,7 +67,8 @@ INSIDE = {
         "lifting",
     ],
     "inference": [
-        "adaptive affine arguments channel classes conditions describing diagnostics options polynomials question regions trying",
+        "adaptive affine arguments channel classes conditions describing diagnostics options polynomials",
+        "question regions trying",
         "density derived_questions reach solutions tails workload",
         "added_noise branches intervals mapped",
         "quantiles solving",
@@ -94,6 +95,7 @@ OPTIONAL = {
     "arviz",
     "dask",
     "jax",
+    "jinja2",
     "joblib",
     "matplotlib",
     "numpyro",

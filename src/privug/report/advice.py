@@ -1,6 +1,6 @@
 """What to do with a result: the code that repeats it, and code that asks the same of a protected release."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from privug.observation.observations import Between, Equals, Near, Noisy, Observation, SuchThat
@@ -17,16 +17,20 @@ class Advice(NamedTuple):
     code: str
 
 
-def what_to_try(questions: Sequence[str]) -> list[Advice]:
-    """Return ways to protect people, each with code that runs as it stands on an attack of the name `attack`."""
+def what_to_try(questions: Mapping[str, float]) -> list[Advice]:
+    """Return ways to protect people, each with code that runs as it stands on an attack of the name `attack`.
+
+    `questions` are the attack's, each with how probable it is before anything is seen.
+    """
     release = {
         "rounding": "pv.mechanisms.rounded(attack.question.program, to=5)",
         "noise": "pv.mechanisms.laplace(attack.question.program, sensitivity=1, epsilon=0.5)",
         "suppression": "pv.mechanisms.suppressed(attack.question.program, fewer_than=5)",
     }
     again = {name: _again(made) for name, made in release.items()}
-    limit = f"attack.questions[{questions[0]!r}], at_most=0.1" if questions else "at_most=0.5"
-    policy = f"pv.policy.{'belief' if questions else 'max_belief'}({limit})"
+    policy = "pv.policy.max_belief(at_most=0.9)"
+    for claim, before in list(questions.items())[:1]:
+        policy = f"pv.policy.belief(attack.questions[{claim!r}], at_most={(1 + before) / 2:.2g})"
     return [
         Advice("Rounding", "For numbers: coarser ones tell less about each person. It promises nothing in itself, so "
                "measure what is left.", again["rounding"]),

@@ -103,7 +103,9 @@ def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
         safe(changes_html(summary)),
         safe(leakage_html(summary)),
         _risks(result, summary),
-        what_to_try(list(result.attack.questions)),
+        what_to_try(
+            {claim: float(line.before) for claim, line in zip(result.attack.questions, summary.questions, strict=True)}
+        ),
         run_code(result.observation, result.options),
         run_command(result.options),
     )
