@@ -16,6 +16,8 @@ def number_text(number: float, resolution: float = 0.0) -> str:
 
     >>> number_text(33.2284), number_text(96840.25), number_text(0.500484), number_text(0.5), number_text(1987)
     ('33.2', '96,840', '0.500', '0.5', '1987')
+    >>> number_text(0.5625), number_text(0.56251)
+    ('0.5625', '0.563')
     >>> number_text(55.61234, resolution=0.0001), number_text(0.99996), number_text(1.2345e-7)
     ('55.6123', '0.99996', '1.23e-07')
     """
@@ -29,7 +31,8 @@ def number_text(number: float, resolution: float = 0.0) -> str:
         return _shown_to(number, places_of(resolution))
     if abs(number) < SMALL:
         return f"{number:.{SIGNIFICANT}g}"
-    places = SIGNIFICANT - 1 - math.floor(math.log10(abs(number)))
+    whole = math.isclose(float(f"{number:.{SIGNIFICANT + 1}g}"), number, rel_tol=SAME)  # one more digit is all of it
+    places = SIGNIFICANT - 1 + whole - math.floor(math.log10(abs(number)))
     if number < 1 and round(number, places) >= 1:
         if 1 - number < 1e-12:
             return "1"

@@ -7,6 +7,7 @@ from typing import Any
 from privug.arguments import check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
+from privug.estimate import Estimate
 from privug.inference.workload import TooMuchWork
 from privug.leakage.alike import alike_pairs
 from privug.leakage.finite import pairs_of
@@ -147,10 +148,14 @@ def verdict_of(policy: Policy, findings: Mapping[Clause, list[Finding]], except_
         reason = "after each output one of the limits is kept"
     parts = tuple(_part(finding) for finding in everything) if len(everything) > 1 else ()
     return Verdict(
-        status, str(policy), worst.scope, worst.worst, worst.clause.about, worst.evidence,
+        status, str(policy), worst.scope, _shown_worst(worst), worst.clause.about, worst.evidence,
         reason or worst.reason, worst.engine, worst.needed if status is Status.UNDECIDED else None, parts,
         worst.details,
     )  # fmt: skip
+
+
+def _shown_worst(finding: Finding) -> Estimate | None:
+    return None if finding.worst is None else finding.clause.limit.told_apart(finding.worst)
 
 
 def _badness(finding: Finding) -> tuple[int, float]:
@@ -160,8 +165,8 @@ def _badness(finding: Finding) -> tuple[int, float]:
 
 def _part(finding: Finding) -> Verdict:
     return Verdict(
-        finding.status, str(finding.clause), finding.scope, finding.worst, finding.clause.about, finding.evidence,
-        finding.reason, finding.engine, finding.needed, details=finding.details,
+        finding.status, str(finding.clause), finding.scope, _shown_worst(finding), finding.clause.about,
+        finding.evidence, finding.reason, finding.engine, finding.needed, details=finding.details,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -65,6 +65,16 @@ class Limit:
         beyond += [] if self.at_most is None else [value - self.at_most]
         beyond += [] if self.at_least is None else [self.at_least - value]
         return max(beyond)
+
+    def told_apart(self, number: Estimate) -> Estimate:
+        """Return a number that is shown finely enough to be seen on its side of the limit.
+
+        >>> print(Limit(0.4).told_apart(Estimate.exactly(0.40031)))
+        0.4003 (exact)
+        """
+        gap = abs(self.excess(number.value))
+        close = number.exact and 0 < gap < 0.005 * abs(number.value)
+        return replace(number, resolution=gap / 2) if close else number
 
     def __str__(self) -> str:
         ends = [("at most", self.at_most), ("at least", self.at_least)]
