@@ -103,12 +103,16 @@ def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
         safe(changes_html(summary)),
         safe(leakage_html(summary)),
         _risks(result, summary),
-        what_to_try(
-            {claim: float(line.before) for claim, line in zip(result.attack.questions, summary.questions, strict=True)}
-        ),
+        what_to_try(_beliefs_before(result, summary)),
         run_code(result.observation, result.options),
         run_command(result.options),
     )
+
+
+def _beliefs_before(result: Any, summary: Summary) -> dict[str, float]:
+    """Return the attack's questions, with how probable each is before anything is seen."""
+    lines = [line.before for line in summary.questions]
+    return {claim: float(e) for claim, e in zip(result.attack.questions, lines, strict=True) if isinstance(e, Estimate)}
 
 
 def _in_words(result: Any, summary: Summary) -> tuple[str, str]:
