@@ -41,7 +41,7 @@ def main():
         attackers={name: {"records": table} for name, table in ATTACKERS.items()},
         programs={"count": dole, "noisy count": dole_noisy, "count of graduates": dole_among_graduates},
         secret=lambda records: records[VOTER].vote,
-        measures=["mutual information", "bayes vulnerability"],
+        measures=["mutual_information", "bayes_vulnerability"],
     )
     print(matrix)
 

@@ -35,10 +35,10 @@ def belief_in_a_high_income(result):
 
 if __name__ == "__main__":
     print(
-        pv.sweep(attack_for, epsilon=[0.05, 0.1, 0.5, 1.0, 5.0], measures=["mutual information"], utility=mean_income)
+        pv.sweep(attack_for, epsilon=[0.05, 0.1, 0.5, 1.0, 5.0], measures=["mutual_information"], utility=mean_income)
     )
     print()
-    print(pv.calibrate(attack_for, measure="mutual information", at_most=0.01, epsilon=(0.1, 5), grid=4))
+    print(pv.calibrate(attack_for, measure="mutual_information", at_most=0.01, epsilon=(0.1, 5), grid=4))
     print(
         pv.calibrate(
             attack_for, measure=belief_in_a_high_income, at_most=0.3, observe=pv.equals(88.0), epsilon=(0.1, 5), grid=4

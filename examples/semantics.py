@@ -2,7 +2,7 @@
 
 A program is a term. `as_a_whole` computes the term on each possible input and adds up the probabilities of equal
 outputs. `part_by_part` turns every construct of the term into `unit` and `bind`. Both give the same distribution.
-Probabilities are fractions, so "the same" means equal. docs/semantics.md explains this module.
+Probabilities are fractions, so "the same" means equal. docs/explanation/semantics.md explains this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The three pictures of docs/exact.md, drawn from the cells, the tally and the pull-back of one worked example.
+"""The three pictures of docs/explanation/exact.md: the cells, the tally and the pull-back of one worked example.
 
 python experiments/pictures_of_exact.py           # into docs/pictures, as SVG
 python experiments/pictures_of_exact.py FOLDER    # into another folder, as PNG too

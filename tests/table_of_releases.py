@@ -1,4 +1,4 @@
-"""What is exact and what is not: the table in docs/exact.md, from the typical releases and the engine's own words.
+"""What is exact and what is not: the table in docs/explanation/exact.md, from releases and the engine's own words.
 
 python tests/table_of_releases.py            # print it
 python tests/table_of_releases.py --write    # put it into the page
@@ -17,7 +17,7 @@ from oracles.releases import RELEASES, Release
 from oracles.releases.beyond import BEYOND
 from oracles.releases.kinds import KINDS, LONG_JOINT, NO_JOINT, REFUSED
 
-PAGE = Path(__file__).parents[1] / "docs" / "exact.md"
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "exact.md"
 START, STOP = "<!-- table of releases: start -->", "<!-- table of releases: stop -->"
 SERVED = "| what is published | for example by | answered exactly | mutual information |\n|---|---|---|---|"
 NOT_SERVED = "| refused | for example by | because |\n|---|---|---|"

@@ -42,7 +42,7 @@ INSIDE = {
         "node workers",
         "distinct execution overflow segments value_types whole_numbers",
         "operations",
-        "exclusion propositions rounding",
+        "at_extreme exclusion propositions rounding",
         "diverting",
         "categories",
         "category_operators numpy_functions",

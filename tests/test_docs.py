@@ -2,25 +2,28 @@
 
 import doctest
 import importlib
+import inspect
+import json
 import math
 import pkgutil
 import re
 import subprocess
 import sys
-from pathlib import Path
+import tomllib
 
 import pytest
+import yaml
 
 import privug
+from pages import BLOCK, PAGES, PROJECT, name_of, printed_by
 
-PROJECT = Path(__file__).parent.parent
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 MODULES = [module.name for module in pkgutil.walk_packages(privug.__path__, "privug.")]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+READ_ONLY = {"sh", "py", "scala", "java", "javascript", "r", "text", "console", "python"}  # run, or of other tools
+PARSED = {"toml": tomllib.loads, "yaml": yaml.safe_load, "json": json.loads, "csv": str}
+REFERENCE = "\n".join(page.read_text(encoding="utf-8") for page in (PROJECT / "docs" / "reference").glob("*.md"))
+ROOMS = ["privug", "privug.leakage", "privug.mechanisms", "privug.mechanisms.anonymisers", "privug.reidentification"]
+ROOMS.append("privug.policy")
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -29,48 +32,70 @@ def test_docstrings(name):
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_run_in_order(page, capsys, tmp_path, monkeypatch):
-    """All blocks of a page share one session; a `text` block right after one is its output, to the letter.
-
-    Each block is in a file, as it would be for a reader: programs that branch are traced by their source.
-    """
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_blocks_run_in_order_and_print_what_is_shown(page, tmp_path, monkeypatch):
+    """`python tests/pages.py --update` puts what is printed into the pages."""
     monkeypatch.chdir(tmp_path)
-    session: dict[str, object] = {}
-    text = page.read_text(encoding="utf-8")
-    shown = re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.DOTALL | re.MULTILINE)
-    for number, match in enumerate(shown):
-        source = tmp_path / f"{page.stem}_{number}.py"
-        source.write_text(match[1], encoding="utf-8")
-        exec(compile(match[1], str(source), "exec"), session)
-        printed = capsys.readouterr().out
-        if match[2] is not None:
-            assert printed.strip() == match[2].strip()
+    for match, printed in printed_by(page, tmp_path):
+        if match["shown"] is not None:
+            assert printed.strip() == match["shown"].strip()
 
 
-def test_readme_shows_the_real_output_of_the_demo():
-    shown = next(block for block in blocks(PROJECT / "README.md", "text") if "knows a lot" in block)
-    outcome = subprocess.run(
-        [sys.executable, "-m", "privug.cli.main", "demo"], capture_output=True, text=True, check=True
-    )
-    assert outcome.stdout.strip() == shown.strip()
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_all_other_blocks_are_well_formed(page):
+    for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if match["language"] not in READ_ONLY:
+            PARSED[match["language"]](match["code"])
 
 
-def test_policies_page_shows_the_real_output_of_a_check(tmp_path):
-    page = (PROJECT / "docs" / "policies.md").read_text(encoding="utf-8")
-    section = tmp_path / "section.md"
-    section.write_text(page[page.index("## Fail my build") :].partition("\n## ")[0], encoding="utf-8")
-    (tmp_path / "survey.py").write_text(blocks(section, "python")[0], encoding="utf-8")
-    (tmp_path / "survey.toml").write_text(blocks(section, "toml")[0], encoding="utf-8")
+@pytest.mark.parametrize("kind", ["tutorial", "explanation"])
+def test_pages_that_explain_have_a_picture_with_a_description(kind):
+    for page in (PROJECT / "docs" / kind).glob("*.md"):
+        pictures = re.findall(r"!\[([^]]*)\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+        if page.name != "design.md":
+            assert pictures, page.name
+        assert [path for words, path in pictures if not words or not (page.parent / path).exists()] == []
+
+
+@pytest.mark.slow
+def test_the_site_builds_strictly_and_needs_no_network(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    outcome = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    attribute = r"<(?:script|img|iframe|source)[^>]* src|<link[^>]* href"  # links for readers are fine
+    loaded = re.compile(rf"(?:{attribute})=[\"']?(?:https?:)?//|url\([\"']?https?:")
+    styles = [*tmp_path.rglob("*.css")]
+    assert styles
+    assert [page.name for page in [*tmp_path.rglob("*.html"), *styles] if loaded.search(page.read_text("utf-8"))] == []
+
+
+def directives(room: str) -> list[str]:
+    return re.findall(rf"^::: {re.escape(room)}\.(\w+)$", REFERENCE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_is_in_the_reference_once_and_has_an_example(room):
+    module = importlib.import_module(room)
+    names = [name for name in module.__all__ if not inspect.ismodule(getattr(module, name))]
+    assert sorted(directives(room)) == sorted(names)
+    values = {name: getattr(module, name) for name in names}
+    documented = {name: value for name, value in values.items() if callable(value)}
+    assert [name for name, value in documented.items() if ">>>" not in (inspect.getdoc(value) or "")] == []
+
+
+def test_policies_page_shows_numbers_with_a_closed_form(tmp_path):
+    page = PROJECT / "docs" / "how-to" / "policies.md"
+    files = {match["title"]: match["code"] for match in BLOCK.finditer(page.read_text(encoding="utf-8"))}
+    for name in ("survey.py", "survey.toml"):
+        (tmp_path / name).write_text(files[name], encoding="utf-8")
     command = [sys.executable, "-m", "privug.cli.main", "check", "survey.py"]
     outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert outcome.stdout.strip() == blocks(section, "text")[0].strip()
     assert outcome.returncode == 1
     # Somebody ill among ten of whom at least seven are; somebody well among ten of whom at most three are ill.
     ill = 0.4 * _at_least(6, 9) / _at_least(7, 10)
     well = 0.6 * (1 - _at_least(4, 9)) / (1 - _at_least(4, 10))
-    assert f"at worst {max(ill, well):.3g} (exact)" in outcome.stdout
-    assert f"at worst {ill:.3g} (exact)" in outcome.stdout
+    told = [float(number) for number in re.findall(r"at worst ([\d.]+)", outcome.stdout)]
+    assert told == pytest.approx([1, max(ill, well), ill], abs=5e-4)
 
 
 def _at_least(least: int, people: int) -> float:
@@ -84,9 +109,9 @@ def test_examples_run(path):
     assert outcome.stdout.strip()
 
 
-def test_every_target_of_the_makefile_is_in_the_readme():
-    targets = re.findall(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[
-        0
-    ].split()
+def test_readme_is_short_and_names_every_target_of_the_makefile():
+    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert [target for target in targets if f"make {target}" not in readme] == []
+    assert len(readme.splitlines()) <= 120

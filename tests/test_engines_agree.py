@@ -188,6 +188,7 @@ def test_sampling_is_calibrated_and_a_wrong_prior_is_not():
     assert unevenness(places("sample", 60, 400, sd=0.3)) < 1e-3
 
 
+@pytest.mark.slow
 def test_rare_is_calibrated():
     assert unevenness(places("rare", 6, 300)) > 1e-3
 

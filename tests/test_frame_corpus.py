@@ -7,7 +7,7 @@ import pytest
 import privug as pv
 from corpus.frames import EDGES, FRAME_CORPUS, large_groups_only, rate_of_inhabitants
 from corpus.more_frames import MORE_THEMES
-from corpus.table import lifting_of
+from corpus.table import assert_told_in_the_docs, lifting_of
 from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.structure import flatten
@@ -54,6 +54,7 @@ def differences(entry, prior, samples, seed):
 def test_tier_is_as_expected(entry):
     found = lifting_of(entry)
     assert found.tier == entry.tier, str(found)
+    assert_told_in_the_docs(entry, found)
 
 
 @pytest.mark.parametrize("entry", ALL, ids=by_name)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import privug as pv
 from privug.escaping import inert
-from privug.report.plots import beliefs, heat_map, sweep_lines
 
 NASTY = (
     "\x1b[31mred\x1b]0;title\x07 \x00nul \x9bcsi \u202eright-to-left\u2066 \u200bnothing \ufeff \ud800half \u2028line "
@@ -132,16 +131,3 @@ def test_a_report_is_not_written_in_a_format_that_is_not_known(tmp_path, name):
     with pytest.raises(pv.ArgumentError, match=r"\.html, \.htm, \.txt, \.json"):
         attack().run().save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_labels_of_plots_are_shown_as_they_are(tmp_path):
-    pytest.importorskip("matplotlib")
-    costly = "a $\\frac{$ b\x07 $"
-    result = pv.Attack(lambda x: x, {"x": pv.Choice([costly, "b$"])}, "x").run()
-    one = beliefs(result.prior, result.posterior, label=costly)
-    cells = [pv.Estimate.exactly(1.0, unit="$")] * 2
-    lines = sweep_lines(costly, [1.0, 2.0], {costly: {costly: cells, "b$": cells}}, None)
-    for axes in (one, lines, heat_map(costly, [costly], [costly, "b$"], [cells], None)):
-        axes.figure.savefig(tmp_path / "picture.png")
-        texts = [axes.get_xlabel(), axes.get_title(), *(label.get_text() for label in axes.get_xticklabels())]
-        assert all(acts(text) == set() for text in texts)

@@ -6,7 +6,7 @@ import pytest
 import privug as pv
 from corpus.frames import EDGES
 from corpus.polars_frames import POLARS_CORPUS, pl_sentence
-from corpus.table import lifting_of
+from corpus.table import assert_told_in_the_docs, lifting_of
 from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.sparse import Labels
@@ -67,6 +67,7 @@ def differences(entry, prior, samples, seed):
 def test_tier_is_as_expected(entry):
     found = lifting_of(entry)
     assert found.tier == entry.tier, str(found)
+    assert_told_in_the_docs(entry, found)
 
 
 @pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)

@@ -102,21 +102,26 @@ JOBS = {
     "external": functools.partial(run, doubler, FEW, engine="sample", samples=1000),
     "exact": functools.partial(run, traced, {"x": pv.DiscreteUniform(0, 30), "y": pv.Binomial(9, 0.5)}, pv.equals(8)),
     "exact by calls": functools.partial(run, lambda x: str(x // 2), FEW, pv.equals("3"), engine="exact"),
-    "rare": functools.partial(run, traced, PAIR, pv.between(4, np.inf), engine="rare", samples=200),
-    "rare by calls": functools.partial(run, noisy, FEW, pv.between(9, np.inf), engine="rare", samples=100),
     "explained": lambda: str(pv.explain(dice, **FEW)) + str(pv.explain(traced, **PAIR)),
 }
 
 
-def test_runs_side_by_side_give_the_bits_of_runs_one_after_the_other(forking):
+LONG_JOBS = {
+    "rare": functools.partial(run, traced, PAIR, pv.between(4, np.inf), engine="rare", samples=200),
+    "rare by calls": functools.partial(run, noisy, FEW, pv.between(9, np.inf), engine="rare", samples=100),
+}
+
+
+@pytest.mark.parametrize("jobs", [JOBS, pytest.param({**JOBS, **LONG_JOBS}, marks=pytest.mark.slow)], ids=len)
+def test_runs_side_by_side_give_the_bits_of_runs_one_after_the_other(forking, jobs):
     before = random.getstate(), np.random.get_state()[1].tolist()
-    alone = {name: job() for name, job in JOBS.items()}
+    alone = {name: job() for name, job in jobs.items()}
     assert alone["native"][2] == "native"
-    names = list(JOBS)
+    names = list(jobs)
 
     def half_of_them(first):
         chosen = (names + names)[first : first + len(names) // 2]
-        return {name: JOBS[name]() for name in chosen}
+        return {name: jobs[name]() for name in chosen}
 
     found = side_by_side(*(functools.partial(half_of_them, k * len(names) // THREADS) for k in range(THREADS)))
     for bits in found:

@@ -155,7 +155,13 @@ class Attack(Portable):
 
 
 class Result(Unchanging):
-    """What an attacker believes before and after the observation; `formats` are the endings of files of reports."""
+    """What an attacker believes before and after the observation; `formats` are the endings of files of reports.
+
+    >>> import privug as pv
+    >>> result = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.2)}, secret="x").run(pv.equals(1))
+    >>> result.prior.mean().value, result.posterior.mean().value
+    (0.2, 1.0)
+    """
 
     formats: ClassVar[Mapping[str, Callable[..., str]]] = FORMATS
 

@@ -13,7 +13,13 @@ from privug.report.text import side_by_side as beside
 
 @kinds_checked
 def side_by_side(title: str, results: Sequence[Result]) -> str:
-    """Return the reports of several results next to each other, as text."""
+    """Return the reports of several results next to each other, as text.
+
+    >>> import privug as pv
+    >>> result = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.2)}, secret="x").run(pv.equals(1))
+    >>> pv.side_by_side("Two runs", [result, result]).splitlines()[0]
+    'Two runs'
+    """
     _check("side_by_side", results)
     return beside(title, [replace(result.content, title=result.attack.name) for result in results])
 

@@ -100,7 +100,13 @@ def limited(
     rounding: Rounding | None = None,
     exact_seconds: float | None = None,
 ) -> Iterator[Settings]:
-    """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs."""
+    """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs.
+
+    >>> import privug as pv
+    >>> with pv.limited(workers=1) as settings:
+    ...     print(settings.workers)
+    1
+    """
     given = _checked(
         memory_budget=memory_budget,
         workers=workers,

@@ -148,8 +148,8 @@ def test_policies_beside_the_program(run):
         (PROGRAM + "fine = minors = pv.policy.max_belief(1)\n", [], {"privug": MINORS.format(limit=1)}, "two checks"),
         (HOLDS, ["--engine", "magic"], {}, "survey/fine: engine must be one of"),
         (HOLDS, ["--format", "pdf"], {}, "--format"),
-        (HOLDS, ["-o", "report.pdf"], {}, "--output report.pdf: a report of checks ends in one of .txt"),
-        (HOLDS, ["-o", "nowhere/report.xml"], {}, "cannot be written"),
+        (HOLDS, ["-o", "report.pdf"], {}, "report.pdf: a report ends in one of .txt, .json, .xml, .sarif"),
+        (HOLDS, ["-o", "nowhere/report.xml"], {}, "there is no such folder"),
         (HOLDS, ["--samples", "0"], {}, "--samples"),
     ],
 )

@@ -112,6 +112,21 @@ def test_whole_numbers_stay_whole(write):
     assert read(write("s,o\n1,2\n3,1e400\n"), "auto", "s", ["o"]).outputs.tolist() == [2.0, np.inf]
 
 
+def test_a_part_of_the_rows_is_drawn_at_random(run, write, monkeypatch):
+    path = write(as_csv([(row % 2, row) for row in range(2000)]))
+    part = read(path, "auto", "s", ["o"]).part(500, seed=1)
+    assert (len(part.secrets), part.source) == (
+        500,
+        "data.csv: 2,000 rows (csv), secret s, output o; 500 of them at random",
+    )
+    assert [output % 2 for output in part.outputs] == list(part.secrets)
+    assert abs(np.mean(part.outputs) - 999.5) < 4 * 577 / 500**0.5
+    monkeypatch.setattr("privug.cli.estimate.MANY_ROWS", 1000)
+    told = "2,000 rows may take minutes; --rows 100000 takes so many of them at random"
+    assert told in run(path, "--secret", "s", "--output", "o", "--labels", "o").stderr
+    assert told not in run(path, "--secret", "s", "--output", "o", "--labels", "o", "--rows", 500).stderr
+
+
 BAD = {
     "empty file": ("", "no column 's'; its columns are none"),
     "header only": ("s,o\n", "has no rows below its header"),

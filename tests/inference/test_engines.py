@@ -27,6 +27,13 @@ def test_unknown_names_are_refused_with_the_known_ones():
         engines.choose(None)
 
 
+@pytest.mark.parametrize(("name", "known"), [("pymc:foo", "'pymc:nutpie'"), ("numpyro:foo", "'numpyro:nuts'")])
+def test_unknown_samplers_are_refused_before_their_library_is_imported(name, known, monkeypatch):
+    monkeypatch.setattr(engines, "loaded", lambda name: pytest.fail(f"{name} was imported"))
+    with pytest.raises(pv.ArgumentError, match=known):
+        pv.Attack(curved, PAIR, "x").run(engine=name)
+
+
 @pytest.mark.parametrize("name", ["pymc", "numpyro"])
 def test_what_is_missing_is_named(name, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda library: None)

@@ -57,7 +57,7 @@ def test_mean_income_with_laplace_noise(epsilon):
 @pytest.mark.parametrize("name", ["differential_privacy", "reconstruction"])
 def test_the_docs_show_the_real_output(name, capsys):
     example(name).main()
-    page = (EXAMPLES.parent / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    page = (EXAMPLES.parent / "docs" / "how-to" / "mechanisms.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out in page
 
 

@@ -61,7 +61,17 @@ def compared_with_alice(records):
     return len([r for r in records if r.age == me.age]), sum(r.age > me.age for r in records)
 
 
-PLATED = [count_in_a_loop, several_at_once, comprehensions, quantifiers, columns, compared_with_alice]
+def running_maximum(records):
+    best = 0
+    for r in records:
+        if r.age > best:
+            best = r.age
+    return best
+
+
+PLATED = [
+    count_in_a_loop, several_at_once, comprehensions, quantifiers, columns, compared_with_alice, running_maximum,
+]  # fmt: skip
 
 
 def table():
@@ -81,14 +91,6 @@ def test_one_round_for_all_rows_gives_what_python_gives(program):
         assert len(plain) == ROWS
         wanted = program(plain)
         assert flatten(output)[1] == pytest.approx(flatten(wanted)[1], rel=1e-12)
-
-
-def running_maximum(records):
-    best = 0
-    for r in records:
-        if r.age > best:
-            best = r.age
-    return best
 
 
 def last_age(records):
@@ -132,9 +134,7 @@ def in_order(records):
     return sorted(r.age for r in records)[2]
 
 
-@pytest.mark.parametrize(
-    "program", [running_maximum, last_age, stops_early, collects, numbers_in_groups, noise_for_each_row, in_order]
-)
+@pytest.mark.parametrize("program", [last_age, stops_early, collects, numbers_in_groups, noise_for_each_row, in_order])
 def test_what_rows_hand_on_is_traced_row_by_row(program):
     assert apply_traced(program, [table()]) is None
     attack = pv.Attack(program, {"records": pv.Records(ROWS, person)}, secret=lambda records: records[0].age)

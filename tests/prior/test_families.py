@@ -30,7 +30,7 @@ def density(row: Row, values: np.ndarray) -> np.ndarray:
 
 def test_every_family_has_its_row_and_is_told_of():
     assert {row.name for row in ROWS} == set(_families)
-    page = Path(__file__).parents[2].joinpath("docs", "distributions.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2].joinpath("docs", "reference", "distributions.md").read_text(encoding="utf-8")
     assert [row.name for row in ROWS if f"| `{row.name}(" not in page] == []
 
 

@@ -577,19 +577,6 @@ def test_a_dictionary_of_counts_is_multinomial():
 # --- What is not folded: as long as it is worth it --------------------------------------------------------
 
 
-def position_of_the_oldest(rs):
-    best = 0
-    for i in range(len(rs)):
-        if rs[i].age > rs[best].age:
-            best = i
-    return best
-
-
-def test_positions_are_traced_row_by_row():
-    assert not isinstance(agrees_with_plain_calls(position_of_the_oldest, 12).inputs["rs"], PlatedTable)
-    assert Question(position_of_the_oldest, {"rs": pv.Records(60, person)}, "rs").case().lifting.tier == "traced"
-
-
 def pairs_of_neighbours(rs):
     d, last = {}, "1000"
     for r in rs:

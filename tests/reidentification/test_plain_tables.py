@@ -71,7 +71,7 @@ def test_missing_values_look_alike():
 
 @pytest.mark.parametrize("table", [[], [1, 2], "people", {"zip": 1}])
 def test_what_is_no_table(table):
-    with pytest.raises(pv.ArgumentError, match="records must"):
+    with pytest.raises(pv.ArgumentError, match="people: No such file" if table == "people" else "records must"):
         reid.uniqueness(table, "zip")
 
 
@@ -201,3 +201,42 @@ def test_linking_says_what_is_missing():
         reid.link(RELEASED, PUBLIC, ["city"], "diagnosis")
     with pytest.raises(pv.ArgumentError, match="at least one row"):
         reid.link(RELEASED, [], ["zip"], "diagnosis")
+
+
+def test_a_csv_file_is_a_table(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("zip,sex,ill\n0230,f,yes\n0230,f,no\n0230,m,no\n2400,m,yes\n")
+    listed = [dict(zip(("zip", "sex", "ill"), line.split(","), strict=True)) for line in path.read_text().split()[1:]]
+    for given in (path, str(path)):
+        found = reid.quasi_identifiers(given, secret="ill")
+        assert found.to_dict() == reid.quasi_identifiers(listed, secret="ill").to_dict()
+        assert reid.three_risks(given, ["zip", "sex"], "ill").to_dict() == (
+            reid.three_risks(listed, ["zip", "sex"], "ill").to_dict()
+        )
+    public = tmp_path / "public.csv"
+    public.write_text("name,zip\nBob,2400\n")
+    assert reid.link(path, public, "zip", "ill")["Bob"].disclosed == "yes"
+    # Zips are text in the one file, because some begin with a zero, so they are in the other: 2400 is not "2400".
+    with pytest.raises(pv.ArgumentError, match="link: column 'zip' is text in one table and numbers in the other"):
+        reid.link(path, [{"name": "Bob", "zip": 2400}], "zip", "ill")
+    with pytest.raises(pv.ArgumentError, match=r"missing\.csv: No such file"):
+        reid.uniqueness(tmp_path / "missing.csv", "zip")
+
+
+def test_the_unique_rows_are_listed():
+    found = reid.unique_rows(pd.DataFrame(PEOPLE), ["zip", "sex"])
+    assert found.to_dict() == [{"position": 2, "zip": 1, "sex": "m"}, {"position": 5, "zip": 3, "sex": "m"}]
+    assert reid.unique_rows(PEOPLE, ["zip", "sex"], person={"zip": 3}).positions == [5]
+    assert reid.three_risks(PEOPLE, ["zip", "sex"], "ill").unique_rows.positions == [2, 5]
+    assert reid.quasi_identifiers(PEOPLE, secret="ill").unique_rows("sex", "zip").positions == [2, 5]
+    many = reid.unique_rows([{"id": k} for k in range(1_000)], "id")
+    assert len(many) == 1_000
+    assert str(many).splitlines()[-2:] == ["  row 9: id 9", "  ... and 990 more"]
+
+
+def test_a_prior_has_no_rows_to_list():
+    table = pv.Records(3, pv.Row(zip=pv.Choice([1, 2]), ill=pv.Bernoulli(0.5)))
+    assert reid.three_risks(table, "zip", "ill").unique_rows is None
+    for ask in (lambda: reid.unique_rows(table, "zip"), lambda: reid.quasi_identifiers(table).unique_rows("zip")):
+        with pytest.raises(pv.ArgumentError, match="no rows yet"):
+            ask()

@@ -20,7 +20,7 @@ def noisy_bit(epsilon):
 @pytest.mark.parametrize("limit", [0.55, 0.6, 0.75, 0.9])
 def test_the_bayes_vulnerability_of_a_noisy_bit(limit):
     """A guess is right with 1 / (1 + e^-epsilon)."""
-    found = calibrate(noisy_bit, measure="bayes vulnerability", at_most=limit, epsilon=(0.05, 10), tolerance=1e-6)
+    found = calibrate(noisy_bit, measure="bayes_vulnerability", at_most=limit, epsilon=(0.05, 10), tolerance=1e-6)
     truth = math.log(limit / (1 - limit))
     assert found.exact
     assert found.bracket[0] <= truth <= found.bracket[1]
@@ -38,7 +38,7 @@ def test_a_limit_that_is_met_on_a_whole_range():
 
         return pv.Attack(release, prior={"bit": pv.Bernoulli(0.3)}, secret="bit")
 
-    found = calibrate(unfair_bit, measure="bayes vulnerability", at_most=0.7, epsilon=(0.1, 4))
+    found = calibrate(unfair_bit, measure="bayes_vulnerability", at_most=0.7, epsilon=(0.1, 4))
     assert found.bracket[0] <= math.log(7 / 3) <= found.bracket[1]
 
 
@@ -67,7 +67,7 @@ def test_a_predicate_on_samples_is_not_called_exact():
 
 
 def test_from_samples_the_answer_is_on_the_safe_side():
-    found = calibrate(noisy_bit, measure="bayes vulnerability", at_most=0.7, epsilon=(0.05, 10), engine="sample")
+    found = calibrate(noisy_bit, measure="bayes_vulnerability", at_most=0.7, epsilon=(0.05, 10), engine="sample")
     truth = math.log(7 / 3)
     assert not found.exact
     assert found.value < truth < found.bracket[1]
@@ -82,7 +82,7 @@ def test_from_samples_the_answer_is_on_the_safe_side():
 def test_more_samples_close_the_bracket():
     widths = []
     for samples in (2_000, 50_000):
-        options = {"measure": "bayes vulnerability", "at_most": 0.7, "engine": "sample", "samples": samples}
+        options = {"measure": "bayes_vulnerability", "at_most": 0.7, "engine": "sample", "samples": samples}
         found = calibrate(noisy_bit, **options, epsilon=(0.2, 4), grid=5)
         widths.append(found.bracket[1] - found.bracket[0])
     assert widths[1] < widths[0] / 2
@@ -132,7 +132,7 @@ def test_what_is_not_monotone_is_told():
     ],
 )
 def test_what_has_no_answer_is_refused_with_a_reason(options, error, message):
-    arguments = {"measure": "bayes vulnerability", "epsilon": (0.1, 1.0), **options}
+    arguments = {"measure": "bayes_vulnerability", "epsilon": (0.1, 1.0), **options}
     with pytest.raises(error, match=message):
         calibrate(noisy_bit, **arguments)
 
@@ -142,11 +142,11 @@ def test_a_refused_point_is_not_taken_for_kept():
         return pv.Attack(lambda x: x + pv.sample(pv.Laplace(0, scale)), prior={"x": pv.Uniform(0, 1)}, secret="x")
 
     with pytest.raises(pv.InferenceError, match="there is no number: Laplace: scale must be a positive number"):
-        calibrate(fragile, measure="mutual information", at_most=0.1, scale=(-1.0, 5.0), grid=3)
+        calibrate(fragile, measure="mutual_information", at_most=0.1, scale=(-1.0, 5.0), grid=3)
 
 
 def test_the_table_and_plain_values():
-    found = calibrate(noisy_bit, measure="bayes risk", at_least=0.4, epsilon=(0.1, 1.0), grid=3)
+    found = calibrate(noisy_bit, measure="bayes_risk", at_least=0.4, epsilon=(0.1, 1.0), grid=3)
     plain = found.to_dict()
     assert plain["value"] == found.value == pytest.approx(math.log(1.5), rel=1e-4)
     assert len(plain["trials"]) == len(found.trials)
@@ -196,7 +196,7 @@ def information(epsilon):
 
 def test_the_largest_epsilon_of_the_papers_case_by_information():
     truth = scipy.optimize.brentq(lambda epsilon: information(epsilon) - 0.01, 0.1, 2.0, xtol=1e-12)
-    found = calibrate(income, measure="mutual information", at_most=0.01, epsilon=(0.2, 2), grid=3)
+    found = calibrate(income, measure="mutual_information", at_most=0.01, epsilon=(0.2, 2), grid=3)
     assert found.exact
     assert found.bracket[0] <= truth <= found.bracket[1]
     assert found.bracket[1] - found.bracket[0] <= 1e-4 * truth

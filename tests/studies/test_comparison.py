@@ -22,14 +22,14 @@ def matrix(**options):
 def test_every_cell_is_what_the_attack_alone_gives():
     found = matrix()
     assert found.attackers == tuple(ATTACKERS)
-    assert found.measures == ("mutual information", "bayes vulnerability")
+    assert found.measures == ("mutual_information", "bayes_vulnerability")
     for attacker, prior in ATTACKERS.items():
         for program, function in PROGRAMS.items():
             alone = pv.Attack(function, prior=prior, secret=lambda bits: bits[0]).run()
             expected = float(pv.leakage.mutual_information(alone.joint))
-            assert float(found[attacker, program, "mutual information"]) == pytest.approx(expected, abs=1e-12)
-    assert float(found["knows nothing", "nothing", "mutual information"]) == 0.0
-    assert float(found["knows nothing", "majority", "bayes vulnerability"]) == pytest.approx(0.75, abs=1e-12)
+            assert float(found[attacker, program, "mutual_information"]) == pytest.approx(expected, abs=1e-12)
+    assert float(found["knows nothing", "nothing", "mutual_information"]) == 0.0
+    assert float(found["knows nothing", "majority", "bayes_vulnerability"]) == pytest.approx(0.75, abs=1e-12)
 
 
 def test_an_observation_for_each_program():
@@ -42,10 +42,10 @@ def test_an_observation_for_each_program():
 
 def test_one_observation_for_all_and_what_is_impossible_is_told_in_its_cell():
     found = matrix(observe=pv.equals(3))
-    impossible = found["knows nothing", "nothing", "mutual information"]
+    impossible = found["knows nothing", "nothing", "mutual_information"]
     assert isinstance(impossible, Refusal)
     assert "agrees" in impossible.reason
-    assert float(found["knows nothing", "count", "kl divergence"]) == pytest.approx(1.0, abs=1e-12)
+    assert float(found["knows nothing", "count", "kl_divergence"]) == pytest.approx(1.0, abs=1e-12)
     assert "none (1)" in str(found)
     assert impossible.reason.split()[0] in str(found).split("(1) ", 1)[1]
 
@@ -74,7 +74,7 @@ def test_an_interrupted_comparison_keeps_what_it_has():
 
 
 def test_the_matrix_as_plain_values():
-    found = matrix(measures=["bayes risk"])
+    found = matrix(measures=["bayes_risk"])
     rows = json.loads(found.to_json())
     assert len(rows) == 6
     assert rows[0]["attacker"] == "knows nothing"
@@ -84,7 +84,7 @@ def test_the_matrix_as_plain_values():
     assert '<th scope="row">knows nothing</th>' in found._repr_html_()
     assert str(found).splitlines()[0] == "bayes risk"
     with pytest.raises(KeyError, match="there are attackers"):
-        found["nobody", "count", "bayes risk"]
+        found["nobody", "count", "bayes_risk"]
 
 
 @pytest.mark.parametrize(

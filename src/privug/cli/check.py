@@ -1,64 +1,78 @@
 """`privug check`: do the policies of a file hold? The exit code says so, for continuous integration."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import contextlib
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 import privug as pv
+from privug.cli import options
+from privug.cli.finding import Target
 from privug.cli.loading import loaded
-from privug.cli.refusal import Refusal, Reported
+from privug.cli.refusal import Refusal, reported
+from privug.cli.terminal import doing
 
 FORMATS = {"text": ".txt", "json": ".json", "junit": ".xml", "sarif": ".sarif"}
 SPEAKING_OF_VALUES = (pv.ProgramError, pv.InferenceError, pv.ObservationError)
 """Errors whose messages may name values of inputs and outputs."""
-existing = click.Path(exists=True, dir_okay=False, path_type=Path)
-written = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("file", type=existing)
+@options.target
 @click.option(
-    "--policies", type=existing, help="A TOML file of policies; default: FILE's name with .toml, privug.toml."
+    "--policies", type=options.existing, help="A TOML file of policies; default: FILE's name with .toml, privug.toml."
 )
 @click.option(
     "--format", "layout", type=click.Choice(list(FORMATS)), default="text", show_default=True, help="Printed."
 )
-@click.option("-o", "--output", "outputs", type=written, multiple=True, help="Also write .txt, .json, .xml or .sarif.")
+@options.outputs(*FORMATS.values())
 @click.option("--show-secrets", is_flag=True, help="Show outputs that were found, and inputs in messages.")
 @click.option("--engine", default=None, help="How to infer: auto, exact or sample.")
 @click.option("--samples", type=click.IntRange(1), default=None, help="Samples where there is no exact answer.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
+@options.seed
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), default=None, help="Most time for each run.")
+@options.as_json
 def check(
-    file: Path, policies: Path | None, layout: str, outputs: tuple[Path, ...], show_secrets: bool, **options: Any
+    target: Target,
+    policies: Path | None,
+    layout: str,
+    outputs: tuple[Path, ...],
+    show_secrets: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """Check the policies of a Python FILE: its Check objects, or each Policy with each Attack, and those in TOML.
 
+    \b
+    Examples:
+      privug check survey.py
+      privug check survey.py --policies limits.toml --json
+      privug check survey.py -o results.xml -o results.sarif
+
+    FILE::NAME checks what is so called, or belongs to the attack of that name.
+
     Exit codes: 0 all hold, 1 one is violated, 2 the question is wrong, 3 none is violated but not all can be decided.
     """
-    with Reported():
-        for path in outputs:
-            if path.suffix.lower() not in pv.policy.Report.writers:
-                known = ", ".join(pv.policy.Report.writers)
-                raise pv.ArgumentError(f"--output {path}: a report of checks ends in one of {known}")
-        # What the user's code prints must not get into a report.
-        with contextlib.redirect_stdout(sys.stderr), _quiet_about_secrets(show_secrets):
-            report = pv.policy.check_all(_checks(file, policies), source=file, **options)
+    file = target.file
+    with doing(f"checking {file}"), reported(file, secrets=show_secrets), _quiet_about_secrets(show_secrets):
+        report = pv.policy.check_all(_checks(target, policies), source=file, **settings)
+    with reported():
         for path in outputs:
             report.save(path, secrets=show_secrets)
-        click.echo(report.to(FORMATS[layout], show_secrets))
+    click.echo(report.to(FORMATS["json" if as_json else layout], show_secrets))
     click.get_current_context().exit(report.exit_code)
 
 
-def _checks(file: Path, policies: Path | None) -> list[pv.policy.Check]:
+def _checks(target: Target, policies: Path | None) -> list[pv.policy.Check]:
     """Return the checks of a file and of the policies beside it."""
+    file = target.file
     module = loaded(file)
     found = pv.policy.checks_of(vars(module))
     beside = policies or next(filter(Path.is_file, (file.with_suffix(".toml"), file.with_name("privug.toml"))), None)
@@ -69,7 +83,18 @@ def _checks(file: Path, policies: Path | None) -> list[pv.policy.Check]:
     twice = [name for name, count in Counter(check.name for check in found).items() if count > 1]
     if twice:
         raise pv.QuestionError(f"{file}: two checks are called {twice[0]!r}; give them names of their own")
-    return found
+    return [check for check in found if not target.names or _is_meant(check, target.names)] or _none_meant(
+        target, found
+    )
+
+
+def _is_meant(check: pv.policy.Check, names: Sequence[str]) -> bool:
+    return any(name in (check.name, check.attack_name, check.policy_name) for name in names)
+
+
+def _none_meant(target: Target, found: Sequence[pv.policy.Check]) -> NoReturn:
+    known = ", ".join(check.name for check in found)
+    raise Refusal(f"{target.file} has no check, attack or policy {target.names[0]!r}; there is {known}")
 
 
 def _attacks(module: ModuleType) -> dict[str, pv.Attack]:

@@ -1,28 +1,47 @@
 """`privug estimate`: what do recorded pairs of secret and output say about a leak?"""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 import textwrap
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 import privug as pv
+from privug.cli import options, writing
 from privug.cli.files import LAYOUTS, Observations, read
-from privug.cli.refusal import Reported
+from privug.cli.refusal import reported
+from privug.cli.terminal import doing
 
 METHODS = ("auto", "frequentist", "nearest", "knn-log10", "knn-ln", "knn-sqrt")
 WIDTH = 110
-existing = click.Path(exists=True, dir_okay=False, path_type=Path)
+FORMATS = (".json", ".txt")
+MANY_ROWS = 1_000_000
 
 
 @click.command()
-@click.argument("file", type=existing)
+@click.argument("file", type=options.existing)
 @click.option("--secret", help="The column with the secret (CSV, Parquet).")
 @click.option("--output", "outputs", multiple=True, help="A column that the attacker sees; may be given several times.")
 @click.option("--labels", multiple=True, help="A column of numbers that are names only; may be given several times.")
 @click.option("--format", "layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Its layout.")
-@click.option("--test", type=existing, help="A second file: learn to guess from FILE, be judged by this one.")
+@click.option("--test", type=options.existing, help="A second file: learn to guess from FILE, be judged by this one.")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="How guesses are learnt.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
+@click.option("--rows", type=click.IntRange(1), help="Take so many rows at random, if there are more.")
+@options.seed
+@click.option(
+    "-o",
+    "--report",
+    "reports",
+    type=options.written,
+    multiple=True,
+    callback=options.endings(*FORMATS),
+    help="Write a file: .json or .txt; may be given several times.",
+)
+@options.as_json
 def estimate(
     file: Path,
     secret: str | None,
@@ -31,40 +50,84 @@ def estimate(
     layout: str,
     test: Path | None,
     method: str,
+    rows: int | None,
     seed: int,
+    reports: tuple[Path, ...],
+    as_json: bool,
 ) -> None:
     """Measure the leakage in a FILE of recorded secrets and outputs.
 
     FILE is a CSV file with a header, a Parquet file, observations as leakiEst takes them, "(secret, output)" in every
     line, or examples as F-BLEAU takes them: no header, first the secret and then the numbers of the output.
+
+    \b
+    Examples:
+      privug estimate log.csv --secret key --output milliseconds
+      privug estimate log.csv --secret key --output time --output size --json
+      privug estimate huge.csv --secret key --output time --rows 100000
+      privug estimate train.csv --test test.csv -o estimate.json
     """
-    with Reported():
-        train = read(file, layout, secret, outputs, labels)
-        judge = None if test is None else read(test, layout, secret, outputs, labels)
+    with doing(f"reading {file}"), reported():
+        train = read(file, layout, secret, outputs, labels).part(rows, seed)
+        judge = None if test is None else read(test, layout, secret, outputs, labels).part(rows, seed)
+    if len(train.secrets) > MANY_ROWS:
+        told = f"{file}: {len(train.secrets):,} rows may take minutes; --rows 100000 takes so many of them at random"
+        click.echo(told, err=True)
+    with doing(f"measuring {len(train.secrets):,} rows"), reported():
+        found = _Found(train, judge, method, seed)
+    formats: dict[str, Callable[[], str]] = {".json": lambda: writing.as_json(found.plain()), ".txt": found.text}
+    click.echo(formats[".json" if as_json else ".txt"]())
+    writing.write(reports, formats)
+
+
+class _Found:
+    """What recorded pairs say about a leak."""
+
+    def __init__(self, train: Observations, judge: Observations | None, method: str, seed: int) -> None:
         everything = train if judge is None else train + judge
         joint = everything.joint()
-        click.echo(f"{everything.source}\n")
-        table = pv.leakage.leakage_table(joint)
-        click.echo(f"{table}\n" if table.rows else "  there are too few rows for any measure\n")
-        for name, reason in table.left_out:
-            _say(f"no {name}: {reason.removeprefix(f'{name}: ')}")
-        _say(f"evidence: {pv.leakage.evidence_of_leak(joint, seed=seed)}")
-        if joint.secret.kind.value == "discrete":
-            _show_learning(joint if judge is None else train.joint(), judge, method, seed)
+        self.source = everything.source
+        self.table = pv.leakage.leakage_table(joint)
+        self.evidence = pv.leakage.evidence_of_leak(joint, seed=seed)
+        self.risk: pv.Estimate | None = None
+        self.convergence: pv.leakage.Convergence | None = None
+        self.no_risk = ""
+        if joint.secret.kind.value != "discrete":
+            return
+        learnt, test = (joint, None) if judge is None else (train.joint(), judge.joint())
+        try:
+            self.risk = pv.leakage.estimate_bayes_risk(learnt, method, test=test, seed=seed)
+        except pv.TooFewSamples as error:
+            self.no_risk = str(error)
+            return
+        if learnt.output.kind.value != "discrete":
+            self.convergence = pv.leakage.convergence(learnt, method, test=test, seed=seed)
+
+    def text(self) -> str:
+        """Return the table, and under it what was found besides, in sentences."""
+        lines = [f"{self.source}\n"]
+        lines.append(f"{self.table}\n" if self.table.rows else "  there are too few rows for any measure\n")
+        lines += [_wrapped(f"no {name}: {why.removeprefix(f'{name}: ')}") for name, why in self.table.left_out]
+        lines.append(_wrapped(f"evidence: {self.evidence}"))
+        if self.no_risk:
+            lines.append(_wrapped(f"no guesses were learnt: {self.no_risk}"))
+        if self.risk is not None:
+            lines.append(_wrapped(f"an attacker who learns from examples is wrong with probability {self.risk}"))
+        if self.convergence is not None:
+            lines.append(_wrapped(str(self.convergence)))
+        return "\n".join(lines)
+
+    def plain(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        return {
+            "source": self.source,
+            "leakage": self.table.to_dict(),
+            "left_out": dict(self.table.left_out),
+            "evidence": asdict(self.evidence),
+            "estimate_bayes_risk": None if self.risk is None else asdict(self.risk),
+            "convergence": None if self.convergence is None else str(self.convergence),
+        }
 
 
-def _show_learning(train: pv.Joint, judge: Observations | None, method: str, seed: int) -> None:
-    """Print what an attacker achieves who learns from the examples, and whether more of them would help."""
-    test = None if judge is None else judge.joint()
-    try:
-        risk = pv.leakage.estimate_bayes_risk(train, method, test=test, seed=seed)
-    except pv.TooFewSamples as error:
-        _say(f"no guesses were learnt: {error}")
-        return
-    _say(f"an attacker who learns from examples is wrong with probability {risk}")
-    if train.output.kind.value != "discrete":
-        _say(str(pv.leakage.convergence(train, method, test=test, seed=seed)))
-
-
-def _say(sentence: str) -> None:
-    click.echo(textwrap.fill(sentence, WIDTH, initial_indent="  ", subsequent_indent="    "))
+def _wrapped(sentence: str) -> str:
+    return textwrap.fill(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ")

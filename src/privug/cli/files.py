@@ -1,5 +1,7 @@
 """Observed pairs of secret and output from files: CSV, Parquet, and the layouts of leakiEst and F-BLEAU."""
 
+from __future__ import annotations  # what they name is imported when it is needed
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +30,16 @@ class Observations:
         pairs: Any = (self.secrets, self.outputs)
         return pv.Joint.from_samples(*pairs)
 
-    def __add__(self, other: "Observations") -> "Observations":
+    def part(self, rows: int | None, seed: int) -> Observations:
+        """Return so many of the pairs, drawn at random, or all if there are no more."""
+        count = len(self.secrets)
+        if rows is None or rows >= count:
+            return self
+        picked = np.sort(np.random.default_rng(seed).choice(count, rows, replace=False))
+        secrets, outputs = (_taken(values, picked) for values in (self.secrets, self.outputs))
+        return Observations(secrets, outputs, f"{self.source}; {rows:,} of them at random")
+
+    def __add__(self, other: Observations) -> Observations:
         secrets, outputs = _joined(self.secrets, other.secrets), _joined(self.outputs, other.outputs)
         return Observations(secrets, outputs, f"{self.source}; {other.source}")
 
@@ -91,6 +102,10 @@ def _joined(left: Values, right: Values) -> Values:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and left.shape[1:] == right.shape[1:]:
         return np.concatenate((left, right))
     return [*_listed(left), *_listed(right)]
+
+
+def _taken(values: Values, picked: npt.NDArray[np.int64]) -> Values:
+    return values[picked] if isinstance(values, np.ndarray) else [values[place] for place in picked]
 
 
 def _listed(values: Values) -> list[Any]:

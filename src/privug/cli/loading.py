@@ -1,13 +1,13 @@
 """The user's file, run as a module."""
 
+import ast
 import sys
-import traceback
 from importlib import util
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
-import privug as pv
+from privug.cli.refusal import Refusal, reported
 
 
 def loaded(file: Path) -> ModuleType:
@@ -22,13 +22,27 @@ def loaded(file: Path) -> ModuleType:
     # Its neighbours come first, as for `python FILE`, unless it would itself be taken for a library.
     sys.path.insert(len(sys.path) if PathFinder.find_spec(file.stem) else 0, folder)
     try:
-        loader.exec_module(module)
-    except pv.PrivugError:
-        raise
-    except (Exception, SystemExit) as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file]
-        line = f", line {frames[-1].lineno}" if frames else ""
-        raise pv.ProgramError(f"{file}{line}: {type(error).__name__}: {error}") from None
+        with reported(file):
+            loader.exec_module(module)
     finally:
         sys.path.remove(folder)
+    _check_names(file)
     return module
+
+
+def _check_names(file: Path) -> None:
+    """Refuse a file in which an attack takes the name of another one, which would be lost without a word."""
+    taken: dict[str, int] = {}
+    for statement in ast.parse(file.read_bytes()).body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        function = statement.value.func
+        if getattr(function, "attr", getattr(function, "id", "")) != "Attack":
+            continue
+        for name in [target.id for target in statement.targets if isinstance(target, ast.Name)]:
+            if name in taken:
+                raise Refusal(
+                    f"{file}, line {statement.lineno}: {name!r} is already the name of the attack at line "
+                    f"{taken[name]}, which would be lost; give them names of their own"
+                )
+            taken[name] = statement.lineno

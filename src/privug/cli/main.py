@@ -1,77 +1,73 @@
-"""The `privug` command."""
+"""The `privug` command: its subcommands by name, each imported when it is called."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+import os
+from importlib import import_module
+from typing import Any
 
 import click
 
 import privug as pv
-from privug.cli import running_example
-from privug.cli.check import check
-from privug.cli.estimate import estimate
-from privug.cli.loading import loaded
-from privug.cli.refusal import Reported
+from privug.cli.refusal import Refusal
 from privug.cli.terminal import never_fail_to_show
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+# What a command does, as the list of commands says it. Nothing but this is known of a command until it is called, so
+# that `privug --help` is there at once.
+COMMANDS = {
+    "analyze": "What do the attackers of a Python file learn?",
+    "audit": "Does a mechanism keep its promise of differential privacy?",
+    "check": "Do the policies of a Python file hold?",
+    "compare": "Set the attacks of a Python file side by side.",
+    "demo": "Analyse the running example for two attackers.",
+    "doctor": "Say what is installed, and whether it works.",
+    "estimate": "Measure the leak in a file of recorded secrets and outputs.",
+    "explain": "Show line by line how a program is lifted to distributions.",
+    "new": "Write a commented file to start from.",
+    "sweep": "Run an attack for many values of its parameters.",
+}
 
 
-def _options(command: Command) -> Command:
-    """Add the options that every analysis takes."""
-    for option in (
-        click.option("--samples", type=click.IntRange(1), default=10_000, show_default=True, help="Samples wanted."),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result."),
-        click.option("--engine", default="auto", show_default=True, help="How to infer: auto, exact or sample."),
-        click.option("--budget", type=click.IntRange(1), default=None, help="Most draws to spend."),
-    ):
-        command = option(command)
-    return command
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called; their help in one line is known before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"privug.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:  # in one line, without the synopsis
+            path = error.ctx.command_path if error.ctx is not None else ctx.command_path
+            raise Refusal(f"{error.format_message().rstrip('.')}; see {path} --help") from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group()
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(pv.__version__, prog_name="privug")
-def main() -> None:
-    """Privug: what does an attacker learn from the output of your program?"""
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Privug: what does an attacker learn from the output of your program?
+
+    \b
+    Examples:
+      privug demo                    the running example
+      privug new rows survey.py      a file to start from
+      privug analyze survey.py       what its attackers learn
+      privug COMMAND --help          examples of every command
+
+    Exit codes: 0 fine, 1 a policy or a promise is broken, 2 the question is wrong, 3 it could not be decided.
+    """
     never_fail_to_show()
-
-
-@main.command()
-@click.option("--code", is_flag=True, help="Print the example's source instead, to start from.")
-@_options
-def demo(code: bool, **options: Any) -> None:
-    """Analyse the running example for two attackers, side by side."""
-    if code:
-        click.echo(Path(running_example.__file__).read_text(encoding="utf-8"))
-        return
-    with Reported():
-        results = [attack.run(**options) for attack in (running_example.lot, running_example.bit)]
-        click.echo(pv.side_by_side("The mean age of a table is published as 55.3. What about Alice's age?", results))
-
-
-@main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the last report: .html, .txt or .json."
-)
-@_options
-def analyze(file: Path, save: Path | None, **options: Any) -> None:
-    """Run the Attack objects at the top level of a Python FILE and print what each attacker learns."""
-    with Reported():
-        if save is not None and save.suffix.lower() not in pv.Result.formats:
-            raise pv.ArgumentError(f"--save {save}: a report ends in one of {', '.join(pv.Result.formats)}")
-        attacks = {n: value for n, value in vars(loaded(file)).items() if isinstance(value, pv.Attack)}
-        if not attacks:
-            raise pv.QuestionError(f"{file} has no pv.Attack at its top level")
-        for name, attack in attacks.items():
-            result = attack.run(**options)
-            click.echo(f"[{name}] {result}\n")
-        if save is not None:
-            click.echo(f"saved {result.save(save)}")
-
-
-main.add_command(check)
-main.add_command(estimate)
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
-"""What terminals can show: in an encoding without some of our characters, plainer ones stand in for them."""
+"""What terminals can show: plainer characters where some are missing, and what is being done while nothing is there."""
 
 import codecs
+import contextlib
 import io
 import sys
+from collections.abc import Iterator
+
+import click
 
 PLAINER = {"─": "-", "±": "+-", "∞": "infinite"}
 HANDLER = "privug.plainer"
+ERASE_LINE = "\r\x1b[2K"
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:
@@ -18,5 +23,19 @@ def _plainer(error: UnicodeError) -> tuple[str, int]:
 def never_fail_to_show() -> None:
     """Let standard output take any text, whatever its encoding."""
     codecs.register_error(HANDLER, _plainer)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors=HANDLER)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=HANDLER)
+
+
+@contextlib.contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say on a terminal what is being done, at once, and wipe it away afterwards; say nothing elsewhere."""
+    shown = sys.stderr.isatty()
+    if shown:
+        click.echo(f"{what} ...", nl=False, err=True)
+    try:
+        yield
+    finally:
+        if shown:
+            click.echo(ERASE_LINE, nl=False, err=True)

@@ -70,21 +70,23 @@ class Engine(Protocol):
 
 
 class _Elsewhere(NamedTuple):
-    """An engine that is loaded when it is first asked for: its module, and the libraries that this needs."""
+    """An engine that is loaded when it is first asked for: its module, the libraries that this needs, its samplers."""
 
     module: str
     needs: tuple[str, ...] = ()
+    samplers: tuple[str, ...] = ()
 
     @property
     def is_installed(self) -> bool:
         return all(importlib.util.find_spec(library) is not None for library in self.needs)
 
 
+PYMC_SAMPLERS = ("nutpie", "nuts", "metropolis", "smc")
 ENGINES: dict[str, Engine] = {"exact": exact.infer, "sample": sampling.draw}
 _LOADED_LATER = {
     "rare": _Elsewhere("privug.inference.rare.engine"),
-    "pymc": _Elsewhere("privug.inference.chains.pymc_engine", ("pymc", "arviz")),
-    "numpyro": _Elsewhere("privug.inference.chains.numpyro_engine", ("numpyro", "jax", "arviz")),
+    "pymc": _Elsewhere("privug.inference.chains.pymc_engine", ("pymc", "arviz"), PYMC_SAMPLERS),
+    "numpyro": _Elsewhere("privug.inference.chains.numpyro_engine", ("numpyro", "jax", "arviz"), ("nuts",)),
 }
 GRADIENTS = ("numpyro", "pymc")
 NAMES = ("auto", *ENGINES, *_LOADED_LATER)
@@ -97,6 +99,9 @@ def choose(name: str) -> tuple[str, Engine]:
     base, _, sampler = name.partition(":")
     if sampler and base not in GRADIENTS:
         raise ArgumentError(f"engine={name!r}: only 'pymc' and 'numpyro' have samplers to choose; write {base!r}")
+    if sampler and sampler not in _LOADED_LATER[base].samplers:  # known before the library, which takes its time
+        listed = ", ".join(repr(f"{base}:{one}") for one in _LOADED_LATER[base].samplers)
+        raise ArgumentError(f"engine must be {base!r}, or with its sampler {listed}, not {shown(name)}")
     if base == "auto":
         return name, automatic
     if base in ENGINES:

@@ -143,10 +143,15 @@ class Sampler:
         case = self._case(sizes)
         if self._cases.get(sizes) is not case:
             self._cases[sizes] = case
-            query = None if self._extra is None else self._question.query(case, self._extra)
-            exclude, waits = self._question.exclude_errors, self._waits or self._of_all_sizes is not None
-            self._plans[sizes] = CasePlan(case, self._observation, query, self._size_roots, exclude, points_only=waits)
+            known = self._models.prepared(case) if self._extra is None else None
+            self._plans[sizes] = known or self._planned(case)
         return self._plans[sizes]
+
+    def _planned(self, case: Case) -> CasePlan:
+        query = None if self._extra is None else self._question.query(case, self._extra)
+        waits = self._waits or (self._of_all_sizes is not None and self._models.waits)
+        exclude = self._question.exclude_errors
+        return CasePlan(case, self._observation, query, self._size_roots, exclude, points_only=waits)
 
     def _next_round(self) -> int:
         """Return how many draws to make next: enough for the samples still missing, as far as can be told."""

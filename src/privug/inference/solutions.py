@@ -1,8 +1,8 @@
 """Roots put where they agree with an observation, and the weight of the sample: one function for each way."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -180,8 +180,17 @@ def _tails(family: ScalarFamily, parameters: Sequence[Array]) -> tuple[Any, Any,
             lambda p: mean + sd * scipy.special.ndtri(p),
             lambda p: mean - sd * scipy.special.ndtri(p),
         )
-    distribution = family.frozen(*parameters)
+    if all(parameter.size == 1 for parameter in parameters):
+        distribution = _frozen(family.frozen, *(parameter.item() for parameter in parameters))
+    else:
+        distribution = family.frozen(*parameters)
     return distribution.cdf, distribution.sf, distribution.ppf, distribution.isf
+
+
+@lru_cache(maxsize=64)
+def _frozen(make: Callable[..., Any], *parameters: float) -> Any:
+    """Return SciPy's distribution of some parameters, which takes longer to make than to ask."""
+    return make(*parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +203,8 @@ class _LogMass(Operation):
         low, high, *parameters = aligned(arguments)
         below, above, _, _ = _tails(self.family, parameters)
         # The smaller tail tells a small probability to more digits.
-        in_upper = below(low) > above(high)
-        masses = np.where(in_upper, above(low) - above(high), below(high) - below(low))
+        start, end = below(low), above(high)
+        masses = np.where(start > end, above(low) - end, below(high) - start)
         return np.asarray(np.log(np.maximum(masses, 0.0)))
 
 
@@ -208,8 +217,9 @@ class _Between(Operation):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         share, low, high, *parameters = aligned(arguments)
         below, above, quantile, from_above = _tails(self.family, parameters)
-        lower = below(low) + share * (below(high) - below(low))
-        upper = above(high) + (1 - share) * (above(low) - above(high))
+        start, end = below(low), above(high)
+        lower = start + share * (below(high) - start)
+        upper = end + (1 - share) * (above(low) - end)
         # Of two tails the smaller one is told to more digits.
         place = np.where(lower < upper, quantile(lower), from_above(upper))
         return np.asarray(np.clip(np.where(np.isnan(place), low, place), low, high))

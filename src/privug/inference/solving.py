@@ -39,7 +39,7 @@ from privug.inference.solutions import (
 from privug.inference.workload import pilot_samples
 from privug.model.graph import parents_key, substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
-from privug.model.operations import Elementwise, SampleFailure
+from privug.model.operations import Elementwise, SampleFailure, constant
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
@@ -188,7 +188,23 @@ def _solutions_of_condition(condition: Node) -> list[Solution]:
         windows = merged(windows_of(condition) or [])
     except ImpossibleObservation:  # what is wrong shows when draws are waited for
         return []
-    return _solutions_of_window(windows[0]) if len(windows) == 1 else []
+    if len(windows) != 1:
+        return []
+    return _solutions_of_window(windows[0]) or _solutions_of_window_by_branch(windows[0], condition)
+
+
+def _solutions_of_window_by_branch(window: Window, seen: Node) -> list[Solution]:
+    """Return how to solve a window on one branch of its number at least; on the other, it is waited for if need be."""
+    condition = branch_condition(window.number)
+    if condition is None:
+        return []
+    found, solved = [], False
+    for truth in (True, False):
+        branch = replace(window, number=given_that(window.number, condition, truth))
+        best = _best(_solutions_of_window(branch))
+        solved = solved or best is not None
+        found.append(best or Solution({}, constant(0.0), (given_that(seen, condition, truth),)))
+    return [either_way(condition, *found)] if solved else []
 
 
 def _solutions_of_window(window: Window) -> list[Solution]:

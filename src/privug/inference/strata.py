@@ -49,27 +49,49 @@ def check_sizes(question: Question, sizes: int) -> None:
 
 
 class AllSizes:
-    """One model for draws of all sizes of their tables, if there is one and draws are just waited for."""
+    """One model for draws of all sizes of their tables, if there is one that serves."""
 
     def __init__(self, question: Question, observation: Observation | None, known: Sequence[Node]) -> None:
         self._question = question
         self._observation = observation
         self._known = known
         self._largest: list[int] = [0] * len(question.size_nodes)
+        self._prepared: tuple[Case, CasePlan] | None = None
 
     def case(self, sizes: list[Array]) -> Case | None:
         """Return the model for draws whose tables have such sizes, and those of all rounds before."""
-        if min(int(array.min()) for array in sizes) < 0 or not self._may_wait:
+        if min(int(array.min()) for array in sizes) < 0:
             return None
         tables = [self._question.prior[name] for name in self._question.random_tables]
         for place, (table, array) in enumerate(zip(tables, sizes, strict=True)):
             if array.max() > self._largest[place]:
                 self._largest[place] = table.looked_at(int(array.max()))
-        return self._question.case_of_all_sizes(tuple(self._largest))
+        if self.waits:
+            return self._question.case_of_all_sizes(tuple(self._largest))
+        case = self._question.case_of_all_sizes(tuple(self._largest)) if self._may_be_solved else None
+        return case if case is not None and self._is_solved(case) else None
 
     @cached_property
-    def _may_wait(self) -> bool:
+    def waits(self) -> bool:
+        """Whether draws that agree with the observation are just waited for."""
         return self._observation is None or waits(self._question, self._observation, self._known)
+
+    @cached_property
+    def _may_be_solved(self) -> bool:
+        """Whether there are conditions alone to solve: values with a density are moved onto for each size by itself."""
+        assert self._observation is not None
+        return not self._question.case(self._question.typical_sizes).likelihood(self._observation).points
+
+    def _is_solved(self, case: Case) -> bool:
+        if self._prepared is None or self._prepared[0] is not case:
+            exclude = self._question.exclude_errors
+            plan = CasePlan(case, self._observation, None, self._known, exclude, points_only=False)
+            self._prepared = case, plan
+        return self._prepared[1].is_solved
+
+    def prepared(self, case: Case) -> CasePlan | None:
+        """Return how a case is evaluated, without a further query, if that was found out before."""
+        return self._prepared[1] if self._prepared is not None and self._prepared[0] is case else None
 
 
 def waits(question: Question, observation: Observation, known: Sequence[Node]) -> bool:

@@ -78,3 +78,7 @@ __all__ = [
     "tries",
     "worst_output",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

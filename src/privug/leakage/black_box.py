@@ -7,7 +7,7 @@ estimator is best is settled among the teaching half alone, so taking the best o
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -32,6 +32,7 @@ from privug.leakage.learning import (
 )
 from privug.leakage.ranges import ranging, risk_range
 from privug.model.node import Array, Kind
+from privug.pictures import plots
 
 FEWEST = 5  # samples to learn from, and to judge by
 MOST_JUDGES = 100_000  # of each point of a convergence curve
@@ -166,6 +167,13 @@ class Convergence:
 
     `stopped_at` is the first number of examples over whose last `q` the risk varied by at most `delta`, where a
     patient user would have stopped; None if there is none. `settled` says whether that holds at the end.
+
+    >>> import numpy as np
+    >>> import privug as pv
+    >>> secrets = np.random.default_rng(1).integers(0, 2, 500)
+    >>> found = pv.leakage.convergence(pv.Joint.from_samples(secrets, secrets))
+    >>> found.risks[-1]
+    0.0
     """
 
     samples: tuple[int, ...]
@@ -176,6 +184,10 @@ class Convergence:
     relative: bool
     stopped_at: int | None
     settled: bool
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the risk over the number of examples; `ax` is matplotlib axes or the path of a picture to write."""
+        return plots().convergence(self.samples, self.risks, ax, "Bayes risk", "number of examples")
 
     def __str__(self) -> str:
         amount = f"{self.delta:.0%} of its value" if self.relative else f"{self.delta:g}"

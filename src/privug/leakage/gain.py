@@ -70,7 +70,11 @@ class Property(Gain):
 
 
 def identity() -> Gain:
-    """One for the right guess: the gain of Bayes vulnerability."""
+    """One for the right guess: the gain of Bayes vulnerability.
+
+    >>> g_vulnerability(Belief.of(list("abc"), probabilities=[0.5, 0.25, 0.25]), identity()).value
+    0.5
+    """
     return Tries(1)
 
 

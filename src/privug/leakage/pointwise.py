@@ -17,6 +17,7 @@ from privug.leakage.finite import Pairs
 from privug.leakage.ranges import belief_range, pointwise_range, ranging
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
+from privug.pictures import plots
 
 TAIL = (1 - CONFIDENCE) / 2
 RARE = 1000  # times the error of probabilities, from which on beliefs given an output mean something
@@ -37,7 +38,14 @@ class Beliefs(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PointwiseLeakage(Mapping[Any, Estimate]):
-    """How much each output changes the chance of the attacker's best guess: output -> Estimate, in bits."""
+    """How much each output changes the chance of the attacker's best guess: output -> Estimate, in bits.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> found = pv.leakage.pointwise_leakage(attack.run().joint)
+    >>> found[2].value, found[1].value
+    (1.0, 0.0)
+    """
 
     outputs: Sequence[Any]
     bits: Beliefs
@@ -59,6 +67,11 @@ class PointwiseLeakage(Mapping[Any, Estimate]):
 
     def __len__(self) -> int:
         return len(self.outputs)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what each output tells, the surely most telling first; `ax` is matplotlib axes or a path to write to."""
+        rows = sorted(((f"output {output}", self[output]) for output in self), key=lambda row: -row[1].low)
+        return plots().bars(rows, ax, "pointwise leakage")
 
     def __repr__(self) -> str:
         return f"<PointwiseLeakage: {len(self)} outputs, worst {self.worst!r} with {self[self.worst]}>"

@@ -22,6 +22,11 @@ class Refinement:
     If so, `processing` is the matrix that turns the outputs of the first into those of the second: whoever sees the
     first could make the second of it. If not, `gain` (a row for each guess, a column for each secret) and `prior` are
     those of an attacker for whom the second is worth more than the first, by `advantage`.
+
+    >>> import privug as pv
+    >>> found = pv.leakage.refines([[1, 0], [0, 1]], [[0.9, 0.1], [0.1, 0.9]])
+    >>> found.holds, found.processing.round(6).tolist()
+    (True, [[0.9, 0.1], [0.1, 0.9]])
     """
 
     holds: bool

@@ -42,6 +42,12 @@ class Evidence:
     `p_value` is the probability of samples as telling as these if nothing leaked. `statistic` is how much the grouped
     samples tell, less what they would tell by chance. `needed_samples` is how many samples it takes before finding
     nothing means something; with the samples at hand, a leak of `detectable` bits is found in four of five cases.
+
+    >>> import numpy as np
+    >>> import privug as pv
+    >>> secrets = np.random.default_rng(1).integers(0, 2, 500)
+    >>> pv.leakage.evidence_of_leak(pv.Joint.from_samples(secrets, secrets)).verdict
+    'there is evidence of a leak'
     """
 
     verdict: str

@@ -24,6 +24,7 @@ from privug.leakage.vulnerability import (
     posterior_guessing_entropy,
 )
 from privug.model.node import Kind
+from privug.pictures import plots
 
 WIDTH = 110
 NOTHING = 1e-9  # bits, or shares; less is rounding
@@ -41,7 +42,14 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class LeakageRow:
-    """One measure: its name as in `pv.leakage`, what it is about, its value and one sentence on what that means."""
+    """One measure: its name as in `pv.leakage`, what it is about, its value and one sentence on what that means.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> row = next(iter(attack.run(pv.equals(2)).leakage()))
+    >>> row.name, row.estimate.unit
+    ('entropy_drop', 'bit')
+    """
 
     name: str
     about: str
@@ -58,7 +66,13 @@ class LeakageRow:
 
 @dataclass(frozen=True)
 class LeakageTable:
-    """The measures of one question. `left_out` says why others are missing."""
+    """The measures of one question. `left_out` says why others are missing.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
+    >>> attack.run(pv.equals(2)).leakage()["mutual_information"].value
+    0.5
+    """
 
     rows: tuple[LeakageRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()
@@ -79,6 +93,11 @@ class LeakageTable:
     def to_dict(self) -> list[dict[str, Any]]:
         """Return the rows as plain values."""
         return [row.to_dict() for row in self.rows]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the measures as bars, one panel for each unit; `ax` is matplotlib axes, one for each, or a path."""
+        rows = [(f"{row.name.replace('_', ' ')} {row.about}".rstrip(), row.estimate) for row in self.rows]
+        return plots().bars(rows, ax)
 
     def __str__(self) -> str:
         cells = [(f"{row.name} {row.about}".strip(), f"{row.estimate.number()} {row.estimate.unit}") for row in self]

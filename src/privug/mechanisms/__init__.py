@@ -34,3 +34,7 @@ __all__ = [
     "swapped",
     "together",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

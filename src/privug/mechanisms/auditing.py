@@ -21,6 +21,7 @@ from privug.model.batch import Column
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import as_node
+from privug.pictures import plots
 from privug.program.lifting import apply
 from privug.program.staged import taken_apart
 
@@ -31,7 +32,13 @@ DELTA = 1e-6  # where a promise of rho is tested on samples
 
 @dataclass(frozen=True)
 class Finding:
-    """How far apart the outputs for two neighbouring inputs are, against what was promised for them."""
+    """How far apart the outputs for two neighbouring inputs are, against what was promised for them.
+
+    >>> from privug import mechanisms
+    >>> found = mechanisms.audit(mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=0.5), [(0, 2)])
+    >>> found.worst.broken, found.worst.measured.value, found.worst.limit
+    (True, 1.0, 0.5)
+    """
 
     one: Any
     other: Any
@@ -51,7 +58,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found: one finding for each pair of neighbours."""
+    """What an audit found: one finding for each pair of neighbours.
+
+    >>> from privug import mechanisms
+    >>> found = mechanisms.audit(mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=0.5), [(0, 1)])
+    >>> found.broken, found.measured.value
+    (False, 0.5)
+    """
 
     name: str
     promise: Guarantee
@@ -97,6 +110,14 @@ class Audit:
             how = f"{self.measured.confidence:.0%} sure, by {how}"
         lines = [f"Audit of {self.name!r}", f"  promised  {self.promise}", f"  measured  {self._found()} ({how})"]
         return "\n".join([*lines, f"  verdict   {self.verdict}"])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how far apart each pair of neighbours is, against what was promised; `ax` is axes or a path."""
+        rows = [
+            (f"{shortened(one.one, 15)} and {shortened(one.other, 15)}", one.measured, one.limit)
+            for one in sorted(self.findings, key=lambda finding: -finding.measured.value)
+        ]
+        return plots().bars(rows, ax, "epsilon" if self.measured.unit == "nat" else "rho")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found as plain values."""

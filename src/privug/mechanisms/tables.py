@@ -1,4 +1,4 @@
-"""Rows of plain tables, whatever they are made of: `pv.Row`, dictionaries, named tuples, data classes, data frames."""
+"""Plain tables, whatever they are made of: rows (`pv.Row`, dictionaries, named tuples, data classes) or data frames."""
 
 import dataclasses
 from collections import defaultdict
@@ -8,13 +8,21 @@ from typing import Any
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
-from privug.model.table import Row, row_maker
+from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.standing import Standing
+
+
+def is_frame(records: Any) -> bool:
+    """Say whether a table is a data frame of pandas or polars, or stands for one while a program is traced."""
+    return isinstance(records, Standing) or (hasattr(records, "columns") and hasattr(records, "shape"))
 
 
 def rows_of(records: Any) -> list[Any]:
     """Return the rows of a table: of a list as they are, of a data frame as `pv.Row`."""
-    if hasattr(records, "columns") and hasattr(records, "shape"):
+    if isinstance(records, Standing):
+        refuse("the rows of a frame one by one")
+    if is_frame(records):
         names = tuple(map(str, records.columns))
         if len(set(names)) < len(names):
             raise ArgumentError(f"records: every column needs a name of its own; they are called {', '.join(names)}")
@@ -66,15 +74,44 @@ def changed(row: Any, cells: Mapping[str, Any]) -> Any:
     return row._replace(**cells)
 
 
-def with_columns(rows: Sequence[Any], columns: Mapping[str, Sequence[Any]]) -> list[Any]:
-    """Return rows of the same kinds in which some columns have other cells."""
+def with_columns(records: Any, rows: list[Any], columns: Mapping[str, Sequence[Any]]) -> Any:
+    """Return a table of the same kind as some records, which have these rows, with other cells in some columns."""
+    if is_frame(records):
+        return _frame_with(records, columns)
+    if not rows or not columns:
+        return like(records, rows)
     if isinstance(rows[0], tuple) and len(set(map(type, rows))) == 1:  # a table's worth of rows at once
         names = names_of(rows[0])
         make = row_maker(names) if isinstance(rows[0], Row) else type(rows[0])._make  # type: ignore[attr-defined]
         own = zip(names, zip(*rows, strict=True), strict=True)
-        return list(map(make, zip(*(columns.get(name, values) for name, values in own), strict=True)))
+        made = map(make, zip(*(columns.get(name, values) for name, values in own), strict=True))
+        return like(records, list(made))
     lines = zip(*columns.values(), strict=True)
-    return [changed(row, dict(zip(columns, line, strict=True))) for row, line in zip(rows, lines, strict=True)]
+    changes = (dict(zip(columns, line, strict=True)) for line in lines)
+    return like(records, [changed(row, cells) for row, cells in zip(rows, changes, strict=True)])
+
+
+def like(records: Any, rows: list[Any]) -> Any:
+    """Return rows as the table they come from: a table whose columns can be had is one again, else they are a list."""
+    return Table(rows) if isinstance(records, Table) else rows
+
+
+def _frame_with(frame: Any, columns: Mapping[str, Sequence[Any]]) -> Any:
+    """Return a data frame with other cells in some columns; all else, such as its index, stays."""
+    if hasattr(frame, "with_columns"):  # of polars, which has one type to a column
+        return frame.with_columns(type(frame[name])(name, list(cells), strict=False) for name, cells in columns.items())
+    made = frame.copy()
+    for name in frame.columns:
+        if str(name) in columns:
+            made[name] = list(columns[str(name)])
+    return made
+
+
+def taken(records: Any, rows: list[Any], places: Sequence[int]) -> Any:
+    """Return a table of the same kind as some records that has some of their rows, by position."""
+    if is_frame(records):
+        return records.iloc[list(places)] if hasattr(records, "iloc") else records[list(places)]
+    return like(records, [rows[place] for place in places])
 
 
 def reduced(row: Any, names: Sequence[str]) -> Any:
@@ -93,12 +130,12 @@ def listed_names(columns: Any, what: str = "columns") -> tuple[str, ...]:
     return tuple(columns)
 
 
-def checked_columns(records: Sequence[Any], columns: Any, what: str = "columns") -> tuple[str, ...]:
+def checked_columns(records: Any, columns: Any, what: str = "columns") -> tuple[str, ...]:
     """Return the names of some columns of a table; one may be given without a list."""
     names = listed_names(columns, what)
     if not names:
         raise ArgumentError(f"{what} must name at least one column")
-    known = names_of(records[0]) if records else names
+    known = tuple(map(str, records.columns)) if is_frame(records) else names_of(records[0]) if records else names
     for name in names:
         if not isinstance(name, Hashable) or name not in known:
             raise ArgumentError(f"{what}: there is no column {shown(name)}; the table has {', '.join(known)}")

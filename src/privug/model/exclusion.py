@@ -20,7 +20,7 @@ def _replaced(argument: Any, failed: Array, other: int) -> Any:
     if not isinstance(argument, np.ndarray) or argument.shape[:1] != failed.shape:
         return argument
     changed = argument.copy()
-    changed[failed] = argument[other]
+    changed[failed] = argument[[other]]  # as an array of one: NumPy would hand out the parts of a tuple one by one
     return changed
 
 

@@ -5,6 +5,7 @@ Results come back in the order of the tasks, so they never depend on the number 
 
 import contextvars
 import multiprocessing
+import sys
 import threading
 import time
 from collections import deque
@@ -45,9 +46,12 @@ def run_tasks(
 
 
 def _may_fork() -> bool:
-    """Say whether processes can be forked, and this one is not itself one of many workers."""
+    """Say whether processes can be forked, and this one is not itself one of many workers.
+
+    Polars has threads that do not survive a fork: what a worker asks of it would be waited for without end.
+    """
     is_worker = multiprocessing.current_process().daemon
-    return not is_worker and "fork" in multiprocessing.get_all_start_methods()
+    return not is_worker and "polars" not in sys.modules and "fork" in multiprocessing.get_all_start_methods()
 
 
 def _affordable_workers(bytes_per_task: int) -> int:

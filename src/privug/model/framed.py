@@ -13,6 +13,7 @@ from privug.arguments import is_one_of, shown
 from privug.errors import PriorError
 from privug.model.categories import encode
 from privug.model.node import Array
+from privug.model.segments import Segments
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
 
@@ -112,6 +113,53 @@ def joined_column(parts: Sequence[Any], widths: Sequence[int], samples: int) -> 
     return FrameColumn(_beside(codes, widths, samples), tuple(value for _, value in labels))
 
 
+class RaggedPlaces:
+    """Where the rows of tables of many sizes stand in one long column: single rows and runs of them, table by table."""
+
+    def __init__(self, sizes: Array, starts: Sequence[int], runs: Sequence[Sequence[int] | None]) -> None:
+        firsts = np.cumsum(sizes) - sizes
+        self.total = int(sizes.sum())
+        self._places: list[tuple[Array | None, Array]] = []
+        """For each segment the tables that have it, if it is one row, and where it stands in the column."""
+        for start, run in zip(starts, runs, strict=True):
+            if run is None:
+                there = np.flatnonzero(sizes > start)
+                self._places.append((there, firsts[there] + start))
+            else:
+                segments = Segments(np.array(run, np.int64))
+                self._places.append((None, np.repeat(firsts + start, segments.sizes) + segments.positions))
+
+    def column(self, parts: Sequence[Sequence[Any]]) -> Array:
+        """Return the long column of what the segments hold: for each table a cell, or those of its rows."""
+        pieces = []
+        for (there, places), part in zip(self._places, parts, strict=True):
+            if there is not None:
+                pieces.append(_cells([part[table] for table in there.tolist()]))
+            elif isinstance(part[0], np.ndarray):
+                pieces.append(np.concatenate(part))
+            else:  # one value for all
+                pieces.append(_cells(part[:1]).repeat(len(places)))
+        dtypes = {piece.dtype for piece in pieces if len(piece)}
+        column = np.empty(self.total, dtypes.pop() if len(dtypes) == 1 else object)
+        for (_, places), piece in zip(self._places, pieces, strict=True):
+            column[places] = piece
+        return column
+
+
+def _cells(values: Sequence[Any]) -> Array:
+    """Return plain cells as an array: of numbers or truth values if all are of one kind, else of objects."""
+    kinds = set(map(type, values))
+    numbers = np.array(values) if len(kinds) == 1 and kinds <= {bool, int, float} else None
+    if numbers is not None and numbers.dtype in _PLAIN:
+        return numbers
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return objects
+
+
+_PLAIN = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
+
+
 def _piece(part: Any, width: int) -> tuple[Array, tuple[Any, ...] | None]:
     """Return the values of a cell or a run of cells as samples by rows, one sample where all are the same."""
     if isinstance(part, Values):
@@ -120,6 +168,8 @@ def _piece(part: Any, width: int) -> tuple[Array, tuple[Any, ...] | None]:
             return array.reshape(part.array.shape[0], -1), levels
         return (part.array[:, np.newaxis] if part.array.ndim == 1 else part.array), part.levels
     value = next(iter(part))
+    if isinstance(value, np.ndarray) and value.dtype in _PLAIN:
+        return value[np.newaxis], None
     listed = value.tolist() if isinstance(value, np.ndarray) else [value] * width
     array, levels, _ = encode(listed)
     return array[np.newaxis], levels

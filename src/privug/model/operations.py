@@ -362,8 +362,19 @@ class Lookup(Operation):
                 error = self.errors[arguments[0][failing].flat[0]]
                 assert error is not None
                 fail_samples(failing, error)
-        result: Array = self.table[arguments[0]]
+        if self.table.dtype == bool and self.table.ndim == 1:
+            return self._told(arguments[0])
+        result: Array = np.take(self.table, arguments[0], axis=0)
         return result
+
+    def _told(self, codes: Array) -> Array:
+        """Look truth values up; to compare with the only code for which they are true, or false, is a lot quicker."""
+        for only in (True, False):
+            places = np.flatnonzero(self.table == only)
+            if len(places) == 1:
+                told: Array = codes == places[0] if only else codes != places[0]
+                return told
+        return np.take(self.table, codes)
 
     def can_fail(self, parents: Sequence[Node]) -> bool:
         return bool(self.errors)

@@ -93,6 +93,10 @@ class Plan:
         self.is_opaque = any(node.operation.opaque for node in order)
         self.can_fail = any(step.node.operation.can_fail(step.node.parents) for step in self._steps)
 
+    def uses(self, node: Node) -> bool:
+        """Say whether the value of a known node is needed."""
+        return id(node) in self._slots
+
     @property
     def block(self) -> int:
         """How many samples are evaluated at a time; it follows from the model alone, never from the limits."""

@@ -7,9 +7,9 @@ import numpy as np
 
 from privug.model.categories import unify
 from privug.model.operations import ArrayFunction, array_function
-from privug.model.plates import Plate
-from privug.model.table import Row, Table
-from privug.model.variable import RandomVariable, as_node, refuse, stack_values
+from privug.model.plates import Plate, dependent_on_lanes
+from privug.model.table import Row, Table, row_maker
+from privug.model.variable import RandomVariable, as_node, items_at, refuse, stack_values
 
 MOST_SPELLED_OUT = 32
 """How many rows of plates may be asked for one by one, before it would be quicker to have all rows apart."""
@@ -50,7 +50,14 @@ class PlatedTable(Table):
                 return self._sliced(*key.indices(len(self)))
             case int() | np.integer():
                 return self._row(range(len(self))[key])
-        return refuse("a row at a random position of a table with many rows")
+        return self._row_at_random(key)
+
+    def _row_at_random(self, key: Any) -> Row:
+        """Return the row at a random position."""
+        if not isinstance(key, RandomVariable) or dependent_on_lanes(key.node):
+            refuse("a row at a random position of a table with many rows")
+        cells = items_at([as_node(self._column(name)) for name in self.names], key)
+        return row_maker(self.names)(cells)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name not in self.names:

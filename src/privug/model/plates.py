@@ -21,7 +21,7 @@ from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, i
 from privug.model.plan import Plan
 from privug.model.table import Row, plain_column, row_maker
 from privug.model.traits.table import traits_of
-from privug.model.traits.traits import Traits
+from privug.model.traits.traits import Role, Traits
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.scoping import holding
 
@@ -73,6 +73,22 @@ class Plate:
         place: RandomVariable = _lane(np.arange(self.size))
         place.node.bound = self.size
         return place
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], tuple[RandomVariable, Any]]:
+        return {}
+
+    def position_in(self, table: Any, first: int) -> RandomVariable:
+        """Return the position of a row in a table in which the plate's rows begin at some position."""
+        if (id(table), first) not in self._places:
+            place = self.position + first if first else RandomVariable(self.position.node)
+            place.node.bound = first + self.size
+            self._places[id(table), first] = place, table
+        return self._places[id(table), first][0]
+
+    def is_position_in(self, table: Any, key: Any) -> bool:
+        """Say whether a subscript is the position in a table of the row at hand, as it was handed out."""
+        return any(place.node is key.node and known is table for place, known in self._places.values())
 
     def column(self, name: str) -> Any:
         """Return the cells of one column, as an array."""
@@ -179,16 +195,21 @@ class Fold(Operation):
         samples = max(len(argument) for argument in arguments)
         step = max(1, CHUNK_BYTES // (self.size * self.plan.bytes_per_sample))
         parts = [
-            reduced(self.how, self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
+            self._reduced(self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
             for start in range(0, samples, step)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _reduced(self, terms: Array) -> Array:
+        return reduced(self.how, terms)
 
     def _terms(self, arguments: Sequence[Array], chosen: slice, samples: int, context: Context) -> Array:
         """Compute the terms of some samples, rows as samples of their own."""
         count = chosen.stop - chosen.start
         known: dict[Node, Array] = {}
         for node, array in zip((*self.lanes, *self.shared), arguments, strict=True):
+            if not self.plan.uses(node):
+                continue
             part = array[chosen] if len(array) == samples else array
             if node.operation.__class__ is not Lane:
                 known[node] = np.repeat(part, self.size, axis=0) if len(part) > 1 else part
@@ -209,6 +230,34 @@ class Fold(Operation):
 
     def can_fail(self, parents: Sequence[Node]) -> bool:
         return self.plan.can_fail
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPlace(Fold):
+    """The smallest place of a row for which a condition holds, another number if there is none: it is searched for.
+
+    The plan computes the condition alone.
+    """
+
+    otherwise: int = 0
+
+    def _reduced(self, terms: Array) -> Array:
+        places = terms.argmax(axis=1)
+        return np.where(terms[np.arange(len(terms)), places], places, self.otherwise)
+
+
+def _searched(how: str, term: Node, size: int) -> tuple[Node, int] | None:
+    """Return the condition of a search for the first place at which it holds, and the number if there is none."""
+    if traits_of(how).extreme >= 0 or term.operation.traits.role is not Role.CHOICE:
+        return None
+    _, place, otherwise = (parent.operation for parent in term.parents)
+    if not isinstance(place, Lane) or not isinstance(place.column.operation, ConstantValue):
+        return None
+    numbers = place.column.operation.array
+    if not isinstance(otherwise, ConstantValue) or otherwise.array[0] < size or len(numbers) > 1:
+        return None
+    is_place = numbers.dtype == _INT and np.array_equal(numbers[0], np.arange(size))
+    return (term.parents[0], int(otherwise.array[0])) if is_place else None
 
 
 def reduced(how: str, terms: Array) -> Array:
@@ -259,7 +308,12 @@ def _fold_node(plate: Plate, how: str, term: Node, inside: dict[int, Node]) -> N
     lanes, columns, others = behind_term(inside)
     if any(column.shape[:1] != (plate.size,) for column in columns):
         refuse("the rows of two tables together")
-    operation = Fold(how, term, lanes, others, plate.size, Plan([term], [*lanes, *others]))
+    searched = _searched(how, term, plate.size)
+    computed = Plan([term if searched is None else searched[0]], [*lanes, *others])
+    if searched is None:
+        operation = Fold(how, term, lanes, others, plate.size, computed)
+    else:
+        operation = FirstPlace(how, term, lanes, others, plate.size, computed, searched[1])
     node = fold_node(operation, (*columns, *others))
     if node.dtype.kind == "i" and term.bound is not None:
         node.bound = term.bound * plate.size if operation.traits.totals else term.bound

@@ -143,6 +143,10 @@ class RaggedPlate(Plate):
     def column(self, name: str) -> Any:
         refuse("a whole column of a table of random size")
 
+    @property
+    def position(self) -> RandomVariable:  # type: ignore[override]
+        refuse("the position of a row in a table of random size")
+
     def part(self, start: int, stop: int) -> Plate:
         refuse("a part of the rows of a table of random size")
 

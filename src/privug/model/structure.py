@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PriorError
-from privug.model.framed import Framed, frames, joined_column
+from privug.model.framed import Framed, RaggedPlaces, frames, joined_column
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
 from privug.model.ragged import RaggedPlate, RaggedTable, plain_rows
@@ -72,7 +72,7 @@ class Structure:
         form, names, dtypes = self.keys
         table = self.children[0]
         if table.container is RaggedTable:
-            return self._build_ragged_frames(list(table.build_each(leaves, samples)))
+            return self._build_ragged_frames([list(next(leaves)) for _ in range(table.leaves)], samples)
         parts = [next(leaves) for _ in range(table.leaves)]
         if len(parts) != len(names) * len(table.children):
             raise PriorError("as_frame: the cells of a frame must be single values, not tuples or lists of them")
@@ -85,15 +85,22 @@ class Structure:
         columns = [joined_column(parts[place::width], sizes, samples) for place in range(width)] if sizes else []
         return frames(form, names, dtypes, columns, [sum(sizes)] * samples)
 
-    def _build_ragged_frames(self, tables: Sequence[Any]) -> Iterator[Any]:
-        """Build frames of tables of which each has a number of rows of its own."""
+    def _build_ragged_frames(self, parts: list[list[Any]], samples: int) -> Iterator[Any]:
+        """Build frames of tables of which each has a number of rows of its own, or one that holds random variables."""
         form, names, dtypes = self.keys
-        if any(isinstance(table, RaggedTable) for table in tables):
-            return (Framed(table, form, names, dtypes) for table in tables)
-        rows = [row for table in tables for row in table]
-        cells = [_object_array(tuple(row[name] for row in rows)) for name in names]
-        columns = [joined_column([[column]], [len(rows)], 1) for column in cells] if rows else []
-        return frames(form, names, dtypes, columns, [len(table) for table in tables])
+        (table,), sizes = self.children, parts[0]
+        if any(isinstance(size, RandomVariable) for size in sizes):
+            return (Framed(one, form, names, dtypes) for one in table.build_each(iter(parts), samples))
+        cells, runs, taken = [], [], 1
+        for segment in table.children[1:]:  # the cells of a run of rows stand behind their number
+            begin = taken + (segment.container is RaggedPlate)
+            taken = begin + len(names)
+            cells.append(parts[begin:taken])
+            runs.append(parts[begin - 1] if segment.container is RaggedPlate else None)
+        places = RaggedPlaces(np.array(sizes, np.int64), table.keys[0].starts, runs)
+        columns = [places.column([segment[place] for segment in cells]) for place in range(len(names))]
+        joined = [joined_column([[column]], [places.total], 1) for column in columns] if places.total else []
+        return frames(form, names, dtypes, joined, sizes)
 
     @property
     def leaves(self) -> int:

@@ -45,7 +45,12 @@ from privug.program.outputs import settled
 
 
 class Observation(Portable, ABC):
-    """What the attacker sees of the output."""
+    """What the attacker sees of the output.
+
+    >>> import privug as pv
+    >>> isinstance(pv.near(55.3, within=0.05), pv.Observation)
+    True
+    """
 
     @abstractmethod
     def likelihood(self, output: Any) -> Likelihood:
@@ -284,6 +289,11 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
     `distance` is for rare observations: a function that says how far an output is from this value, zero or more. The
     engine `rare` looks for outputs closer and closer. By default numbers are as far as they differ, and tuples, lists,
     tables and dicts as many cells as differ.
+
+    >>> import privug as pv
+    >>> dice = pv.Attack(lambda a, b: a + b, {"a": pv.DiscreteUniform(1, 6), "b": pv.DiscreteUniform(1, 6)}, secret="a")
+    >>> dice.run(pv.equals(11)).posterior.mean().value
+    5.5
     """
     _check_distance("equals", distance)
     if isinstance(value, Observation | RandomVariable):
@@ -299,7 +309,15 @@ def _check_distance(name: str, distance: Any) -> None:
 
 
 def between(low: float, high: float) -> Observation:
-    """The attacker sees that the output lies between `low` and `high`, both included."""
+    """The attacker sees that the output lies between `low` and `high`, both included.
+
+    >>> import privug as pv
+    >>> print(pv.between(18, 30))
+    the output is between 18 and 30
+    >>> attack = pv.Attack(lambda age: age, prior={"age": pv.Uniform(0, 100)}, secret="age")
+    >>> round(attack.run(pv.between(18, 30)).posterior.mean().value, 4)
+    24.0
+    """
     low, high = _number("between", "low", low), _number("between", "high", high)
     if low > high:
         raise ObservationError(f"between: low must not be above high, but {shown(low)} > {shown(high)}")
@@ -307,7 +325,15 @@ def between(low: float, high: float) -> Observation:
 
 
 def near(value: float, *unnamed: float, within: float | None = None) -> Observation:
-    """The attacker sees a rounded output: it lies within the given distance of `value`."""
+    """The attacker sees a rounded output: it lies within the given distance of `value`.
+
+    >>> import privug as pv
+    >>> print(pv.near(55.3, within=0.05))
+    the output is 55.3, give or take 0.05
+    >>> attack = pv.Attack(lambda age: age, prior={"age": pv.Uniform(0, 100)}, secret="age")
+    >>> round(attack.run(pv.near(55.3, within=0.05)).diagnostics.evidence.value, 4)
+    0.001
+    """
     if unnamed or within is None:
         raise ObservationError(f"near: give the distance by name: pv.near({value}, within=...)")
     value, within = _number("near", "value", value), _number("near", "within", within)
@@ -323,6 +349,12 @@ def such_that(predicate: Callable[[Any], Any], *, distance: Callable[[Any], Any]
 
     `distance` is for rare observations: how far an output is from satisfying it, zero or more. Without it, the engine
     `rare` reads it off the comparisons in a predicate that can be traced.
+
+    >>> import privug as pv
+    >>> dice = pv.Attack(lambda a, b: (a, b), {"a": pv.DiscreteUniform(1, 6), "b": pv.DiscreteUniform(1, 6)}, "a")
+    >>> doubles = dice.run(pv.such_that(lambda pair: pair[0] == pair[1]))
+    >>> round(doubles.diagnostics.evidence.value, 4)
+    0.1667
     """
     _check_distance("such_that", distance)
     if not callable(predicate):
@@ -331,7 +363,13 @@ def such_that(predicate: Callable[[Any], Any], *, distance: Callable[[Any], Any]
 
 
 def noisy(value: float, *unnamed: float, sd: float | None = None) -> Observation:
-    """The attacker sees the output through normal noise of the given standard deviation."""
+    """The attacker sees the output through normal noise of the given standard deviation.
+
+    >>> import privug as pv
+    >>> weight = pv.Attack(lambda kg: kg, prior={"kg": pv.Normal(70, sd=10)}, secret="kg")
+    >>> round(weight.run(pv.noisy(90, sd=10)).posterior.mean().value, 4)
+    80.0
+    """
     if unnamed or sd is None:
         raise ObservationError(f"noisy: give the deviation by name: pv.noisy({value}, sd=...)")
     value, sd = float(_number("noisy", "value", value)), float(_number("noisy", "sd", sd))

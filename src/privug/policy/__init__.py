@@ -55,3 +55,7 @@ __all__ = [
     "within",
     "worst_attacker",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,18 +7,33 @@ from typing import Any
 from privug.attack import Attack
 from privug.errors import QuestionError
 from privug.inference.question import Question, argument_names
+from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.policy.policies import Clause
+from privug.program.repetition import Opaque
 
 MOST_PEOPLE = 10_000
+FAILURE = "a failure with"
+"""How the answer of a predicate begins that has none."""
 
 
 def asked(attack: Attack, clause: Clause, person: int | None = None) -> Attack:
     """Return the attack whose secret is what a clause asks about, of one person if it lists several."""
     secret = secret_of(attack, clause, person)
     predicate = clause.predicate()
-    return about(attack, secret if predicate is None else _composed(attack.question, predicate, secret))
+    if predicate is None:
+        return about(attack, secret)
+    stated = about(attack, _composed(attack.question, predicate, secret))
+    if not attack.question.exclude_errors or not _can_fail(stated.question):
+        return stated
+    # Inputs on which the program fails are left out. Those on which the predicate does must not be lost with them.
+    return about(attack, _composed(attack.question, predicate, secret, telling=True))
+
+
+def _can_fail(question: Question) -> bool:
+    secret = question.case(question.typical_sizes).secret
+    return Plan([leaf.node for leaf in leaves_of(secret)]).can_fail
 
 
 def secret_of(attack: Attack, clause: Clause, person: int | None) -> Any:
@@ -64,17 +79,44 @@ def _of_person(question: Question, clause: Clause, person: int) -> Callable[...,
     return with_inputs(secret_of_person, argument_names(for_each, question.prior, "for_each"))
 
 
-def _composed(question: Question, predicate: Callable[[Any], Any], secret: Any) -> Callable[..., Any]:
-    """Return a predicate on the secret as a function of the inputs."""
-    if isinstance(secret, str):
-        return with_inputs(lambda value: predicate(value), [secret])
-    if not callable(secret):
-        return with_inputs(lambda *values: predicate(values), list(secret))
+def _composed(
+    question: Question, predicate: Callable[[Any], Any], secret: Any, telling: bool = False
+) -> Callable[..., Any]:
+    """Return a predicate on the secret as a function of the inputs, which may tell errors of the predicate."""
+    names = [secret] if isinstance(secret, str) else list(secret) if not callable(secret) else None
+    of_inputs: Callable[..., Any] = secret if names is None else _itself if isinstance(secret, str) else _all
+    if names is None:
+        names = argument_names(secret, question.prior, "secret")
 
     def statement(*inputs: Any) -> Any:
-        return predicate(secret(*inputs))
+        return predicate(of_inputs(*inputs))
 
-    return with_inputs(statement, argument_names(secret, question.prior, "secret"))
+    return with_inputs(_Told(of_inputs, predicate) if telling else statement, names)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _all(*values: Any) -> Any:
+    return values
+
+
+class _Told(Opaque):
+    """A statement that tells errors of its predicate instead of raising them, for clauses to refuse."""
+
+    hides_randomness = False
+
+    def __init__(self, secret: Callable[..., Any], predicate: Callable[[Any], Any]) -> None:
+        self.secret = secret
+        self.predicate = predicate
+
+    def __call__(self, *inputs: Any) -> Any:
+        secret = self.secret(*inputs)
+        try:
+            return self.predicate(secret)
+        except Exception as error:
+            return f"{FAILURE} {type(error).__name__}"
 
 
 def with_inputs(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:

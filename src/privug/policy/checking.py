@@ -1,13 +1,12 @@
 """Checking a policy: against one observation, or against every output that the program can give."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from privug.arguments import check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
-from privug.estimate import Estimate
 from privug.inference.workload import TooMuchWork
 from privug.leakage.alike import alike_pairs
 from privug.leakage.finite import pairs_of
@@ -15,12 +14,14 @@ from privug.model.node import Kind
 from privug.observation.observations import Observation
 from privug.observation.structured import as_observation
 from privug.policy.asking import asked
+from privug.policy.confidence import allowing, error_allowed
 from privug.policy.findings import AVERAGE, EVERY, ONE, SEEN, Finding, no_answer, of_levels, of_number
 from privug.policy.people import people_apart
-from privug.policy.policies import Clause, Policy
+from privug.policy.policies import Clause, Either, Policy
 from privug.policy.single_outputs import one_by_one
 from privug.policy.suprema import over_continuous_outputs, over_endless_outputs
-from privug.policy.verdict import Status, Verdict, all_of
+from privug.policy.together import overall
+from privug.policy.verdict import Status, Verdict
 from privug.progress import ProgressMeter
 
 SAMPLES = 100_000
@@ -35,7 +36,7 @@ class Effort:
     seed: int = 0
     seconds: float | None = None
     allowed: float = 0.0
-    """Of what probability continuous outputs may break each of the limits."""
+    """Of what probability outputs may break the policy."""
 
     def run(self, attack: Attack, observation: Observation | None) -> Result:
         """Run an attack: exactly if that can be done at all, because a worst case over samples is worth little."""
@@ -85,8 +86,8 @@ def check(
     people = {clause: people_apart(attack, clause) for clause in clauses}
     findings: dict[Clause, list[Finding]] = {clause: [] for clause in clauses}
     total = sum(map(len, people.values()))
-    effort = Effort(engine, samples, seed, seconds, except_probability / total)
-    with ProgressMeter("checking", total) as meter:
+    effort = Effort(engine, samples, seed, seconds, except_probability)
+    with ProgressMeter("checking", total) as meter, allowing(error_allowed() / total):
         for clause in clauses:
             for person in people[clause]:
                 findings[clause].append(_found(attack, clause, person, observation, effort))
@@ -131,31 +132,29 @@ def judged(question: Attack, clause: Clause, result: Result, effort: Effort) -> 
     if pairs is None or found is None:
         return one_by_one(question, clause, result, effort.run)
     finding = of_levels(clause, found, pairs, result.engine, error)
-    if error and finding.status is Status.UNDECIDED:
-        proven = over_endless_outputs(question, clause, result)
-        if proven is not None and (proven.status is Status.HOLDS or not effort.allowed):
-            return proven
-    return finding
+    return over_endless_outputs(question, clause, result, finding, effort.allowed) if error else finding
 
 
 def verdict_of(policy: Policy, findings: Mapping[Clause, list[Finding]], except_probability: float) -> Verdict:
     """Join what was found of the clauses into a verdict about the policy."""
     everything = [finding for several in findings.values() for finding in several]
-    status, reason = _overall(policy, findings, except_probability)
+    whole = overall(policy, findings, except_probability)
+    status, reason = whole.status, whole.reason
     decisive = [finding for finding in everything if finding.status is status] or everything
     worst = max(decisive, key=_badness)
     if status is not worst.status and not reason:
         reason = "after each output one of the limits is kept"
+    number, decided_by, evidence = worst.worst, worst.clause, worst.evidence
+    if whole.evidence and any(isinstance(part, Either) for part in policy.parts()):
+        # The worst output of one part may keep another: what counts are outputs that break the whole.
+        decided_by, first = whole.evidence[0]
+        number = first.level
+        evidence = tuple(one for own, one in whole.evidence if own is decided_by)
     parts = tuple(_part(finding) for finding in everything) if len(everything) > 1 else ()
     return Verdict(
-        status, str(policy), worst.scope, _shown_worst(worst), worst.clause.about, worst.evidence,
-        reason or worst.reason, worst.engine, worst.needed if status is Status.UNDECIDED else None, parts,
-        worst.details,
+        status, str(policy), worst.scope, number, decided_by.about, evidence, reason or worst.reason, worst.engine,
+        worst.needed if status is Status.UNDECIDED else None, parts, worst.details, decided_by.limit,
     )  # fmt: skip
-
-
-def _shown_worst(finding: Finding) -> Estimate | None:
-    return None if finding.worst is None else finding.clause.limit.told_apart(finding.worst)
 
 
 def _badness(finding: Finding) -> tuple[int, float]:
@@ -165,37 +164,7 @@ def _badness(finding: Finding) -> tuple[int, float]:
 
 def _part(finding: Finding) -> Verdict:
     return Verdict(
-        finding.status, str(finding.clause), finding.scope, _shown_worst(finding), finding.clause.about,
-        finding.evidence, finding.reason, finding.engine, finding.needed, details=finding.details,
+        finding.status, str(finding.clause), finding.scope, finding.worst, finding.clause.about, finding.evidence,
+        finding.reason, finding.engine, finding.needed, details=finding.details,
+        limit=finding.clause.limit,
     )  # fmt: skip
-
-
-def _overall(policy: Policy, findings: Mapping[Clause, list[Finding]], except_probability: float) -> tuple[Status, str]:
-    """Return whether the policy holds after every output, but for some of little probability, and a remark on those."""
-    probabilities: dict[Hashable, float] = {}
-    for several in findings.values():
-        for finding in several:
-            probabilities.update(finding.probabilities)
-
-    def at(output: Hashable | None) -> Callable[[Clause], Status]:
-        return lambda clause: all_of([_status_at(finding, output) for finding in findings[clause]])
-
-    if not probabilities:
-        return policy.judge(at(None)), ""
-    judged = {output: policy.judge(at(output)) for output in probabilities}
-    overall = all_of(list(judged.values()))
-    if overall is Status.HOLDS or not except_probability:
-        return overall, ""
-    broken = sum(probabilities[output] for output, status in judged.items() if status is Status.VIOLATED)
-    doubtful = sum(probabilities[output] for output, status in judged.items() if status is Status.UNDECIDED)
-    if broken > except_probability:
-        return Status.VIOLATED, f"outputs of probability {broken:.3g} break it"
-    if broken + doubtful > except_probability:
-        return Status.UNDECIDED, ""
-    return Status.HOLDS, f"but for outputs of probability {broken + doubtful:.3g}"
-
-
-def _status_at(finding: Finding, output: Hashable | None) -> Status:
-    if finding.statuses is None or output is None:
-        return finding.status
-    return finding.statuses.get(output, Status.UNDECIDED)

@@ -22,6 +22,12 @@ class Check:
 
     `observe` and `except_probability` are those of `pv.policy.check`. `engine`, `samples` and `seconds` hold for this
     check where whoever runs it does not say otherwise. `policy_name` and `attack_name` are for reports.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> check = pv.policy.Check(attack, pv.policy.max_belief(at_most=0.8), name="nobody is sure")
+    >>> check.run().status.value
+    'violated'
     """
 
     attack: Attack
@@ -76,7 +82,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A check, what was found and how long that took."""
+    """A check, what was found and how long that took.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> report = pv.policy.check_all([pv.policy.Check(attack, pv.policy.max_belief(at_most=0.8), name="limit")])
+    >>> report.outcomes[0].name, report.outcomes[0].verdict.status.value
+    ('limit', 'violated')
+    """
 
     check: Check
     verdict: Verdict
@@ -92,6 +105,12 @@ def checks_of(names: Mapping[str, Any]) -> list[Check]:
     """Return the checks among the names of a module: its `Check`s, or else each `Policy` with each `Attack`.
 
     A list or tuple of checks counts, too. A check without a name of its own takes the name that it is bound to.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> names = {"count": attack, "limit": pv.policy.max_belief(at_most=0.8)}
+    >>> [check.name for check in pv.policy.checks_of(names)]
+    ['count/limit']
     """
     public = {name: value for name, value in names.items() if not name.startswith("__")}
     found = [check for name, value in public.items() for check in _checks_under(name, value)]

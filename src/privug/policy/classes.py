@@ -1,6 +1,6 @@
 """Classes of outputs: what the attacker believes who is only told to which class the output belongs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,7 @@ from privug.policy.asking import asked
 from privug.policy.checking import Effort
 from privug.policy.levels import Levels
 from privug.policy.people import people_apart
-from privug.policy.policies import Both, Clause, Either, Policy
+from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Status, all_of
 
 CELLS = 2_000_000  # numbers that are looked at together
@@ -116,7 +116,7 @@ class Views:
 
     def _of_class(self, place: int, known: Mapping[Clause, list[tuple[Status, float]]]) -> tuple[Status, float]:
         status = self.policy.judge(lambda clause: known[clause][place][0])
-        return status, excess_of(self.policy, lambda clause: known[clause][place][1])
+        return status, self.policy.excess(lambda clause: known[clause][place][1])
 
     def _of_clause(self, clause: Clause, members: Array) -> list[tuple[Status, float]]:
         """Return whether a clause holds after each class, for everyone, and by how much it is broken."""
@@ -134,17 +134,6 @@ class Views:
         found = clause.levels(pairs, view.prior) or _one_by_one(clause, pairs, view.prior)
         numbers = [found.at(place, pairs) for place in range(len(members))]
         return [(clause.limit.judge(number), clause.limit.excess(number.value)) for number in numbers]
-
-
-def excess_of(policy: Policy, at: Callable[[Clause], float]) -> float:
-    """Return by how much a policy is broken, given by how much each of its clauses is."""
-    match policy:
-        case Both(left, right):
-            return max(excess_of(left, at), excess_of(right, at))
-        case Either(left, right):
-            return min(excess_of(left, at), excess_of(right, at))
-    assert isinstance(policy, Clause)
-    return at(policy)
 
 
 def _exact_pairs(result: Result) -> Pairs:

@@ -9,15 +9,16 @@ from typing import Any, get_args
 import numpy as np
 
 from privug import leakage
-from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
+from privug.arguments import check_kind, is_number, is_one_of, is_truth, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs
+from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.pointwise import RARE
 from privug.model.node import Array, Kind
 from privug.policy import levels
+from privug.policy.asking import FAILURE
 from privug.policy.intervals import shortest_interval
 from privug.policy.levels import Levels
 from privug.policy.policies import Clause
@@ -26,10 +27,34 @@ from privug.policy.verdict import Limit
 Predicate = Callable[[Any], Any]
 OF_ONE_OUTPUT = ("kl_divergence", "total_variation", "entropy_drop")
 """Measures that compare the beliefs before and after an observation."""
+NO_TRUTH = "the predicate of a policy must return True or False for every secret"
 
 
 def _is_true(value: Any) -> bool:
     return bool(value)
+
+
+def _believed(belief: Belief) -> Estimate:
+    """Return the probability that a statement is true, given a belief about whether it is."""
+    if belief.kind is Kind.DISCRETE:
+        truths(shares_of(belief).values)
+    elif (numbers := belief.batch.numbers()) is None or numbers.dtype.kind not in "bi":
+        raise ArgumentError(f"{NO_TRUTH}, not numbers with fractions")
+    return belief.probability(_is_true)
+
+
+def truths(values: Sequence[Any]) -> Array:
+    """Return the answers of a predicate, or refuse them if they are none."""
+    for value in values:
+        if not is_truth(value):
+            raise ArgumentError(f"{NO_TRUTH}; for some it gives {_told(value)}")
+    return np.array([bool(value) for value in values], bool)
+
+
+def _told(answer: Any) -> str:
+    """Say what an answer is that is none, without showing it: it may be a secret."""
+    is_failure = isinstance(answer, str) and answer.startswith(FAILURE)
+    return answer if is_failure else "None" if answer is None else f"a value of the type {type(answer).__name__}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +72,14 @@ class BeliefClause(Clause):
         return self.statement
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
-        return posterior.probability(_is_true)
+        return _believed(posterior)
 
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        return levels.share_of(np.array([bool(secret) for secret in pairs.secrets]), pairs, error)
+        return levels.share_of(truths(pairs.secrets), pairs, error)
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
-        wanted = [place for place, secret in enumerate(secrets) if secret]  # one column at most, for it is yes or no
-        least, most = low[:, wanted].sum(axis=1), high[:, wanted].sum(axis=1)
+        wanted = np.flatnonzero(truths(secrets))
+        least, most = low[:, wanted].sum(axis=1), np.minimum(high[:, wanted].sum(axis=1), 1.0)
         return Levels(most, least, most)
 
 
@@ -70,7 +95,7 @@ class ChangeClause(BeliefClause):
         return f"the {change} of the belief in {self.claim}"
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
-        before, now = prior.probability(_is_true), posterior.probability(_is_true)
+        before, now = _believed(prior), _believed(posterior)
         seen = Levels(*(np.array([end]) for end in (now.value, now.low, now.high)))
         value, low, high = (float(end[0]) for end in self._change(seen, before))
         return Estimate(value, low, high, method=now.method, exact=now.exact and before.exact)
@@ -78,12 +103,12 @@ class ChangeClause(BeliefClause):
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
         after = BeliefClause.levels(self, pairs, prior, error)
         assert after is not None
-        return self._change(after, prior.probability(_is_true))
+        return self._change(after, _believed(prior))
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
         after = BeliefClause.between(self, low, high, secrets, prior)
         assert after is not None
-        return self._change(after, prior.probability(_is_true))
+        return self._change(after, _believed(prior))
 
     def _change(self, after: Levels, before: Estimate) -> Levels:
         return (levels.difference if self.by == "difference" else levels.factor)(after, before)
@@ -203,6 +228,12 @@ def change(
 
     By `"difference"` that is |after - before|; by `"factor"` it is after / before or before / after, whichever is
     larger, so that 1 is no change and a belief that falls to zero has changed by an infinite factor.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> limit = pv.policy.change(lambda a: a == 1, at_most=0.3, claim="the first said yes")
+    >>> pv.policy.check(attack, limit).worst.value
+    0.5
     """
     if not is_one_of(by, ("difference", "factor")):
         raise ArgumentError(f"change: by must be 'difference' or 'factor', not {shown(by)}")
@@ -212,7 +243,13 @@ def change(
 
 @kinds_checked
 def max_belief(at_most: float, *, for_each: Callable[..., Any] | None = None, name: str = "") -> Clause:
-    """Limit how sure the attacker may become of any value of the secret (Mardziel, Magill, Hicks, Srivatsa 2013)."""
+    """Limit how sure the attacker may become of any value of the secret (Mardziel, Magill, Hicks, Srivatsa 2013).
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> pv.policy.check(attack, pv.policy.max_belief(at_most=0.8), observe=pv.equals(1)).status.value
+    'holds'
+    """
     return MaxBeliefClause(_limit("max_belief", at_most, None, 0.0, 1.0), for_each, name)
 
 
@@ -229,6 +266,12 @@ def bounds(
 
     The shortest interval that holds the secret with the given probability must be that wide; with `relative`, as a
     share of its middle: known to within 10 % is a width of 20 % of the middle.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda pay: pay, prior={"pay": pv.Uniform(0, 100)}, secret="pay")
+    >>> limit = pv.policy.bounds(interval_width_at_least=20)
+    >>> pv.policy.check(attack, limit, observe=pv.near(50, within=5)).status.value
+    'violated'
     """
     if not is_number(probability) or not 0 < probability < 1:
         raise ArgumentError(f"bounds: probability must lie between 0 and 1, not {shown(probability)}")
@@ -247,6 +290,11 @@ def measure(
     """Limit a measure of `pv.leakage`, by its name: on average over outputs, such as the mutual information.
 
     `kl_divergence`, `total_variation` and `entropy_drop` are limited for every output by itself.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> pv.policy.check(attack, pv.policy.measure("mutual_information", at_most=0.1)).worst.value
+    0.5
     """
     if name not in OF_ONE_OUTPUT and name not in _averages():
         known = ", ".join([*OF_ONE_OUTPUT, *_averages()])

@@ -8,6 +8,7 @@ from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError
 from privug.escaping import inert
+from privug.pictures import plots
 from privug.policy.checking import SAMPLES, Effort
 from privug.policy.policies import Policy
 from privug.policy.repairs import (
@@ -43,6 +44,12 @@ class Enforcement:
     threshold, or the parameter of the noise, and `bracket` joins the nearest value tried with less protection. `method`
     says how sure it is that no smaller change will do, `utility` what is left of the output, `others` are the changes
     of other kinds that were found, and `notes` say why there are none of some kinds.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> mended = pv.policy.enforce(attack, pv.policy.max_belief(at_most=0.7), repair="merge")
+    >>> mended.program(1, 1), mended.verdict.status.value
+    ('0 or 2', 'holds')
     """
 
     repair: str
@@ -59,6 +66,12 @@ class Enforcement:
     method: str = ""
     others: tuple["Enforcement", ...] = ()
     notes: tuple[str, ...] = ()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the number that the policy limits before and after the change; `ax` is matplotlib axes or a path."""
+        verdicts = {"before": self.before, "after": self.verdict}
+        rows = [(said, one.worst, one.bound) for said, one in verdicts.items() if one.worst is not None]
+        return plots().bars(rows, ax, self.verdict.about)
 
     def __str__(self) -> str:
         if self.repair == "none":

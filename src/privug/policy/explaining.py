@@ -12,6 +12,7 @@ from privug.attack import Attack
 from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.pictures import plots
 from privug.policy.asking import about, leaves_of, listed_people, secret_of, with_inputs
 from privug.policy.checking import SAMPLES, Effort, check
 from privug.policy.classes import Views
@@ -57,6 +58,12 @@ class Explanation:
     `carriers` are the inputs, the one first of which outputs tell most; `outputs` are the dangerous ones, the worst
     first, and `danger` their probability together; `lines` are those of the program through which the secret reaches
     the output, by number and text; `repair` is the smallest change found, and `notes` say what could not be told.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> why = pv.policy.explain(attack, pv.policy.max_belief(at_most=0.7))
+    >>> [(carrier.name, round(carrier.information.value, 3)) for carrier in why.carriers]
+    [('a', 0.5), ('b', 0.5)]
     """
 
     verdict: Verdict
@@ -70,6 +77,11 @@ class Explanation:
     def danger(self) -> float:
         """The probability that an output is dangerous, as far as they are known."""
         return math.fsum(one.probability for one in self.outputs)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how much outputs tell about each input; `ax` is matplotlib axes or the path of a picture to write."""
+        rows = [(_carrier(one), one.information) for one in self.carriers]
+        return plots().bars(rows, ax, "told by an output, on average")
 
     def __str__(self) -> str:
         parts = [inert(self.verdict.sentence())]
@@ -112,6 +124,12 @@ def explain(
     whether it is secret or not: an input of which outputs tell nothing takes no part. Lines are those at which the
     program computed something from what the secret is made of, on the way to its output; they are known for programs
     that are traced. The repair is the one of `pv.policy.enforce` that leaves most of the output, without noise.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> why = pv.policy.explain(attack, pv.policy.max_belief(at_most=0.7))
+    >>> why.repair.words
+    'its 3 outputs merged into 2 classes, optimal'
     """
     check_kind("explain", "attack", attack, (Attack,))
     check_kind("explain", "policy", policy, (Policy,))

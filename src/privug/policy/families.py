@@ -9,7 +9,12 @@ from privug.errors import ArgumentError
 
 
 class Family:
-    """A set of attackers to be searched for the worst one."""
+    """A set of attackers to be searched for the worst one.
+
+    >>> import privug as pv
+    >>> isinstance(pv.policy.any_prior(), pv.policy.Family)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ def any_prior() -> Family:
     """All priors on the values of the secret that the attack holds possible.
 
     What is not secret is distributed, given the secret, as in the attack: the channel is the same for all.
+
+    >>> import privug as pv
+    >>> print(pv.policy.any_prior())
+    all priors on the secret
     """
     return AnyPrior()
 
@@ -55,6 +64,10 @@ def within(total_variation: float) -> Family:
     """All priors on the secret within a total-variation distance of the attack's own.
 
     That is half the sum of the absolute differences of probabilities: the share of belief that is moved.
+
+    >>> import privug as pv
+    >>> print(pv.policy.within(total_variation=0.1))
+    priors within a total variation of 0.1 of the attacker's
     """
     if not is_number(total_variation) or not 0 <= total_variation <= 1:
         raise ArgumentError(f"within: total_variation must lie between 0 and 1, not {shown(total_variation)}")

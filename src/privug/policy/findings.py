@@ -1,7 +1,7 @@
 """What is found of one clause: its number after each output that there is, or that was seen."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ from privug.inference.belief import Belief
 from privug.leakage.finite import Pairs
 from privug.model.keys import key_of
 from privug.model.node import Array
+from privug.policy.bounded import Bounded
 from privug.policy.levels import Levels
 from privug.policy.policies import Clause
 from privug.policy.verdict import Evidence, Status, all_of
@@ -28,7 +29,9 @@ AVERAGE = "on average over outputs"
 class Finding:
     """Whether a clause holds after each output, the worst of them, and how that was found out.
 
-    `statuses` tells outputs apart by their keys; None says that the status is the same for all.
+    `statuses` tells outputs apart by their keys; None says that the status is the same for all, unless it is that of
+    the worst output (`somewhere`) or there are bounds of the number after every output (`bounded`). `excepts` says that
+    it holds but for outputs of the probability that is allowed. `evidence_at` tells the evidence of any output listed.
     """
 
     clause: Clause
@@ -42,6 +45,19 @@ class Finding:
     engine: str = ""
     needed: int | None = None
     details: str = ""
+    bounded: Bounded | None = None
+    somewhere: bool = False
+    excepts: bool = False
+    evidence_at: Callable[[Hashable], Evidence] | None = field(default=None, repr=False)
+
+    @property
+    def lists_outputs(self) -> bool:
+        """Whether it is known of each output by itself, or of all alike, whether the clause holds after it."""
+        return self.statuses is not None or (self.bounded is None and not self.somewhere)
+
+    def status_at(self, output: Hashable) -> Status:
+        """Return whether the clause holds after an output, by its key."""
+        return self.status if self.statuses is None else self.statuses.get(output, Status.UNDECIDED)
 
 
 def no_answer(error: InferenceError) -> tuple[str, str]:
@@ -77,17 +93,14 @@ def of_levels(clause: Clause, found: Levels, pairs: Pairs, engine: str, error: f
         )
     shares = dict(zip(keys, map(float, pairs.marginal), strict=True))
     statuses = dict(zip(keys, judged, strict=True))
-    return Finding(clause, status, scope, number, evidence, statuses, shares, reason, engine, needed)
+    places = dict(zip(keys, range(len(keys)), strict=True))
+    return Finding(clause, status, scope, number, evidence, statuses, shares, reason, engine, needed,
+                   evidence_at=lambda output: _evidence(places[output], found, pairs))  # fmt: skip
 
 
 def order_of_outputs(clause: Clause, found: Levels, pairs: Pairs) -> list[int]:
     """Return the outputs, those first that surely break the limit most, then those that may."""
-    at_most, at_least = clause.limit.at_most, clause.limit.at_least
-    sure, maybe = np.full(len(found.value), -np.inf), np.full(len(found.value), -np.inf)
-    if at_most is not None:
-        sure, maybe = np.maximum(sure, found.low - at_most), np.maximum(maybe, found.high - at_most)
-    if at_least is not None:
-        sure, maybe = np.maximum(sure, at_least - found.high), np.maximum(maybe, at_least - found.low)
+    sure, maybe = clause.limit.beyond(found.low, found.high)
     broken = np.where(sure > 0, sure, -np.inf)
     places: list[int] = np.lexsort((-pairs.marginal, -maybe, -broken)).tolist()
     return places

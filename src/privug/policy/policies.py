@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
@@ -17,15 +19,36 @@ from privug.policy.verdict import Limit, Status, all_of, any_of
 
 
 class Policy(ABC):
-    """A limit on what an attacker may learn."""
+    """A limit on what an attacker may learn.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> limit = pv.policy.max_belief(at_most=0.8) & pv.policy.measure("mutual_information", at_most=0.1)
+    >>> pv.policy.check(attack, limit).status.value
+    'violated'
+    """
 
     @abstractmethod
     def clauses(self) -> Iterator["Clause"]:
         """Yield the single limits that this policy is made of."""
 
+    def parts(self) -> Iterator["Policy"]:
+        """Yield this policy and all that it is made of."""
+        yield self
+
     @abstractmethod
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
         """Say whether the policy holds, given whether each of its clauses does."""
+
+    @abstractmethod
+    def excess(self, of: Callable[["Clause"], Any]) -> Any:
+        """Return by how much the policy is broken, a number or an array, given by how much each of its clauses is."""
+
+    def __bool__(self) -> NoReturn:
+        raise ArgumentError(
+            "a policy is neither true nor false by itself, and `and`, `or` and `not` would lose a part of it: write "
+            "p & q or p | q, and pv.policy.check(attack, policy).holds to ask whether it holds"
+        )
 
     def __and__(self, other: "Policy") -> "Policy":
         return Both(self, _checked(other, "&"))
@@ -51,6 +74,11 @@ class _Pair(Policy):
         yield from self.left.clauses()
         yield from self.right.clauses()
 
+    def parts(self) -> Iterator[Policy]:
+        yield self
+        yield from self.left.parts()
+        yield from self.right.parts()
+
 
 @dataclass(frozen=True)
 class Both(_Pair):
@@ -58,6 +86,9 @@ class Both(_Pair):
 
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
         return all_of([self.left.judge(statuses), self.right.judge(statuses)])
+
+    def excess(self, of: Callable[["Clause"], Any]) -> Any:
+        return np.maximum(self.left.excess(of), self.right.excess(of))
 
     def __str__(self) -> str:
         return f"{self.left}, and {self.right}"
@@ -69,6 +100,9 @@ class Either(_Pair):
 
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
         return any_of([self.left.judge(statuses), self.right.judge(statuses)])
+
+    def excess(self, of: Callable[["Clause"], Any]) -> Any:
+        return np.minimum(self.left.excess(of), self.right.excess(of))
 
     def __str__(self) -> str:
         return f"either {self.left}, or {self.right}"
@@ -98,6 +132,9 @@ class Clause(Policy):
 
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
         return statuses(self)
+
+    def excess(self, of: Callable[["Clause"], Any]) -> Any:
+        return of(self)
 
     def named(self, name: str) -> "Clause":
         """Return the same limit under a name of its own."""

@@ -38,12 +38,29 @@ class Entry:
 
 
 def read(path: str | Path) -> dict[str, Policy]:
-    """Return the policies of a TOML file by their names; `docs/policies.md` describes such files."""
+    """Return the policies of a TOML file by their names; `docs/how-to/policies.md` describes such files.
+
+    >>> import tempfile
+    >>> import privug as pv
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     print("policy = [{name='limit', kind='max_belief', at_most=0.8}]", file=file, flush=True)
+    ...     print(pv.policy.read(file.name)["limit"])
+    the belief in the likeliest value of the secret must be at most 0.8
+    """
     return {name: entry.policy for name, entry in _entries(_as_path(path)).items()}
 
 
 def read_checks(path: str | Path, attacks: Mapping[str, Attack]) -> list[Check]:
-    """Return a check for each policy of a TOML file and each of the attacks that it names; of all if it names none."""
+    """Return a check for each policy of a TOML file and each of the attacks that it names; of all if it names none.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     print("policy = [{name='limit', kind='max_belief', at_most=0.8}]", file=file, flush=True)
+    ...     print([check.name for check in pv.policy.read_checks(file.name, {"count": attack})])
+    ['count/limit']
+    """
     for attack in attacks.values():
         check_kind("read_checks", "attacks", attack, (Attack,))
     return list(_checks(_as_path(path), attacks))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from privug.arguments import check_kind, shown
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
+from privug.pictures import plots
 from privug.policy.checks import Check, Outcome
 from privug.policy.junit import as_junit
 from privug.policy.places import relative
@@ -53,7 +54,14 @@ def _plain(outcome: Outcome, secrets: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of several checks; `save` writes it as text, JSON, JUnit XML or SARIF."""
+    """What came out of several checks; `save` writes it as text, JSON, JUnit XML or SARIF.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> report = pv.policy.check_all([pv.policy.Check(attack, pv.policy.max_belief(at_most=0.8))])
+    >>> report.status.value, report.exit_code
+    ('violated', 1)
+    """
 
     outcomes: tuple[Outcome, ...]
     source: Path | None = None
@@ -90,6 +98,11 @@ class Report:
         if ending not in self.writers:
             raise ArgumentError(f"a report of checks ends in one of {', '.join(self.writers)}, not {shown(ending)}")
         return self.writers[ending](self.outcomes, self.source, secrets).rstrip("\n")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the worst number of each check against its limit; `ax` is matplotlib axes or a path to write to."""
+        found = [(outcome.name, outcome.verdict.worst, outcome.verdict.bound) for outcome in self.outcomes]
+        return plots().bars([row for row in found if row[1] is not None], ax)
 
     def __str__(self) -> str:
         return self.to(".txt")

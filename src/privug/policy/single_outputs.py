@@ -49,7 +49,9 @@ def _joined(clause: Clause, evidence: list[Evidence], shares: Mapping[Any, float
     status, number = all_of(list(judged.values())), worst[0].level
     needed = samples_needed(clause, number, result.posterior.effective_samples) if status is Status.UNDECIDED else None
     scope = EVERY if result.prediction.exact else SEEN
-    return Finding(clause, status, scope, number, tuple(worst), judged, shares, "", result.engine, needed)
+    by_key = {key_of(one.output): one for one in evidence}
+    return Finding(clause, status, scope, number, tuple(worst), judged, shares, "", result.engine, needed,
+                   evidence_at=by_key.__getitem__)  # fmt: skip
 
 
 def _excess(clause: Clause, one: Evidence) -> float:

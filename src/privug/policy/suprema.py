@@ -1,24 +1,22 @@
 """Continuous outputs: the one after which a policy is broken most, with a certificate where there can be one."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from privug.attack import Attack, Result
-from privug.errors import InferenceError, PrivugError, UnsuitableEngine
+from privug.errors import PrivugError
 from privug.estimate import Estimate
-from privug.inference.added_noise import QuestionOfLocation, added_noise
-from privug.inference.engines import ENGINES
-from privug.leakage.finite import pairs_of
-from privug.model.node import Array, Kind
+from privug.model.node import Kind
 from privug.observation.observations import Equals
-from privug.policy.branch_and_bound import GAP, Judge, Mixture, Supremum, broken_mass, lattice_supremum, supremum
+from privug.policy.bounded import Bounded, Excess, bounded
+from privug.policy.branch_and_bound import GAP, Supremum, lattice_supremum, mass_above, supremum
 from privug.policy.findings import EVERY, Finding
-from privug.policy.levels import Levels
-from privug.policy.policies import Clause
+from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Evidence, Limit, Status, all_of
 from privug.progress import ProgressMeter
 
@@ -27,7 +25,6 @@ SEARCHED = (1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.15, 0.3)
 REFINEMENTS = 8
 NORMAL = "exact (gaussian)"
 
-Search = Callable[[Mixture, Judge, Callable[[float, float], bool]], Supremum | None]
 NO_CERTIFICATE = "nothing proves that no other output breaks it: only additive noise on discrete inputs can be bounded"
 
 
@@ -36,89 +33,110 @@ def over_continuous_outputs(question: Attack, clause: Clause, result: Result, al
 
     Outputs of the probability that is allowed may break it.
     """
-    mixture, secrets = _as_mixture(question, Kind.CONTINUOUS)
-    if mixture is not None and _has_bounds(clause, secrets, result):
-        proven = _proven(clause, result, mixture, secrets, allowed)
-        if proven is not None:
-            return proven
-    return _searched(question, clause, result)
+    number = bounded(question, clause, result, Kind.CONTINUOUS)
+    if number is None:
+        return _searched(question, clause, result)
+    proven = _proven(number, supremum)
+    assert proven is not None
+    status, worst = proven
+    found = Finding(clause, status, EVERY, worst.level, (worst,), engine=result.engine, bounded=number)
+    if not allowed or status is Status.HOLDS:
+        return found
+    excess = Excess.of(clause, {clause: [number]})
+    assert excess is not None
+    status, reason = but_for(excess, allowed)
+    return replace(found, status=status, reason=reason, excepts=status is Status.HOLDS)
 
 
-def over_endless_outputs(question: Attack, clause: Clause, result: Result) -> Finding | None:
+def over_endless_outputs(question: Attack, clause: Clause, result: Result, listed: Finding, allowed: float) -> Finding:
     """Return the finding of a clause where whole numbers without an end are added, however rare the outputs far out.
 
-    None if nothing like that is published.
+    `listed` is what is known of the outputs that are not that rare; it is returned if that is all there is.
     """
-    mixture, secrets = _as_mixture(question, Kind.DISCRETE)
-    ends = [] if mixture is None else mixture.noise.ends()
-    if mixture is None or all(map(math.isfinite, ends)) or not _has_bounds(clause, secrets, result):
-        return None
-    return _proven(clause, result, mixture, secrets, 0.0, lattice_supremum)
+    number = bounded(question, clause, result, Kind.DISCRETE)
+    if number is None or all(map(math.isfinite, number.mixture.noise.ends())):
+        return listed
+    found = replace(listed, bounded=number)
+    proven = _proven(number, lattice_supremum) if listed.status is Status.UNDECIDED else None
+    if proven is None or (allowed and proven[0] is not Status.HOLDS):
+        return found
+    status, worst = proven
+    return replace(found, status=status, worst=worst.level, evidence=(worst,), reason="", needed=None)
 
 
-def _has_bounds(clause: Clause, secrets: Sequence[Any], result: Result) -> bool:
-    """Say whether bounds of the posterior give bounds of the number."""
-    anything = np.ones((1, len(secrets)))
-    return clause.between(anything, anything, secrets, result.prior) is not None
+class Whole(NamedTuple):
+    """Whether a policy of several parts holds, a remark, and outputs that break all of it: evidence for some part."""
+
+    status: Status
+    reason: str = ""
+    evidence: tuple[tuple[Clause, Evidence], ...] = ()
 
 
-def _as_mixture(question: Attack, kind: Kind) -> tuple[Mixture | None, Sequence[Any]]:
-    """Return the output as a mixture of shifted densities, with the values of the secret."""
-    noise = added_noise(question.question, kind)
-    if noise is None:
-        return None, []
-    try:
-        answer = ENGINES["exact"](QuestionOfLocation.of(question.question, noise), None, samples=1, seed=0).exact
-        assert answer is not None
-        pairs = pairs_of(answer.joint_before())
-    except (InferenceError, UnsuitableEngine):
-        return None, []
-    return Mixture.of(noise, pairs), pairs.secrets
+def over_all_outputs(policy: Policy, parts: Mapping[Clause, Sequence[Bounded | Status]], allowed: float) -> Whole:
+    """Say whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
+
+    What counts is the whole policy after one and the same output: of `a | b` both must be broken by it, and outputs
+    that break several parts are left out once.
+    """
+    excess = Excess.of(policy, parts)
+    if excess is None:
+        return Whole(Status.UNDECIDED)
+    whole_numbers = excess.mixture.noise.family.kind is Kind.DISCRETE
+    found = (lattice_supremum if whole_numbers else supremum)(excess, partial(_is_settled, 0.0))
+    if found is None:
+        return Whole(Status.UNDECIDED)
+    if found.ceiling <= 0:
+        return Whole(Status.HOLDS)
+    if allowed:
+        return Whole(Status.UNDECIDED) if whole_numbers else Whole(*but_for(excess, allowed))
+    if found.value <= 0:
+        return Whole(Status.UNDECIDED)
+    return Whole(Status.VIOLATED, evidence=_at_output(excess, found))
 
 
-def _proven(
-    clause: Clause,
-    result: Result,
-    mixture: Mixture,
-    secrets: Sequence[Any],
-    allowed: float,
-    largest: Search = supremum,
-) -> Finding | None:
-    """Bound the number from both sides, for each end of its limit."""
-    found, reasons = [], []
-    for sign, limit in ((1, clause.limit.at_most), (-1, clause.limit.at_least)):
-        if limit is None:
-            continue
-
-        def judge(low: Array, high: Array, sign: int = sign) -> Levels:
-            levels = clause.between(low, high, secrets, result.prior)
-            assert levels is not None
-            return levels if sign > 0 else Levels(-levels.value, -levels.high, -levels.low)
-
-        known = partial(_is_decided, sign * limit)
-        highest = largest(mixture, judge, known)
-        if highest is None:
-            return None
-        status, worst = _judged(sign, limit, highest)
-        if allowed and status is not Status.HOLDS:
-            least, most = broken_mass(mixture, judge, sign * limit, allowed)
-            status = _of_mass(least, most, allowed)
-            reasons.append(f"outputs of probability {least:.3g} to {most:.3g} break it")
-        found.append((status, worst))
-    status = all_of([one for one, _ in found])
-    worst = max((one for other, one in found if other is status), key=lambda one: clause.limit.excess(one.level.value))
-    return Finding(clause, status, EVERY, worst.level, (worst,), reason="; ".join(reasons), engine=result.engine)
+def _at_output(excess: Excess, found: Supremum) -> tuple[tuple[Clause, Evidence], ...]:
+    """Return what each part that an output breaks says of it, the one that it breaks most first."""
+    told = []
+    method = f"branch and bound, {found.stretches:,} stretches of outputs"
+    for several in excess.parts.values():
+        for part in several:
+            if isinstance(part, Bounded):
+                value = float(part.at(np.array([found.output])).value[0])
+                told.append((part.clause, Evidence(found.output, Estimate.exactly(value, method=method))))
+    broken = [one for one in told if one[0].limit.judge(one[1].level) is Status.VIOLATED]
+    return tuple(sorted(broken, key=lambda one: -one[0].limit.excess(one[1].level.value)))
 
 
-def _of_mass(least: float, most: float, allowed: float) -> Status:
+def but_for(excess: Excess, allowed: float) -> tuple[Status, str]:
+    """Say whether a policy holds but for outputs of the probability that is allowed, and how likely these are."""
+    least, most = mass_above(excess, 0.0, allowed)
+    reason = f"outputs of probability {least:.3g} to {most:.3g} break it"
     if most <= allowed:
-        return Status.HOLDS
-    return Status.VIOLATED if least > allowed else Status.UNDECIDED
+        return Status.HOLDS, reason
+    return (Status.VIOLATED if least > allowed else Status.UNDECIDED), reason
+
+
+def _proven(number: Bounded, largest: Callable[..., Supremum | None]) -> tuple[Status, Evidence] | None:
+    """Bound the number from both sides, for each end of its limit."""
+    limit, found = number.clause.limit, []
+    for sign, end in ((1, limit.at_most), (-1, limit.at_least)):
+        if end is not None:
+            highest = largest(number if sign > 0 else number.turned, partial(_is_decided, sign * end))
+            if highest is None:
+                return None
+            found.append(_judged(sign, end, highest))
+    status = all_of([one for one, _ in found])
+    return status, max((one for other, one in found if other is status), key=lambda one: limit.excess(one.level.value))
+
+
+def _is_settled(limit: float, value: float, ceiling: float) -> bool:
+    """Say whether it is known on which side of its limit the largest number lies."""
+    return value > limit or ceiling <= limit
 
 
 def _is_decided(limit: float, value: float, ceiling: float) -> bool:
     """Say whether it is known on which side of its limit the largest number lies, and what it is to some digits."""
-    return (value > limit or ceiling <= limit) and ceiling - value <= 1e-6 * max(1.0, abs(value))
+    return _is_settled(limit, value, ceiling) and ceiling - value <= 1e-6 * max(1.0, abs(value))
 
 
 def _judged(sign: int, limit: float, found: Supremum) -> tuple[Status, Evidence]:
@@ -158,7 +176,10 @@ def _searched(question: Attack, clause: Clause, result: Result) -> Finding:
             Status.UNDECIDED,
             f"none of {len(tried)} outputs that were tried breaks it, but {NO_CERTIFICATE}",
         )
-    return Finding(clause, status, EVERY, worst.level, (worst,), reason=reason, engine=result.engine)
+    same = status is Status.HOLDS
+    return Finding(
+        clause, status, EVERY, worst.level, (worst,), reason=reason, engine=result.engine, somewhere=not same
+    )
 
 
 def _try(question: Attack, clause: Clause, result: Result, place: float, tried: dict[float, Evidence]) -> bool:

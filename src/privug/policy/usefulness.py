@@ -31,6 +31,12 @@ class Utility:
     `information` is the mutual information of the two, of which there were `available` bits, the entropy of the
     original output; `unchanged` is the probability that an output is released as it is: alone in its class, or as the
     same number; `error` is the expected distance of single numbers. What cannot be told is None.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> mended = pv.policy.enforce(attack, pv.policy.max_belief(at_most=0.7), repair="merge")
+    >>> round(mended.utility.information.value, 4), mended.utility.available.value
+    (1.0, 1.5)
     """
 
     information: Estimate | None = None

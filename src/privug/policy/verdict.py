@@ -6,16 +6,26 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 from privug.arguments import shown
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.inference.belief import Belief
 from privug.markup import paragraphs
+from privug.model.node import Array
+from privug.pictures import plots
 from privug.report.plain import as_json
 
 
 class Status(StrEnum):
-    """Whether a policy holds for sure, is violated for sure, or neither can be told."""
+    """Whether a policy holds for sure, is violated for sure, or neither can be told.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> pv.policy.check(attack, pv.policy.max_belief(at_most=0.8)).status is pv.policy.Status.VIOLATED
+    True
+    """
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -52,8 +62,7 @@ class Limit:
     def _one(self, end: float | None, sign: int, number: Estimate) -> Status:
         if end is None:
             return Status.HOLDS
-        # What is exact is so up to the rounding of the numbers it was computed with.
-        slack = ROUNDING * max(1.0, abs(end)) if number.exact else 0.0
+        slack = _slack(end) if number.exact else 0.0
         worst, best = (number.high, number.low) if sign > 0 else (-number.low, -number.high)
         if worst <= sign * end + slack:
             return Status.HOLDS
@@ -76,14 +85,36 @@ class Limit:
         close = number.exact and 0 < gap < 0.005 * abs(number.value)
         return replace(number, resolution=gap / 2) if close else number
 
+    def beyond(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return bounds of by how much exact numbers lie outside, beyond rounding, given bounds of each number."""
+        least, most = np.full(len(low), -np.inf), np.full(len(low), -np.inf)
+        with np.errstate(invalid="ignore"):
+            if (end := self.at_most) is not None and end < math.inf:
+                least, most = np.maximum(least, low - end - _slack(end)), np.maximum(most, high - end - _slack(end))
+            if (end := self.at_least) is not None and end > -math.inf:
+                least, most = np.maximum(least, end - high - _slack(end)), np.maximum(most, end - low - _slack(end))
+        return least, most
+
     def __str__(self) -> str:
         ends = [("at most", self.at_most), ("at least", self.at_least)]
         return " and ".join(f"{word} {end:g}" for word, end in ends if end is not None)
 
 
+def _slack(end: float) -> float:
+    """Return by how much an exact number may exceed a limit: by the rounding of what it was computed with."""
+    return ROUNDING * max(1.0, abs(end)) if math.isfinite(end) else 0.0
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """One output: how likely it is, the number that the policy limits, and what the attacker believes after it."""
+    """One output: how likely it is, the number that the policy limits, and what the attacker believes after it.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> worst = pv.policy.check(attack, pv.policy.max_belief(at_most=0.8)).evidence[0]
+    >>> worst.output, worst.level.value, worst.probability.value
+    (0, 1.0, 0.25)
+    """
 
     output: Any
     level: Estimate
@@ -105,7 +136,14 @@ class Verdict:
     for the output that comes nearest to breaking it or breaks it most; `evidence` are the worst outputs. `scope` says
     what was looked at: every output, the outputs seen in samples, one observation, or the average over outputs.
     `needed` is how many samples would probably decide what is undecided. A policy of several parts has a verdict for
-    each in `parts`. `reason` names no values of secrets or outputs; `details`, which an engine gave, may.
+    each in `parts`. `reason` names no values of secrets or outputs; `details`, which an engine gave, may. A verdict is
+    true, as in `assert check(...)`, if the policy holds for sure: neither if it is violated nor if it is undecided.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> verdict = pv.policy.check(attack, pv.policy.max_belief(at_most=0.8))
+    >>> verdict.violated, verdict.worst.value, verdict.evidence[0].output
+    (True, 1.0, 0)
     """
 
     status: Status
@@ -119,6 +157,11 @@ class Verdict:
     needed: int | None = None
     parts: tuple["Verdict", ...] = ()
     details: str = ""
+    limit: Limit | None = None
+    """The range in which the worst number must lie, if it is one number that is limited."""
+
+    def __bool__(self) -> bool:
+        return self.holds
 
     @property
     def holds(self) -> bool:
@@ -166,10 +209,30 @@ class Verdict:
         """Return the verdict as JSON."""
         return as_json(self.to_dict(secrets=secrets), 2)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the worst numbers that were found against their limits; `ax` is matplotlib axes or a path to write to.
+
+        Of a policy of several parts there is a bar for each, else one for each of the worst outputs.
+        """
+        rows = [(part.about, part.worst, part.bound) for part in self.parts if part.worst is not None]
+        if not rows:
+            rows = [(f"after {shown(one.output)}", one.level, self.bound) for one in self.evidence]
+        if not rows and self.worst is not None:
+            rows = [(self.scope, self.worst, self.bound)]
+        return plots().bars(rows, ax, "" if self.parts else self.about)
+
+    @property
+    def bound(self) -> float | None:
+        """The number that the limit names."""
+        if self.limit is None:
+            return None
+        return self.limit.at_least if self.limit.at_most is None else self.limit.at_most
+
     def sentence(self, *, secrets: bool = True) -> str:
         """Say in one sentence what was found."""
         name = f"{self.about} " if self.parts else ""
-        found = "" if self.worst is None else f"; {name}at worst {self.worst}"
+        worst = self.worst if self.worst is None or self.limit is None else self.limit.told_apart(self.worst)
+        found = "" if worst is None else f"; {name}at worst {worst}"
         reason = f"; {self.reason}" if self.reason else ""
         reason += f": {self.details}" if secrets and self.details else ""
         return inert(f"{self.status}: {self.claim}, {self.scope}{found}{reason}")

@@ -47,6 +47,12 @@ class WorstAttacker:
     or `parameters` are those of their prior; `output` is the output that tells so much, if one does. `bound` is what no
     attacker of the family exceeds; None where there is no such proof but only the `record` of a search. `attained` is
     False if attackers only come as near as one likes to the value, as `note` says.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> worst = pv.policy.worst_attacker(attack, "mutual_information", pv.policy.any_prior())
+    >>> round(worst.value, 4)
+    0.5
     """
 
     about: str
@@ -183,7 +189,7 @@ def _of_person(attack: Attack, clause: Clause, family: Family, person: int | Non
             )
         return _largest_change(clause, family, channel)
     if isinstance(clause, clauses.BeliefClause):
-        wanted = np.array([[bool(clause.statement(secret)) for secret in channel.secrets]], float)
+        wanted = clauses.truths([clause.statement(secret) for secret in channel.secrets])[np.newaxis].astype(float)
     elif isinstance(clause, clauses.MaxBeliefClause):
         wanted = np.eye(len(channel.secrets))
         if wanted.size * len(channel.outputs) > MOST_CELLS:
@@ -228,7 +234,7 @@ def _largest_change(clause: clauses.ChangeClause, family: Family, channel: Chann
     ratios of single secrets. A belief p becomes r p / (r p + 1 - p): its factor of change is largest, r or 1 / r, as p
     goes to zero; its difference is largest at p = 1 / (1 + sqrt r), where it is (sqrt r - 1) / (sqrt r + 1).
     """
-    true = np.array([bool(clause.statement(secret)) for secret in channel.secrets])
+    true = clauses.truths([clause.statement(secret) for secret in channel.secrets])
     none = 0.0 if clause.by == "difference" else 1.0
     best = (1.0, 0, 0, 0)  # the factor of the odds, the output, the secrets
     if true.any() and not true.all():

@@ -4,6 +4,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from privug.prior.reach import Reach, of_numbers
 from privug.prior.support import Support
 
 SUM_TOLERANCE = 1e-9
+MOST_COMPARED = 32  # probabilities: to compare with each of so few takes less time than to search among them
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,16 @@ class ChoiceFamily(Family):
 
     def draw(self, rng: np.random.Generator, samples: int, shape: Shape, parameters: Sequence[Array]) -> Array:
         size = (samples, *shape)
-        codes = self._codes(rng.random(size), parameters) if parameters else rng.integers(len(self.table), size=size)
-        result: Array = self.table[codes]
-        return result
+        if parameters:
+            codes = self._codes(rng.random(size), parameters)
+        else:
+            codes = rng.integers(len(self.table), size=size, dtype=CODE_DTYPE)
+        return codes.astype(CODE_DTYPE, copy=False) if self._is_numbered else np.take(self.table, codes)
+
+    @cached_property
+    def _is_numbered(self) -> bool:
+        """Whether the values are their own positions, as the codes of a category are."""
+        return self.table.dtype == CODE_DTYPE and np.array_equal(self.table, np.arange(len(self.table)))
 
     def of_normals(self, normals: Array, parameters: Sequence[Array]) -> Array:
         uniform = scipy.special.ndtr(normals)
@@ -66,7 +75,7 @@ class ChoiceFamily(Family):
         cumulative = np.cumsum(parameters[0], axis=-1)
         # Scaling by the total makes the last value reach 1 exactly, whatever the rounding of the sum.
         cumulative /= cumulative[..., -1:]
-        if cumulative.size == len(self.table):
+        if cumulative.size == len(self.table) > MOST_COMPARED:
             positions: Array = np.searchsorted(cumulative.reshape(-1), uniform, side="right")
             return positions
         cumulative = cumulative.reshape(len(cumulative), *(1,) * (len(size) - 1), -1)
@@ -225,7 +234,13 @@ def probabilities(distribution: str, name: str, value: Any) -> Node:
 
 
 def Constant(value: Any) -> RandomVariable:
-    """A value that the attacker knows."""
+    """A value that the attacker knows.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.DiscreteUniform(0, 9), "y": pv.Constant(5)}, secret="x")
+    >>> attack.run(pv.equals(12)).posterior.mean().value
+    7.0
+    """
     if isinstance(value, RandomVariable):
         return value
     refuse_code("Constant: the value", value, PriorError)
@@ -256,6 +271,13 @@ def Empirical(data: Any) -> Any:
 
     A list or array of single values gives one quantity; a two-dimensional array gives rows as
     arrays; a data frame or a list of rows or dicts gives a `Row` whose columns stay together.
+
+    >>> import privug as pv
+    >>> city = pv.Attack(lambda x: x, prior={"x": pv.Empirical(["Oslo", "Oslo", "Bergen"])}, secret="x").run().prior
+    >>> round(city.probability(lambda x: x == "Oslo").value, 4)
+    0.6667
+    >>> pv.Empirical([{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}])
+    Row(zip=<RandomVariable: discrete category>, ill=<RandomVariable: discrete bool>)
     """
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         data = [Row(**dict(zip(map(str, data.columns), row, strict=True))) for row in data.itertuples(index=False)]

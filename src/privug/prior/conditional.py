@@ -192,6 +192,13 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
 
     The function gets a value and returns a distribution. It is called once on `x` itself where it
     only computes parameters; on each possible value where those are few; else value by value.
+
+    >>> import privug as pv
+    >>> boxes = pv.DiscreteUniform(1, 3)
+    >>> prior = {"boxes": boxes, "prizes": pv.bind(boxes, lambda count: pv.Binomial(count, 0.5))}
+    >>> attack = pv.Attack(lambda boxes, prizes: prizes, prior, secret="boxes")
+    >>> attack.run(pv.equals(3)).posterior.distribution()[3].value
+    1.0
     """
     if not callable(function):
         raise PriorError("bind: the second argument must be a function from a value to a distribution")
@@ -250,5 +257,11 @@ def _union(supports: Sequence[list[Any] | None], dtype: np.dtype[Any]) -> list[A
 
 
 def unit(value: Any) -> Any:
-    """Return the distribution that is certain of one value: the unit of the monad."""
+    """Return the distribution that is certain of one value: the unit of the monad.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x: x + 1, prior={"x": pv.unit(41)}, secret="x")
+    >>> attack.run().prediction.distribution()[42].value
+    1.0
+    """
     return _lifted(value)

@@ -116,7 +116,8 @@ LAPLACE = ScalarFamily(
     log_linear_tails=True,
     quantiles=lambda xp, z, loc, scale: loc - xp.sign(z) * scale * (LOG_TWO + xp.log_ndtr(-xp.abs(z))),
     by_levels=True,
-    log_densities=lambda values, loc, scale: np.asarray(scipy.stats.laplace.logpdf(values, loc, scale)),
+    # SciPy takes the log of a density that is zero beyond 745 scales.
+    log_densities=lambda values, loc, scale: -np.abs(values - loc) / scale - np.log(2 * scale),
     location_scale=True,
     kinks=lambda loc, scale: (float(loc),),
     kernel=Kernel.TWO_SIDED_EXPONENTIAL,
@@ -258,7 +259,13 @@ def _moments_of_beta(numbers: Array) -> Sequence[float]:
 
 
 def Uniform(low: Any, high: Any) -> RandomVariable:
-    """Every number between `low` and `high` equally likely."""
+    """Every number between `low` and `high` equally likely.
+
+    >>> import privug as pv
+    >>> age = pv.Attack(lambda x: x, prior={"x": pv.Uniform(0, 100)}, secret="x").run().prior
+    >>> round(age.probability(lambda x: x < 18).value, 4)
+    0.18
+    """
     return draw(UNIFORM, (low, high))
 
 
@@ -275,7 +282,14 @@ def Normal(mean: Any, *unnamed: Any, sd: Any = None, var: Any = None) -> RandomV
 def TruncatedNormal(
     mean: Any, *, sd: Any = None, var: Any = None, low: Any = -np.inf, high: Any = np.inf
 ) -> RandomVariable:
-    """A normal quantity known to lie between `low` and `high`; mean and sd are those before truncation."""
+    """A normal quantity known to lie between `low` and `high`; mean and sd are those before truncation.
+
+    >>> import privug as pv
+    >>> adult = pv.TruncatedNormal(40, sd=20, low=18, high=90)
+    >>> age = pv.Attack(lambda x: x, prior={"x": adult}, secret="x").run().prior
+    >>> round(age.probability(lambda x: x < 40).value, 4)
+    0.4246
+    """
     return draw(TRUNCATED_NORMAL, (mean, deviation("TruncatedNormal", sd, var), low, high))
 
 
@@ -325,25 +339,55 @@ def _check_logarithm(mean: Array, sd: Array) -> None:
 
 
 def StudentT(df: Any, loc: Any = 0.0, scale: Any = 1.0) -> RandomVariable:
-    """Student's t with `df` degrees of freedom, shifted and scaled."""
+    """Student's t with `df` degrees of freedom, shifted and scaled.
+
+    >>> import privug as pv
+    >>> change = pv.Attack(lambda x: x, prior={"x": pv.StudentT(3)}, secret="x").run().prior
+    >>> round(change.probability(lambda x: abs(x) > 3).value, 4)
+    0.0577
+    """
     return draw(STUDENT_T, (df, loc, scale))
 
 
 def Cauchy(loc: Any = 0.0, scale: Any = 1.0) -> RandomVariable:
-    """The Cauchy distribution, which has no mean."""
+    """The Cauchy distribution, which has no mean.
+
+    >>> import privug as pv
+    >>> x = pv.Attack(lambda x: x, prior={"x": pv.Cauchy(0, 1)}, secret="x").run().prior
+    >>> round(x.probability(lambda x: abs(x) < 1).value, 4)
+    0.5
+    """
     return draw(CAUCHY, (loc, scale))
 
 
 def Laplace(loc: Any, scale: Any) -> RandomVariable:
-    """The two-sided exponential distribution of differential privacy's noise."""
+    """The two-sided exponential distribution of differential privacy's noise.
+
+    >>> import privug as pv
+    >>> noise = pv.Attack(lambda x: x, prior={"x": pv.Laplace(0, scale=2)}, secret="x").run().prior
+    >>> round(noise.probability(lambda x: abs(x) > 2).value, 4)
+    0.3679
+    """
     return draw(LAPLACE, (loc, scale))
 
 
 def Beta(a: Any, b: Any) -> RandomVariable:
-    """The beta distribution on the numbers between 0 and 1."""
+    """The beta distribution on the numbers between 0 and 1.
+
+    >>> import privug as pv
+    >>> share = pv.Attack(lambda x: x, prior={"x": pv.Beta(2, 6)}, secret="x").run().prior
+    >>> round(share.mean().value, 4)
+    0.25
+    """
     return draw(BETA, (a, b))
 
 
 def Triangular(low: Any, mode: Any, high: Any) -> RandomVariable:
-    """A number between `low` and `high`, most likely near `mode`; the mean is (low + mode + high) / 3."""
+    """A number between `low` and `high`, most likely near `mode`; the mean is (low + mode + high) / 3.
+
+    >>> import privug as pv
+    >>> cost = pv.Attack(lambda x: x, prior={"x": pv.Triangular(10, 20, 60)}, secret="x").run().prior
+    >>> round(cost.mean().value, 4)
+    30.0
+    """
     return draw(TRIANGULAR, (low, mode, high))

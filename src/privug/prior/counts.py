@@ -133,5 +133,10 @@ def Hypergeometric(population: Any, marked: Any, drawn: Any) -> RandomVariable:
     """How many of `drawn` people are marked, if they are drawn without replacement from a population.
 
     `marked` of the `population` are; the mean is drawn * marked / population.
+
+    >>> import privug as pv
+    >>> smokers = pv.Attack(lambda x: x, prior={"x": pv.Hypergeometric(10, 3, 2)}, secret="x").run().prior
+    >>> round(smokers.probability(lambda x: x == 0).value, 4)
+    0.4667
     """
     return draw(HYPERGEOMETRIC, (population, marked, drawn))

@@ -111,11 +111,18 @@ DISCRETE_LAPLACE = ScalarFamily(
     Kind.DISCRETE,
     likely=lambda exponent, scale: (-scale * (exponent + 1), scale * (exponent + 1)),
     formula=lambda xp, value, scale: xp.log(xp.tanh(0.5 / scale)) - xp.absolute(value) / scale,
+    log_densities=lambda values, scale: _two_sided_geometric(values, scale),
     data=WHOLE_NUMBERS,
     start=lambda x: (float(np.abs(x).mean()) + 0.1,),
     log_concave=True,
     log_linear_tails=True,
 )
+
+
+def _two_sided_geometric(values: Array, scale: Array) -> Array:
+    """Return log probabilities far out, too, where SciPy takes the log of zero."""
+    whole = values == np.floor(values)
+    return np.where(whole, np.log(np.tanh(0.5 / scale)) - np.abs(values) / scale, -np.inf)
 
 
 def _likely_events(exponent: float, rate: Array) -> tuple[Array, Array]:
@@ -183,30 +190,66 @@ def _fitted_discrete_uniform(numbers: Array) -> Fitted:
 
 
 def Bernoulli(p: Any) -> RandomVariable:
-    """One with probability `p`, zero otherwise."""
+    """One with probability `p`, zero otherwise.
+
+    >>> import privug as pv
+    >>> ill = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.2)}, secret="x").run().prior
+    >>> round(ill.probability(lambda x: x == 1).value, 4)
+    0.2
+    """
     return draw(BERNOULLI, (p,))
 
 
 def Binomial(n: Any, p: Any) -> RandomVariable:
-    """The number of successes in `n` independent trials of probability `p`."""
+    """The number of successes in `n` independent trials of probability `p`.
+
+    >>> import privug as pv
+    >>> ill = pv.Attack(lambda x: x, prior={"x": pv.Binomial(10, 0.2)}, secret="x").run().prior
+    >>> round(ill.probability(lambda x: x == 0).value, 4)
+    0.1074
+    """
     return draw(BINOMIAL, (n, p))
 
 
 def Poisson(rate: Any) -> RandomVariable:
-    """The number of independent rare events, `rate` on average."""
+    """The number of independent rare events, `rate` on average.
+
+    >>> import privug as pv
+    >>> visits = pv.Attack(lambda x: x, prior={"x": pv.Poisson(2)}, secret="x").run().prior
+    >>> round(visits.probability(lambda x: x == 0).value, 4)
+    0.1353
+    """
     return draw(POISSON, (rate,))
 
 
 def Geometric(p: Any) -> RandomVariable:
-    """The number of trials up to and including the first success: 1, 2, 3, ..."""
+    """The number of trials up to and including the first success: 1, 2, 3, ...
+
+    >>> import privug as pv
+    >>> tries = pv.Attack(lambda x: x, prior={"x": pv.Geometric(0.5)}, secret="x").run().prior
+    >>> round(tries.probability(lambda x: x > 3).value, 4)
+    0.125
+    """
     return draw(GEOMETRIC, (p,))
 
 
 def DiscreteUniform(low: Any, high: Any) -> RandomVariable:
-    """Every whole number from `low` to `high`, both included, equally likely."""
+    """Every whole number from `low` to `high`, both included, equally likely.
+
+    >>> import privug as pv
+    >>> die = pv.Attack(lambda x: x, prior={"x": pv.DiscreteUniform(1, 6)}, secret="x").run().prior
+    >>> round(die.probability(lambda x: x >= 5).value, 4)
+    0.3333
+    """
     return draw(DISCRETE_UNIFORM, (low, high))
 
 
 def DiscreteLaplace(scale: Any) -> RandomVariable:
-    """Two-sided geometric noise: P(k) is proportional to exp(-|k| / scale)."""
+    """Two-sided geometric noise: P(k) is proportional to exp(-|k| / scale).
+
+    >>> import privug as pv
+    >>> noise = pv.Attack(lambda x: x, prior={"x": pv.DiscreteLaplace(1)}, secret="x").run().prior
+    >>> round(noise.probability(lambda x: x == 0).value, 4)
+    0.4621
+    """
     return draw(DISCRETE_LAPLACE, (scale,))

@@ -226,7 +226,14 @@ class MvNormalFamily(Family):
 
 
 def MvNormal(mean: Any, cov: Any) -> RandomVariable:
-    """A vector of jointly normal numbers with the given mean vector and covariance matrix."""
+    """A vector of jointly normal numbers with the given mean vector and covariance matrix.
+
+    >>> import privug as pv
+    >>> pays = {"pays": pv.MvNormal([50, 60], [[100, 80], [80, 100]])}
+    >>> couple = pv.Attack(lambda pays: pays[1], prior=pays, secret=lambda pays: pays[0])
+    >>> round(couple.run(pv.equals(70)).posterior.mean().value, 4)
+    58.0
+    """
     try:
         covariance = as_floats(cov)
     except (TypeError, ValueError):

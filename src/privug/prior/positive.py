@@ -110,17 +110,35 @@ def _fitted_pareto(numbers: Array) -> Fitted:
 
 
 def Exponential(*, scale: Any = None, rate: Any = None) -> RandomVariable:
-    """The exponential distribution, by its mean (`scale`) or the inverse of it (`rate`)."""
+    """The exponential distribution, by its mean (`scale`) or the inverse of it (`rate`).
+
+    >>> import privug as pv
+    >>> wait = pv.Attack(lambda x: x, prior={"x": pv.Exponential(scale=10)}, secret="x").run().prior
+    >>> round(wait.probability(lambda x: x > 10).value, 4)
+    0.3679
+    """
     return draw(EXPONENTIAL, (scale_of("Exponential", scale, rate),))
 
 
 def Gamma(shape: Any, *, scale: Any = None, rate: Any = None) -> RandomVariable:
-    """The gamma distribution, by its shape and its scale or rate."""
+    """The gamma distribution, by its shape and its scale or rate.
+
+    >>> import privug as pv
+    >>> wait = pv.Attack(lambda x: x, prior={"x": pv.Gamma(3, scale=10)}, secret="x").run().prior
+    >>> round(wait.mean().value, 4)
+    30.0
+    """
     return draw(GAMMA, (shape, scale_of("Gamma", scale, rate)))
 
 
 def Weibull(shape: Any, scale: Any) -> RandomVariable:
-    """Times until something fails: P(X > x) = exp(-(x / scale)**shape); the mean is scale * gamma(1 + 1 / shape)."""
+    """Times until something fails: P(X > x) = exp(-(x / scale)**shape); the mean is scale * gamma(1 + 1 / shape).
+
+    >>> import privug as pv
+    >>> life = pv.Attack(lambda x: x, prior={"x": pv.Weibull(2, 10)}, secret="x").run().prior
+    >>> round(life.probability(lambda x: x > 10).value, 4)
+    0.3679
+    """
     return draw(WEIBULL, (shape, scale))
 
 
@@ -128,5 +146,10 @@ def Pareto(shape: Any, low: Any) -> RandomVariable:
     """Incomes and fortunes from `low` on: P(X > x) = (low / x)**shape.
 
     The mean is shape * low / (shape - 1); for a shape of 1 or less there is none.
+
+    >>> import privug as pv
+    >>> income = pv.Attack(lambda x: x, prior={"x": pv.Pareto(2, 20_000)}, secret="x").run().prior
+    >>> round(income.probability(lambda x: x > 40_000).value, 4)
+    0.25
     """
     return draw(PARETO, (shape, low))

@@ -75,6 +75,13 @@ def read_columns(
     or their rows left out if `missing="drop"`; other text among numbers is refused. `layout` is one of auto, csv,
     parquet, leakiest and fbleau; the last two have no header, and their columns are called "secret" and "output", or
     "1", "2" and so on.
+
+    >>> import privug as pv, tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     print("zip,age", "2300,31", "2100,44", sep=chr(10), file=file, flush=True)
+    ...     columns = pv.read_columns(file.name, labels=["zip"])
+    >>> columns["zip"], columns["age"]
+    (['2300', '2100'], array([31, 44]))
     """
     if not isinstance(path, str | Path):
         raise ArgumentError(f"read_columns: the path of a file is needed, not {shown(path)}")

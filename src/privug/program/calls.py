@@ -97,7 +97,7 @@ class Call(Operation):
 
     def _repeated(self, arguments: Sequence[Array], samples: int, found: Reached) -> Array:
         """Return the outputs of a program that is a function of its inputs, or raise."""
-        if isinstance(self.program, Opaque):
+        if isinstance(self.program, Opaque) and self.program.hides_randomness:
             raise not_a_function(f"{self.label} is hidden in a library and may draw random numbers of its own")
         source = entropy_source(found)
         if source is not None:

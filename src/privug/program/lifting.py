@@ -272,19 +272,3 @@ def _by_size(
         return apply(program, placed, placed_named).output
 
     return given(size, {rows: at(rows) for rows in support})
-
-
-def explain(program: Callable[..., Any], **inputs: Any) -> Lifting:
-    """Say how a program is lifted on given inputs: the tier, and which line prevented a better one.
-
-    >>> import privug as pv
-    >>> def report(age):
-    ...     return f"{age} years"
-    >>> print(pv.explain(report, age=pv.Uniform(0, 100)))
-    python (text formatting at line 2)
-    """
-    if not callable(program):
-        raise ArgumentError(f"explain: a function is needed, not {shown(program)}")
-    if not inputs:
-        raise ArgumentError("explain: give the program's inputs by name, such as age=pv.Uniform(0, 100)")
-    return apply(program, *in_their_forms(program, [], inputs)).lifting

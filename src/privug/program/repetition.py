@@ -22,7 +22,10 @@ _functions_only: ContextVar[bool] = ContextVar("functions_only", default=False)
 
 
 class Opaque:
-    """A program that nothing is known of but what it returns, its randomness included: it is never traced."""
+    """A program that nothing is known of but what it returns: it is never traced."""
+
+    hides_randomness = True
+    """Whether it may draw random numbers that nothing tells of."""
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
         raise NotImplementedError

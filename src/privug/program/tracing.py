@@ -105,7 +105,7 @@ def _traced(
         except TraceTooLong as error:
             return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
         except BaseException as error:  # a program may call sys.exit()
-            what = noted[0] if noted else _described(error)
+            what = f"{noted[0]}{_library(program, error)}" if noted else _described(error)
             return Trace(obstacle=f"{what}{_place(program, error)}")
     if noted:
         return Trace(obstacle=noted[0])
@@ -146,6 +146,18 @@ def _place(program: Callable[..., Any], error: BaseException) -> str:
         if code is not None and frame.filename == code.co_filename
     ]
     return f" at line {lines[-1]}" if lines else ""
+
+
+def _library(program: Callable[..., Any], error: BaseException) -> str:
+    """Say which library, called from the program, asked for what a random value does not have."""
+    code, found = getattr(program, "__code__", None), ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if code is not None and frame.f_code.co_filename == code.co_filename:
+            found = ""
+        elif package != __name__.partition(".")[0]:
+            found = found or package
+    return f" inside {found}" if found else ""
 
 
 def difference_from_plain_calls(

@@ -6,10 +6,12 @@ from privug.reidentification.questions import (
     positive_disclosure,
     secret_posterior,
     sharing_rows,
+    unique_rows,
     uniqueness,
 )
 from privug.reidentification.risks import Risks, three_risks
 from privug.reidentification.search import QuasiIdentifier, QuasiIdentifiers, quasi_identifiers
+from privug.reidentification.singled_out import UniqueRow, UniqueRows
 
 __all__ = [
     "Link",
@@ -17,6 +19,8 @@ __all__ = [
     "QuasiIdentifier",
     "QuasiIdentifiers",
     "Risks",
+    "UniqueRow",
+    "UniqueRows",
     "link",
     "matching_rows",
     "positive_disclosure",
@@ -24,5 +28,10 @@ __all__ = [
     "secret_posterior",
     "sharing_rows",
     "three_risks",
+    "unique_rows",
     "uniqueness",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

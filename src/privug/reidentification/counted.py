@@ -7,13 +7,14 @@ import numpy as np
 
 from privug.errors import ArgumentError, ImpossibleObservation
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import checked_columns, column, rows_of
+from privug.mechanisms.tables import cell, checked_columns, column, rows_of
 from privug.model.distinct import ranked
 from privug.model.node import Array
 from privug.model.variable import RandomVariable
 from privug.reidentification.laws import Coding
 from privug.reidentification.people import ListedPeople, belief_of
 from privug.reidentification.scenes import Person
+from privug.reidentification.singled_out import UniqueRow, UniqueRows
 
 
 class CountedRows(ListedPeople):
@@ -62,6 +63,12 @@ class CountedRows(ListedPeople):
         """Return how many rows agree with each of the people in the columns."""
         classes = self._classes(columns)
         return np.asarray(np.bincount(classes)[classes[self._people]])
+
+    def singled_out(self, columns: Sequence[str]) -> UniqueRows:
+        """Return the people whom no other row is like in the columns."""
+        found = self._people[self._numbers(columns) == 1].tolist()
+        rows = [UniqueRow(place, {name: cell(self._rows[place], name) for name in columns}) for place in found]
+        return UniqueRows(columns, rows, len(self._people))
 
     def listed(self, columns: Sequence[str], secret: str | None = None) -> tuple[Array, Array, None]:
         """Return the numbers of rows that match each of the people, and that share the secret as well."""

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of, rows_of
+from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of
+from privug.pictures import plots
 from privug.reidentification.people import belief_of
+from privug.reidentification.singled_out import rows_at_hand
 from privug.reidentification.text import as_lines
 
 MOST_SHOWN = 20
@@ -22,6 +25,12 @@ class Link:
     `matching` is how many released rows have the person's values, and `rivals` how many people of the public table
     have them. `probability` is that of pointing at the person's row, and `secret` the belief about the person's
     secret if the person is in the table; None if no row matches.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}]
+    >>> alice = reidentification.link(released, [{"name": "Alice", "zip": "2300"}], "zip", "ill")["Alice"]
+    >>> alice.matching, alice.disclosed
+    (1, True)
     """
 
     person: Any
@@ -49,7 +58,14 @@ class Link:
 
 
 class LinkedTable(Sequence[Link]):
-    """The people of a public table, linked with a released one."""
+    """The people of a public table, linked with a released one.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2100", "ill": False}]
+    >>> people = [{"name": "Alice", "zip": "2300"}, {"name": "Eve", "zip": "2400"}]
+    >>> len(reidentification.link(released, people, "zip", "ill").found)
+    1
+    """
 
     def __init__(self, links: Sequence[Link], name: str) -> None:
         self._links, self._name = list(links), name
@@ -79,6 +95,12 @@ class LinkedTable(Sequence[Link]):
         """The people whose secret is known, whether or not their row is."""
         return [link for link in self._links if link.disclosed is not None]
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely each person's row is found, the likeliest first; `ax` is matplotlib axes or a path."""
+        ordered = sorted(self._links, key=lambda link: -link.probability.value)
+        rows = [(str(cell(link.person, self._name)), link.probability) for link in ordered]
+        return plots().bars(rows, ax, "probability that a row is theirs")
+
     def __str__(self) -> str:
         rows = [
             [str(cell(link.person, self._name)), str(link.matching), link.probability.number(), _shown(link.secret)]
@@ -100,6 +122,7 @@ def _shown(secret: Belief | None) -> str:
 def link(released: Any, public: Any, columns: Any, secret: str, *, name: str | None = None) -> LinkedTable:
     """Join a released table with a public one on some columns: the linking attack (Sweeney, 2002).
 
+    Both are frames, lists of rows, or paths of CSV or Parquet files.
     Everyone in the public table is taken to be in the released one, unless more people than rows have the same values.
     Rows that agree in the columns cannot be told apart, so each is equally likely the person's. `name` is the column
     of the public table that says who somebody is, by default its first one.
@@ -109,12 +132,13 @@ def link(released: Any, public: Any, columns: Any, secret: str, *, name: str | N
     >>> print(link(released, public, ["zip", "sex"], "ill")["Alice"].disclosed)
     True
     """
-    rows, people = rows_of(released), rows_of(public)
+    rows, people = rows_at_hand(released), rows_at_hand(public)
     if not rows or not people:
         raise ArgumentError("link: the released and the public table must hold at least one row each")
     names = checked_columns(rows, columns)
     checked_columns(people, names)
     checked_columns(rows, secret, "secret")
+    rows, people = _comparable((released, rows), (public, people), names)
     if name is not None:
         checked_columns(people, name, "name")
     found, rivals = groups(rows, names), groups(people, names)
@@ -124,3 +148,28 @@ def link(released: Any, public: Any, columns: Any, secret: str, *, name: str | N
         secrets = [cell(rows[position], secret) for position in found.get(key, ())]
         links.append(Link(person, len(secrets), len(rivals[key]), belief_of(secrets) if secrets else None))
     return LinkedTable(links, name or names_of(people[0])[0])
+
+
+def _comparable(
+    one: tuple[Any, list[Any]], other: tuple[Any, list[Any]], names: Sequence[str]
+) -> tuple[list[Any], list[Any]]:
+    """Return the rows of two tables; a column that is text in one and numbers in the other is read anew as text.
+
+    As 2300 is not "2300", such columns would match nobody.
+    """
+    differing = [name for name in names if _is_text(one[1], name) != _is_text(other[1], name)]
+    first, second = (
+        rows_at_hand(given, differing) if differing and isinstance(given, str | Path) else rows
+        for given, rows in (one, other)
+    )
+    for name in differing:
+        if _is_text(first, name) != _is_text(second, name):
+            raise ArgumentError(
+                f"link: column {name!r} is text in one table and numbers in the other, which never match; "
+                "make both text, such as by frame.astype({" + repr(name) + ": str})"
+            )
+    return first, second
+
+
+def _is_text(rows: Sequence[Any], name: str) -> bool:
+    return any(isinstance(cell(row, name), str) for row in rows)

@@ -1,6 +1,6 @@
 """Questions about a person in a table: how many rows look like theirs, and what these give away."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from privug.arguments import kinds_checked
@@ -17,6 +17,7 @@ from privug.reidentification.known import KnownRows
 from privug.reidentification.laws import NoClosedForm
 from privug.reidentification.people import People
 from privug.reidentification.scenes import Person
+from privug.reidentification.singled_out import UniqueRows, plain_table
 
 Answer = TypeVar("Answer")
 
@@ -25,7 +26,7 @@ class Asked:
     """A table, a person in it, and the best way to answer questions about them."""
 
     def __init__(self, records: Any, person: Person, samples: int = 10_000, seed: int = 0) -> None:
-        self._records = records
+        records = self._records = plain_table(records)
         self._person = _checked_person(records, person)
         self._options = {"samples": checked_size(samples, "samples"), "seed": checked_size(seed, "seed", 0)}
         self._names = _names(records)
@@ -47,6 +48,14 @@ class Asked:
         if self._drawn is None:
             self._drawn = DrawnRows(self._records, self._person, **self._options)
         return question(self._drawn)
+
+    def singled_out(self, columns: Sequence[str]) -> UniqueRows | None:
+        """Return the rows of a plain table that no other is like; a prior has none yet."""
+        return (
+            None
+            if isinstance(self._records, Records)
+            else CountedRows(self._records, self._person).singled_out(columns)
+        )
 
     def columns(self, columns: Any, secret: str | None = None) -> tuple[str, ...]:
         """Check the names of some columns, by default all but the secret."""
@@ -96,7 +105,8 @@ def _checked_person(records: Any, person: Any) -> Person:
 def matching_rows(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Belief:
     """Return the belief about how many rows have the person's values in the columns, the person's own row included.
 
-    `records` is a `pv.Records` prior or a plain table. `person` is the position of a row, a dict of what is known of
+    `records` is a `pv.Records` prior, a plain table (a frame or a list of rows) or the path of a CSV or Parquet file
+    that holds one. `person` is the position of a row, a dict of what is known of
     the person, or "anyone"; by default the first row of a prior, and anyone in a plain table. The answer is exact where
     the rows are independent of one another or the table is plain: given the person's values, the number of other
     matching rows is binomial. `samples` and `seed` serve where it has to be sampled.
@@ -108,7 +118,7 @@ def matching_rows(records: Any, columns: Any, *, person: Person = None, samples:
     """
     asked = Asked(records, person, samples, seed)
     names = asked.columns(columns)
-    return asked.answer(lambda people: people.matching(names))
+    return asked.answer(lambda people: people.matching(names)).named("number of matching rows")
 
 
 @kinds_checked
@@ -126,6 +136,25 @@ def uniqueness(records: Any, columns: Any, *, person: Person = None, samples: in
     asked = Asked(records, person, samples, seed)
     names = asked.columns(columns)
     return asked.answer(lambda people: people.unique(names))
+
+
+@kinds_checked
+def unique_rows(records: Any, columns: Any, *, person: Person = None) -> UniqueRows:
+    """List the rows of a table that no other row is like in the columns: who is it?
+
+    `records` is a plain table or the path of a CSV or Parquet file. Each row has its position, from 0, and its values
+    in the columns; when printed, there are the first ten.
+
+    >>> print(unique_rows([{"zip": 2300, "sex": "f"}, {"zip": 2300, "sex": "f"}, {"zip": 2400, "sex": "m"}], "zip"))
+    1 of 3 rows are unique by zip
+      row 2: zip 2400
+    """
+    if isinstance(records, Records):
+        raise ArgumentError("unique_rows: a prior has no rows yet; give a table, or ask for uniqueness(...)")
+    asked = Asked(records, person)
+    found = asked.singled_out(asked.columns(columns))
+    assert found is not None
+    return found
 
 
 @kinds_checked
@@ -174,7 +203,8 @@ def sharing_rows(
     asked.secret(secret)
     if matching is not None:
         checked_size(matching, "matching")
-    return asked.answer(lambda people: people.sharing(names, secret, matching))
+    belief = asked.answer(lambda people: people.sharing(names, secret, matching))
+    return belief.named(f"number of matching rows with the person's {secret}")
 
 
 @kinds_checked
@@ -205,4 +235,4 @@ def secret_posterior(
         raise ArgumentError(f"seen must map values of {secret!r} to numbers of rows, not {seen!r}")
     for value, count in seen.items():
         checked_size(count, f"seen[{value!r}]", 0)
-    return asked.answer(lambda people: people.posterior(names, secret, seen))
+    return asked.answer(lambda people: people.posterior(names, secret, seen)).named(secret)

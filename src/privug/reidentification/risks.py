@@ -6,9 +6,11 @@ from typing import Any
 from privug.arguments import kinds_checked
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.pictures import plots
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
 from privug.reidentification.scenes import Person
+from privug.reidentification.singled_out import UniqueRows
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,12 @@ class Risks:
     `singling_out` is the probability that the person's row is the only one that matches; `linkability` that a
     matching row taken at random is the person's; `inference` that such a row has the person's secret, and
     `inference_before` that any row of the table has it; `disclosure` that all matching rows have it.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "ill": True}, {"zip": "2300", "ill": False}, {"zip": "2100", "ill": False}]
+    >>> risks = reidentification.three_risks(released, ["zip"], "ill")
+    >>> round(risks.singling_out.value, 4), round(risks.linkability.value, 4)
+    (0.3333, 0.6667)
     """
 
     columns: tuple[str, ...]
@@ -27,6 +35,8 @@ class Risks:
     inference: Estimate
     inference_before: Estimate
     disclosure: Estimate
+    unique_rows: UniqueRows | None = None
+    """The rows that are singled out, of a table at hand; a prior has none yet."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the risks as plain values."""
@@ -39,7 +49,15 @@ class Risks:
                 name: {"value": e.value, "low": e.low, "high": e.high, "method": e.method}
                 for name, e in numbers.items()
             },
+            **({} if self.unique_rows is None else {"unique_rows": self.unique_rows.to_dict()}),
         }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the risks as bars; `ax` is matplotlib axes or the path of a picture to write."""
+        names = ("singling_out", "linkability", "inference", "inference_before", "disclosure")
+        words = ("singling out", "linkability", "inference", "inference by base rate", "inference with certainty")
+        rows = [(said, getattr(self, name)) for said, name in zip(words, names, strict=True)]
+        return plots().bars(rows, ax, f"probability, knowing {' + '.join(self.columns)}")
 
     def __str__(self) -> str:
         known, secret = inert(" + ".join(self.columns)), inert(self.secret)
@@ -52,7 +70,8 @@ class Risks:
         ]
         width = max(len(estimate.number()) for _, estimate, _ in lines)
         shown = [(f"{name:<16}  {estimate.number():>{width}}", f"  {meaning}") for name, estimate, meaning in lines]
-        return f"known of the person: {known}\n" + "\n".join(number + meaning for number, meaning in shown)
+        rows = [] if self.unique_rows is None else [str(self.unique_rows)]
+        return "\n".join([f"known of the person: {known}", *(number + meaning for number, meaning in shown), *rows])
 
 
 @kinds_checked
@@ -84,6 +103,7 @@ def three_risks(
             people.guessed(names, secret),
             people.guessed((), secret),
             people.disclosed(names, secret),
+            asked.singled_out(names),
         )
 
     return asked.answer(risks)

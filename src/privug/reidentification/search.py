@@ -1,7 +1,7 @@
 """The search for quasi-identifiers: sets of columns that single a person out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -12,9 +12,11 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.mechanisms.tables import checked_size
+from privug.pictures import plots
 from privug.reidentification.people import People
 from privug.reidentification.questions import Asked
 from privug.reidentification.scenes import Person
+from privug.reidentification.singled_out import UniqueRows
 from privug.reidentification.text import as_lines
 from privug.report.plain import as_frame
 
@@ -29,6 +31,12 @@ class QuasiIdentifier:
 
     `matching` is the expected number of rows that match, and `disclosed` the probability that all of these have the
     person's secret, if one was named.
+
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "sex": "F"}, {"zip": "2300", "sex": "M"}]
+    >>> best = reidentification.quasi_identifiers(released)[0]
+    >>> str(best), best.unique.value
+    ('sex', 1.0)
     """
 
     columns: tuple[str, ...]
@@ -41,9 +49,20 @@ class QuasiIdentifier:
 
 
 class QuasiIdentifiers(Sequence[QuasiIdentifier]):
-    """Sets of columns, those that most likely single the person out first and small ones before large ones."""
+    """Sets of columns, those that most likely single the person out first and small ones before large ones.
 
-    def __init__(self, found: Sequence[QuasiIdentifier]) -> None:
+    >>> from privug import reidentification
+    >>> released = [{"zip": "2300", "sex": "F"}, {"zip": "2300", "sex": "M"}]
+    >>> [str(one) for one in reidentification.quasi_identifiers(released).smallest()]
+    ['sex']
+    """
+
+    def __init__(
+        self,
+        found: Sequence[QuasiIdentifier],
+        singled_out: Callable[[Sequence[str]], UniqueRows | None] = lambda columns: None,
+    ) -> None:
+        self._singled_out = singled_out
         # Equal probabilities that were computed in different ways may differ in their last digits.
         self._found = sorted(found, key=lambda one: (-float(f"{one.unique.value:.10g}"), len(one.columns), one.columns))
 
@@ -64,6 +83,13 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
             if set(one.columns) == set(columns):
                 return one
         raise ArgumentError(f"of: the columns {', '.join(columns)} were not looked at together")
+
+    def unique_rows(self, *columns: str) -> UniqueRows:
+        """Return the rows of a table at hand that one set of columns singles out: who is it?"""
+        found = self._singled_out(self.of(*columns).columns)
+        if found is None:
+            raise ArgumentError("unique_rows: a prior has no rows yet; ask for unique rows of a table")
+        return found
 
     @kinds_checked
     def smallest(self, probability: float = LIKELY) -> list[QuasiIdentifier]:
@@ -96,6 +122,10 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
         """Return the table as a pandas DataFrame."""
         return as_frame(self.to_dict())
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how likely each set of columns singles the person out; `ax` is matplotlib axes or a path."""
+        return plots().bars([(str(one), one.unique) for one in self._found], ax, "probability of being unique")
+
     def __str__(self) -> str:
         shown = self._found[:MOST_SHOWN]
         with_secret = any(one.disclosed is not None for one in shown)
@@ -104,7 +134,9 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
         rest = f"\n... and {len(self) - len(shown)} more" if len(shown) < len(self) else ""
         smallest = self.smallest()
         named = "; ".join(map(str, smallest[:MOST_SHOWN])) if smallest else "none"
-        return f"{lines}{rest}\nsmallest sets that are unique with probability {LIKELY} or more: {named}"
+        rows = self._singled_out(smallest[0].columns) if smallest else None
+        who = "" if rows is None else f"\n{rows}"
+        return f"{lines}{rest}\nsmallest sets that are unique with probability {LIKELY} or more: {named}{who}"
 
 
 def _cells(one: QuasiIdentifier) -> list[str]:
@@ -161,7 +193,8 @@ def quasi_identifiers(
             "name fewer columns, or give the size of the largest sets as largest="
         )
     chosen = [subset for size in range(1, most + 1) for subset in combinations(names, size)]
-    return QuasiIdentifiers([asked.answer(partial(_looked_at, columns=one, secret=secret)) for one in chosen])
+    found = [asked.answer(partial(_looked_at, columns=one, secret=secret)) for one in chosen]
+    return QuasiIdentifiers(found, asked.singled_out)
 
 
 def _looked_at(people: People, columns: tuple[str, ...], secret: str | None) -> QuasiIdentifier:

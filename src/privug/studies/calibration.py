@@ -14,6 +14,7 @@ from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
+from privug.pictures import plots
 from privug.report.grid import grid_html, grid_text
 from privug.studies.cells import (
     Cell,
@@ -23,6 +24,7 @@ from privug.studies.cells import (
     Settings,
     cell_text,
     checked_measures,
+    label,
     outcomes,
     plain_cell,
 )
@@ -52,6 +54,11 @@ class Limit:
     claim: str
     bare: bool = False
     """Whether the claim ends in a number that lacks its unit."""
+
+    @property
+    def bound(self) -> float | None:
+        """The number that must not be exceeded, or not fallen below."""
+        return self.at_most if self.at_least is None else self.at_least
 
     def excess(self, estimate: Estimate) -> tuple[float, float, float]:
         """Return by how much an estimate lies on the wrong side of the limit: the least, the value and the most."""
@@ -101,6 +108,13 @@ class Calibration:
 
     The true boundary lies within `bracket`, whose other end is the nearest value at which the limit is surely broken;
     it is infinite if there is none in the range. `trials` are all values that were tried, in order.
+
+    >>> import privug as pv
+    >>> def survey(p):
+    ...     return pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(p)}, secret="x")
+    >>> found = pv.calibrate(survey, holds=lambda result: result.prior.mean().value <= 0.3, p=(0.1, 0.5))
+    >>> round(found.value, 3)
+    0.3
     """
 
     parameter: str
@@ -110,6 +124,7 @@ class Calibration:
     find: str
     trials: tuple[Trial, ...]
     remarks: tuple[str, ...] = ()
+    limit: Limit | None = None
 
     @property
     def exact(self) -> bool:
@@ -160,6 +175,13 @@ class Calibration:
         rows = [[f"{trial.value:.6g}", cell_text(trial.cell, notes), trial.verdict.value] for trial in ordered]
         return (str(self), [self.parameter, "measured", "limit"], rows, notes)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what was measured at all values tried, the limit and the answer; `ax` is matplotlib axes or a path."""
+        name = "measured" if self.limit is None else label(self.limit.measure)
+        bound = None if self.limit is None else self.limit.bound
+        tried = [(trial.value, trial.cell) for trial in self.trials]
+        return plots().calibration(self.parameter, tried, (name, bound), (self.value, self.bracket), ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the answer and what was tried as plain values."""
         trials = [{"value": t.value, "verdict": t.verdict.value, "measured": plain_cell(t.cell)} for t in self.trials]
@@ -187,7 +209,7 @@ def calibrate(
 ) -> Calibration:
     """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
 
-    The limit is a `measure` (a name such as "mutual information", or a function from a result to an estimate) that must
+    The limit is a `measure` (a name such as "mutual_information", or a function from a result to an estimate) that must
     be `at_most` or `at_least` a number, or a predicate `holds` on the result. The parameter is named with its range, as
     in `epsilon=(0.01, 10)`; `attack_for` gets it and returns the attack. With `find="smallest"` the smallest such value
     is searched for, from the upper end of the range.
@@ -202,7 +224,7 @@ def calibrate(
     ...     def release(bit):
     ...         return bit + pv.sample(pv.DiscreteLaplace(1 / epsilon))
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
-    >>> print(calibrate(noisy_bit, measure="bayes vulnerability", at_most=0.6, epsilon=(0.01, 10)))
+    >>> print(calibrate(noisy_bit, measure="bayes_vulnerability", at_most=0.6, epsilon=(0.01, 10)))
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
     """
     name, low, high = _range(parameter)
@@ -244,7 +266,9 @@ class _Search:
         )
         unit = kept.cell.unit if isinstance(kept.cell, Estimate) and self.limit.bare else ""
         claim = f"{self.limit.claim} {unit}".rstrip()
-        return Calibration(self.name, kept.value, bracket, claim, self.find, tuple(self.trials), tuple(remarks))
+        return Calibration(
+            self.name, kept.value, bracket, claim, self.find, tuple(self.trials), tuple(remarks), self.limit
+        )
 
     def _tried(self, values: Sequence[float]) -> list[Trial]:
         points = [{self.name: value} for value in values]
@@ -361,6 +385,6 @@ def _limit(
     else:
         check_takes("calibrate: measure", measure, 1)
         own = getattr(measure, "__name__", "<lambda>")
-        name, function = ("the measure" if own == "<lambda>" else own.replace("_", " ")), measure
+        name, function = ("the measure" if own == "<lambda>" else own), measure
     side = "at most" if at_least is None else "at least"
-    return Limit(name, at_most, at_least, claim or f"{name} is {side} {bound:g}", bare=not claim), function
+    return Limit(name, at_most, at_least, claim or f"{label(name)} is {side} {bound:g}", bare=not claim), function

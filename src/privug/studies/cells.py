@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privug import settings
+from privug.arguments import is_one_of, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
@@ -86,25 +87,29 @@ class Settings:
 
 
 ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
-    "mutual information": mutual_information,
-    "conditional entropy": conditional_entropy,
-    "bayes vulnerability": bayes_vulnerability,
-    "bayes risk": bayes_risk,
-    "bayes security": bayes_security,
-    "min entropy leakage": min_entropy_leakage,
-    "multiplicative leakage": multiplicative_leakage,
-    "max posterior belief": max_posterior_belief,
+    measure.__name__: measure
+    for measure in (
+        mutual_information,
+        conditional_entropy,
+        bayes_vulnerability,
+        bayes_risk,
+        bayes_security,
+        min_entropy_leakage,
+        multiplicative_leakage,
+        max_posterior_belief,
+    )
 }
+"""The measures that a study may be asked for by name."""
 
 
 def standard_measures(result: Result) -> dict[str, Measure]:
     """Return the measures that every study has: what outputs tell, what this one told, and the attack's questions."""
-    chosen = ["mutual information"]
+    chosen = ["mutual_information"]
     if result.prior.kind is Kind.DISCRETE:
-        chosen.append("bayes vulnerability")
+        chosen.append("bayes_vulnerability")
     measures = {name: _on_joint(name) for name in chosen}
     if result.observation is not None:
-        measures["kl divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
+        measures["kl_divergence"] = lambda result: kl_divergence(result.posterior, result.prior)
         for claim, predicate in result.attack.questions.items():
             measures[f"P({claim})"] = _answer(predicate)
     return measures
@@ -130,11 +135,17 @@ def checked_measures(measures: Any) -> Mapping[str, Measure] | None:
         return measures
     if not isinstance(measures, Sequence) or not measures:
         raise ArgumentError(f"measures must be a dict of functions or a list of names, not {measures!r}")
-    names = [str(name).replace("_", " ") for name in measures]
-    for name in names:
-        if name not in ON_JOINTS:
-            raise ArgumentError(f"measures: {name!r} is not one of {', '.join(ON_JOINTS)}; write a dict of functions")
-    return {name: _on_joint(name) for name in names}
+    for name in measures:
+        if not is_one_of(name, ON_JOINTS):
+            raise ArgumentError(
+                f"measures: {shown(name)} is not one of {', '.join(ON_JOINTS)}; write a dict of functions"
+            )
+    return {name: _on_joint(name) for name in measures}
+
+
+def label(measure: str) -> str:
+    """Return the words by which tables and pictures call a measure."""
+    return measure.replace("_", " ") if measure.isidentifier() else measure
 
 
 def _measured(name: str, measure: Measure, result: Result) -> Cell:

@@ -21,13 +21,25 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    label,
     plain_cell,
 )
 
 
 @dataclass(frozen=True)
 class ComparisonMatrix(Grids):
-    """What a comparison found: for every attacker and program the measures, or why there are none."""
+    """What a comparison found: for every attacker and program the measures, or why there are none.
+
+    >>> import privug as pv
+    >>> found = pv.compare(
+    ...     attackers={"guesses": {"x": pv.Bernoulli(0.5)}},
+    ...     programs={"as it is": lambda x: x, "nothing": lambda x: 0},
+    ...     secret="x",
+    ...     measures={"bits": lambda result: pv.leakage.mutual_information(result.joint)},
+    ... )
+    >>> found["guesses", "as it is", "bits"].value
+    1.0
+    """
 
     attackers: tuple[str, ...]
     programs: tuple[str, ...]
@@ -66,7 +78,7 @@ class ComparisonMatrix(Grids):
                 f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {shown(measure)}"
             )
         cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
-        return plots().heat_map(name, self.attackers, self.programs, cells, ax)
+        return plots().heat_map(label(name), self.attackers, self.programs, cells, ax)
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
         tables = []
@@ -79,7 +91,7 @@ class ComparisonMatrix(Grids):
                 ]
                 for attacker in self.attackers
             ]
-            tables.append((name, ["attacker", *self.programs], rows, notes))
+            tables.append((label(name), ["attacker", *self.programs], rows, notes))
         return tables
 
 
@@ -107,8 +119,8 @@ def compare(
     >>> import privug as pv
     >>> matrix = compare(
     ...     attackers={"fair": {"bit": pv.Bernoulli(0.5)}, "biased": {"bit": pv.Bernoulli(0.9)}},
-    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes risk"])
-    >>> print(matrix["biased", "nothing", "bayes risk"])
+    ...     programs={"plain": lambda bit: bit, "nothing": lambda bit: 0}, secret="bit", measures=["bayes_risk"])
+    >>> print(matrix["biased", "nothing", "bayes_risk"])
     0.1 (exact)
     """
     for argument, value in (("attackers", attackers), ("programs", programs)):

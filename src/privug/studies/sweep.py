@@ -27,6 +27,7 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    label,
     plain_cell,
 )
 from privug.studies.utility import expected_error, output_divergence
@@ -36,7 +37,17 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sweep(Grids):
-    """What a sweep found: for each combination of parameters the measures, or why there are none."""
+    """What a sweep found: for each combination of parameters the measures, or why there are none.
+
+    >>> import privug as pv
+    >>> def survey(people):
+    ...     answers = pv.Array(pv.Bernoulli(0.5), people)
+    ...     return pv.Attack(lambda answers: sum(answers), {"answers": answers}, secret=lambda answers: answers[0])
+    >>> bits = {"bits": lambda result: pv.leakage.mutual_information(result.joint)}
+    >>> found = pv.sweep(survey, people=[1, 2], measures=bits)
+    >>> [cell.value for cell in found["bits"]]
+    [1.0, 0.5]
+    """
 
     points: tuple[Parameters, ...]
     outcomes: tuple[Outcome, ...]
@@ -67,7 +78,7 @@ class Sweep(Grids):
         """Draw each measure against the first parameter, with bands for intervals; a line for each further one.
 
         `ax` is matplotlib axes, one for each measure, or the path of a picture to write. With `against`, another
-        measure such as "expected error", the first of the measures is drawn against that: privacy against utility.
+        measure such as "expected_error", the first of the measures is drawn against that: privacy against utility.
         """
         names = list(self.measures if measures is None else measures)
         known = [*names, *([] if against is None else [against])]
@@ -76,11 +87,11 @@ class Sweep(Grids):
         first, *further = self.points[0]
         values = list(dict.fromkeys(point[first] for point in self.points))
         if against is not None:
-            across, up = ((name, self._lines(name, further)) for name in (against, names[0]))
+            across, up = ((label(name), self._lines(name, further)) for name in (against, names[0]))
             return plots().trade_off(first, values, across, up, ax)
         if not all(isinstance(value, int | float) for value in values):
             raise ArgumentError(f"plot: {first} must be numbers to be drawn as lines; print the table instead")
-        lines = {name: self._lines(name, further) for name in names}
+        lines = {label(name): self._lines(name, further) for name in names}
         return plots().sweep_lines(first, values, lines, ax)
 
     def _lines(self, measure: str, further: Sequence[str]) -> dict[str, list[Cell]]:
@@ -101,7 +112,7 @@ class Sweep(Grids):
         ]
         names = list(self.points[0]) if self.points else []
         title = f"sweep over {', '.join(names)}: {self._provenance()}"
-        return [(title, [*names, *measures], rows, notes)]
+        return [(title, [*names, *map(label, measures)], rows, notes)]
 
     def _provenance(self) -> str:
         estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
@@ -128,7 +139,7 @@ def sweep(
 
     `attack_for` gets the parameters by name and returns the attack. `observe` is what the attacker sees, or a function
     of the parameters that says so. `measures` maps names to functions from a result to an estimate, or lists names such
-    as "mutual information"; without it there is the mutual information, for a discrete secret the Bayes vulnerability,
+    as "mutual_information"; without it there is the mutual information, for a discrete secret the Bayes vulnerability,
     and what an observation told. `utility` is the program without protection: how far outputs are from its outputs is
     then measured too (`expected_error`, `output_divergence`). The same seed gives the same numbers on any number of
     workers. Ctrl-C gives what is there so far.
@@ -139,7 +150,7 @@ def sweep(
     ...         return bit + pv.sample(pv.DiscreteLaplace(1 / epsilon))
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
     >>> found = sweep(noisy_bit, epsilon=[0.5, 2.0])
-    >>> [round(float(e), 4) for e in found["bayes vulnerability"]]
+    >>> [round(float(e), 4) for e in found["bayes_vulnerability"]]
     [0.6225, 0.8808]
     """
     points = _grid(parameters)
@@ -147,8 +158,8 @@ def sweep(
     further: dict[str, Measure] = {}
     if utility is not None:
         further = {
-            "expected error": partial(expected_error, noiseless=utility, samples=samples, seed=seed),
-            "output divergence": partial(output_divergence, noiseless=utility, samples=samples, seed=seed),
+            "expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed),
+            "output_divergence": partial(output_divergence, noiseless=utility, samples=samples, seed=seed),
         }
     study = Settings(checked_measures(measures), further, options)
     jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]

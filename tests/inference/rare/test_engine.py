@@ -286,6 +286,7 @@ def needle(output):
     return str(output).endswith("123456")
 
 
+@pytest.mark.slow
 def test_a_predicate_without_distance_says_so():
     attack = pv.Attack(both, prior={"a": pv.DiscreteUniform(0, 10**6), "b": pv.DiscreteUniform(0, 10**6)}, secret="a")
     with pytest.raises(pv.InferenceError, match="give distance="):
@@ -346,6 +347,7 @@ def table_attack(rows):
     return pv.Attack(publish, prior={"records": pv.Records(rows, row)}, secret=lambda records: records[0].ill)
 
 
+@pytest.mark.slow
 def test_a_published_table_of_a_plain_python_anonymiser():
     """Three people, two of them in one group of which one is ill.
 

@@ -127,3 +127,12 @@ LONG_JOINT = (
     "count and sum in a table of a thousand",
 )
 """Releases whose joint of secret and output took more than two minutes when it was tried: no test waits for it."""
+
+LONG = (
+    "mean of three, Alice older than Bob",
+    "mean of those above a threshold",
+    "a level that all share",
+    "mean square deviation",
+    "whether Alice earns more than Bob",
+)
+"""Releases whose posterior takes more than some seconds."""

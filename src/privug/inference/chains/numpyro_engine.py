@@ -12,7 +12,7 @@ from jax import lax, random
 from numpyro.infer import NUTS
 
 from privug import interruption
-from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
+from privug.errors import NotConverged, UnsuitableEngine
 from privug.inference.chains.cross_check import check_against_prior
 from privug.inference.chains.finishing import draws_of_each, finished
 from privug.inference.chains.numpyro_model import JaxModel
@@ -28,7 +28,6 @@ from privug.model.node import Array, Kind, Node, reached
 from privug.observation.observations import Observation
 from privug.progress import ProgressMeter
 
-SAMPLERS = ("nuts",)
 CHAINS = 8  # so many that all of them seldom start towards the same one of several modes
 WARM_UP = 800
 TARGET = 0.9  # share of accepted steps: small steps, few divergences
@@ -51,8 +50,6 @@ def infer(
     chains: int = CHAINS,
 ) -> Run:
     """Answer by chains that follow gradients; discrete inputs are summed out and drawn afterwards."""
-    if sampler is not None and sampler not in SAMPLERS:
-        raise ArgumentError(f"engine must be 'numpyro' or 'numpyro:nuts', not {'numpyro:' + str(sampler)!r}")
     started = time.perf_counter()
     problem = prepare(question, observation, seed, samples)
     options: Any = {"engine": "numpyro", "samples": samples, "extra": extra}

@@ -18,7 +18,7 @@ import pymc as pm
 import pytensor
 
 from privug import interruption, settings
-from privug.errors import ArgumentError, UnsuitableEngine
+from privug.errors import UnsuitableEngine
 from privug.inference.chains.cross_check import check_against_prior
 from privug.inference.chains.finishing import FEWEST_DRAWS, FEWEST_LARGE_DRAWS, Chains, draws_of_each, finished
 from privug.inference.chains.problem import Problem, is_differentiable
@@ -36,7 +36,6 @@ from privug.observation.observations import Observation
 from privug.prior.family import family_of
 from privug.progress import ProgressMeter
 
-SAMPLERS = ("nutpie", "nuts", "metropolis", "smc")
 CHAINS = 8  # so many that all of them seldom start towards the same one of several modes
 WARM_UP = 1000
 THINNING = 10  # steps for each draw that is kept, where not all of them follow gradients
@@ -59,9 +58,6 @@ def infer(
     chains: int = CHAINS,
 ) -> Run:
     """Answer by Markov chains; `sampler` is one of 'nutpie', 'nuts', 'metropolis' and 'smc'."""
-    if sampler is not None and sampler not in SAMPLERS:
-        listed = ", ".join(f"'pymc:{name}'" for name in SAMPLERS)
-        raise ArgumentError(f"engine must be 'pymc' or one of {listed}, not {'pymc:' + str(sampler)!r}")
     started = time.perf_counter()
     problem = prepare(question, observation, seed, samples)
     if sampler not in ("metropolis", "smc"):

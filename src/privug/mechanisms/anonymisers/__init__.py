@@ -1,4 +1,8 @@
-"""Programs that anonymise tables, and checks of what they achieve. They work on any rows with named columns."""
+"""Programs that anonymise tables, and checks of what they achieve.
+
+They take any table with named columns and give back one of the same kind: a pandas or polars frame for a frame, a list
+of dicts for a list of dicts, and so on. What they were given stays as it is.
+"""
 
 from privug.mechanisms.anonymisers.columns import drop, generalise, keep, suppress
 from privug.mechanisms.anonymisers.diversity import closeness, diversity, is_l_diverse, is_t_close
@@ -45,3 +49,7 @@ __all__ = [
     "synthesise",
     "year",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,7 +11,7 @@ from privug.mechanisms.tables import checked_columns, checked_size, column, grou
 
 
 @kinds_checked
-def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> list[Any]:
+def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> Any:
     """Mask whole columns until every combination of their values occurs at least k times.
 
     Sets of columns are looked at by increasing size; a set in which some combination of values occurs fewer than k
@@ -26,7 +26,7 @@ def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> list[Any]:
     names = checked_columns(rows, columns)
     checked_size(k, "k")
     masked = masked_columns({name: list(labels_of(column(rows, name), name)) for name in names}, k)
-    return with_columns(rows, {name: [mask] * len(rows) for name in masked}) if masked else rows
+    return with_columns(records, rows, {name: [mask] * len(rows) for name in masked})
 
 
 def masked_columns(values: dict[str, list[Any]], k: int) -> set[str]:

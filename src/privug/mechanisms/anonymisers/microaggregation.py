@@ -11,7 +11,7 @@ from privug.model.node import Array
 
 
 @kinds_checked
-def microaggregate(records: Any, k: int, columns: Any) -> list[Any]:
+def microaggregate(records: Any, k: int, columns: Any) -> Any:
     """Replace the numbers in some columns by their means over groups of at least k similar rows.
 
     The groups are made by MDAV: around the row farthest from the mean of all, then around the row farthest from
@@ -25,12 +25,12 @@ def microaggregate(records: Any, k: int, columns: Any) -> list[Any]:
     names = checked_columns(rows, columns)
     checked_size(k, "k")
     if not rows:
-        return []
+        return with_columns(records, rows, {})
     numbers = _numbers(rows, names)
     means = np.empty_like(numbers)
     for group in _groups(numbers, k):
         means[group] = numbers[group].mean(axis=0)
-    return with_columns(rows, dict(zip(names, means.T.tolist(), strict=True)))
+    return with_columns(records, rows, dict(zip(names, means.T.tolist(), strict=True)))
 
 
 def _numbers(rows: list[Any], names: tuple[str, ...]) -> Array:

@@ -13,7 +13,7 @@ Ranks = dict[str, tuple[list[Any], Array]]
 
 
 @kinds_checked
-def mondrian(records: Any, k: int, columns: Any) -> list[Any]:
+def mondrian(records: Any, k: int, columns: Any) -> Any:
     """Cut the rows in halves at the median of one column after the other, as long as both halves hold k rows.
 
     The cells of the columns become what the rows of a box have in common: the pair of the smallest and the largest
@@ -27,7 +27,7 @@ def mondrian(records: Any, k: int, columns: Any) -> list[Any]:
     names = checked_columns(rows, columns)
     checked_size(k, "k")
     if not rows:
-        return []
+        return with_columns(records, rows, {})
     ranks = {name: _ranked(labels_of(column(rows, name), name)) for name in names}
     cells: dict[str, list[Any]] = {name: [None] * len(rows) for name in names}
     for box in _boxes(np.arange(len(rows)), ranks, k):
@@ -35,7 +35,7 @@ def mondrian(records: Any, k: int, columns: Any) -> list[Any]:
             common = _common([values[rank] for rank in np.unique(places[box])])
             for place in box:
                 cells[name][place] = common
-    return with_columns(rows, cells)
+    return with_columns(records, rows, cells)
 
 
 def _ranked(cells: Sequence[Any]) -> tuple[list[Any], Array]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
-from privug.mechanisms.tables import cell, changed, checked_columns, rows_of
+from privug.mechanisms.tables import checked_columns, column, rows_of, with_columns
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.continuous import Uniform
 from privug.prior.table import Array
@@ -14,7 +14,7 @@ from privug.program.drawing import sample
 
 
 @kinds_checked
-def swap(records: Any, columns: Any, share: float) -> list[Any]:
+def swap(records: Any, columns: Any, share: float) -> Any:
     """Exchange the cells of some columns, all together, between pairs of rows chosen at random.
 
     `share` is the part of the rows that take part. What the columns say together stays as it is in the
@@ -29,12 +29,12 @@ def swap(records: Any, columns: Any, share: float) -> list[Any]:
         raise ArgumentError(f"swap: share must lie between 0 and 1, not {share!r}")
     pairs = int(share * len(rows) / 2)
     if not pairs:
-        return rows
+        return with_columns(records, rows, {})
     drawn = sample(Array(Uniform(0, 1), len(rows)))
     if isinstance(drawn, RandomVariable):
         refuse("a random choice of rows")
     order = np.argsort(drawn)
-    for one, other in zip(order[:pairs].tolist(), order[pairs : 2 * pairs].tolist(), strict=True):
-        first, second = ({name: cell(rows[place], name) for name in names} for place in (one, other))
-        rows[one], rows[other] = changed(rows[one], second), changed(rows[other], first)
-    return rows
+    source = np.arange(len(rows))
+    source[order[:pairs]], source[order[pairs : 2 * pairs]] = order[pairs : 2 * pairs], order[:pairs]
+    cells = {name: column(rows, name) for name in names}
+    return with_columns(records, rows, {name: [held[place] for place in source] for name, held in cells.items()})

@@ -9,7 +9,17 @@ import numpy as np
 
 from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
-from privug.mechanisms.tables import checked_columns, checked_size, column, labels_of, names_of, rows_of, with_columns
+from privug.mechanisms.tables import (
+    checked_columns,
+    checked_size,
+    column,
+    is_frame,
+    labels_of,
+    names_of,
+    rows_of,
+    taken,
+    with_columns,
+)
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.continuous import Uniform
 from privug.prior.table import Array
@@ -19,7 +29,7 @@ Model = str | Mapping[str, Sequence[str]]
 
 
 @kinds_checked
-def synthesise(records: Any, size: int | None = None, *, model: Model = "chain") -> list[Any]:
+def synthesise(records: Any, size: int | None = None, *, model: Model = "chain") -> Any:
     """Return rows drawn from tables of frequencies that were counted in the records.
 
     `model` says which columns each column depends on, as a dict; a column may depend on those before it. "chain" lets
@@ -36,7 +46,7 @@ def synthesise(records: Any, size: int | None = None, *, model: Model = "chain")
     names = names_of(rows[0])
     parents = _parents(model, names, rows)
     if not count:
-        return []
+        return taken(records, rows, [])
     drawn = sample(Array(Uniform(0, 1), (count, len(names))))
     if isinstance(drawn, RandomVariable):
         refuse("a random choice of values")
@@ -46,7 +56,9 @@ def synthesise(records: Any, size: int | None = None, *, model: Model = "chain")
         table = _Frequencies(_keys({n: counted[n] for n in parents[name]}, len(rows)), counted[name])
         keys = _keys({n: made[n] for n in parents[name]}, count)
         made[name] = [table.value(key, level) for key, level in zip(keys, drawn[:, position], strict=True)]
-    return with_columns([rows[0]] * count, made)
+    if is_frame(records):
+        return type(records)(dict(zip(records.columns, made.values(), strict=True)))
+    return with_columns(records, [rows[0]] * count, made)
 
 
 def _parents(model: Any, names: Sequence[str], rows: Sequence[Any]) -> dict[str, Sequence[str]]:

@@ -18,6 +18,10 @@ class LogAudit:
     """What an audit found: true if there is nothing wrong.
 
     `derived` is how many decisions were taken again, of `entries` in the log; `problems` says what is wrong.
+
+    >>> import privug as pv
+    >>> pv.policy.LogAudit(entries=2, answered=1, derived=2)
+    LogAudit(entries=2, answered=1, derived=2, problems=())
     """
 
     entries: int
@@ -50,6 +54,18 @@ def audit_log(
 
     `queries` are the functions that were asked; refused queries that are not among them are left out. `head` is the
     hash of an entry that was kept elsewhere, by which to see that nothing was cut off at the end.
+
+    >>> import os, tempfile
+    >>> import privug as pv
+    >>> question = {"day": pv.DiscreteUniform(1, 7)}, "day", pv.policy.max_belief(at_most=0.5)
+    >>> def weekend(day):
+    ...     return day > 5
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "queries.log")
+    ...     with pv.policy.Monitor.load(path, *question, queries=[weekend]) as monitor:
+    ...         answer = monitor.ask(weekend, truth={"day": 6})
+    ...     print(bool(pv.policy.audit_log(path, *question, queries=[weekend])))
+    True
     """
     try:
         entries = read(path)

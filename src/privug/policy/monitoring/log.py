@@ -25,7 +25,12 @@ Entry = dict[str, Any]
 
 
 class LogError(ArgumentError):
-    """A log is another monitor's, is damaged, or is written by another process."""
+    """A log is another monitor's, is damaged, or is written by another process.
+
+    >>> import privug as pv
+    >>> issubclass(pv.policy.LogError, pv.ArgumentError)
+    True
+    """
 
 
 class Log:

@@ -14,6 +14,7 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.inference.belief import Belief
 from privug.markup import paragraphs
+from privug.pictures import plots
 from privug.policy.checking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
 from privug.policy.monitoring.fingerprints import fingerprint
@@ -35,6 +36,12 @@ class Answer:
 
     `value` is the answer, None if there is none; `reason` says why not. `verdict` is what the decision rests on: the
     worst of all answers that were possible by then, so that it says nothing about the true one.
+
+    >>> import privug as pv
+    >>> monitor = pv.policy.Monitor({"day": pv.DiscreteUniform(1, 7)}, "day", pv.policy.max_belief(at_most=0.5))
+    >>> answer = monitor.ask(lambda day: day > 5, truth={"day": 6}, name="is it the weekend?")
+    >>> bool(answer), answer.value
+    (True, True)
     """
 
     query: str
@@ -191,6 +198,18 @@ class Monitor:
     def belief_of(self, attacker: str) -> Belief:
         """Return what one of several attackers believes about the secret."""
         return self.judge.belief(self.answers_known_to(attacker))
+
+    def plot(self, ax: Any = None, attacker: str = "") -> Any:
+        """Draw what an attacker believes after each answer; `ax` is matplotlib axes or the path of a picture."""
+        known = self.answers_known_to(attacker)
+        steps: list[tuple[Any, ...]] = [("before", self.judge.belief([]))]
+        answered = 0
+        for answer in self.history:
+            if self.colluding or answer.attacker == attacker:
+                answered += answer.answered
+                belief = self.judge.belief(known[:answered]) if answer.answered else steps[-1][1]
+                steps.append((answer.query, belief, not answer.answered))
+        return plots().sequence(steps, ax, steps[0][1].quantity)
 
     @property
     def head(self) -> str:

@@ -1,39 +1,24 @@
 """Variables of a loop that is traced once for many rows: what each row adds to them, and nothing else."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from privug.model.graph import substitute
 from privug.model.maybe import where_present
 from privug.model.node import ConstantValue, ancestors
-from privug.model.plates import Pending, Plate, current_pass, fold
+from privug.model.plates import Pending, Plate, fold
 from privug.model.variable import RandomVariable, refuse
 from privug.program.logic import where
+from privug.program.traced.conditions import Mask, both, either, holds, negated
+from privug.program.traced.kept import HANDED_ON, Guarded, Kept, Replaced, SetAside, State
 
 
-class _Guarded:
-    """A value that may not be looked at."""
-
-    def __bool__(self) -> bool:
-        return bool(self._refused())
-
-    def __iter__(self) -> Any:
-        return self._refused()
-
-    def _refused(self, *_: Any) -> NoReturn:
-        refuse("a variable that one row of many hands on to the next")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
-    __floordiv__ = __mod__ = __pow__ = __neg__ = __abs__ = __getitem__ = __len__ = __call__ = __hash__ = _refused
-    __float__ = __int__ = __index__ = __round__ = __and__ = __or__ = __invert__ = __contains__ = _refused
-
-
-class Lost(_Guarded):
+class Lost(Guarded):
     """Stands for a variable whose value would be another row's."""
 
-    __add__ = __radd__ = __sub__ = __rsub__ = _Guarded._refused
+    __add__ = __radd__ = __sub__ = __rsub__ = Guarded._refused
 
 
 LOST = Lost()
@@ -43,28 +28,48 @@ FORBIDDEN = Lost()
 """A variable that a row may find as another row left it, and that is no number that grows."""
 
 
-class Accumulator(_Guarded):
+Term = tuple[Mask, Any]
+"""What is added to a number, and under which condition."""
+
+
+class Accumulator(Guarded):
     """A number and what the row at hand adds to it; `origin` is equal for what one variable was and became."""
 
-    def __init__(self, base: Any, origin: Hashable, terms: tuple[Any, ...] = ()) -> None:
+    def __init__(self, base: Any, origin: Hashable, terms: tuple[Term, ...] = ()) -> None:
         self.base = base
         self.origin = origin
         self.terms = terms
 
     def __add__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, self.origin, (*self.terms, _number(term)))
+        return Accumulator(self.base, self.origin, (*self.terms, (True, _number(term))))
 
     __radd__ = __add__
 
     def __sub__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, self.origin, (*self.terms, -_number(term)))
+        return Accumulator(self.base, self.origin, (*self.terms, (True, -_number(term))))
 
     def __rsub__(self, other: Any) -> Any:
         return self._refused()
 
     def total(self, plate: Plate) -> Any:
         """Return the number after all rows of the plate."""
-        return sum((fold(plate, "sum", resolved(term)) for term in self.terms), self.base)
+        terms = (term_where(*term) for term in joined_terms(self.terms))
+        return sum((fold(plate, "sum", resolved(term)) for term in terms), self.base)
+
+
+def joined_terms(terms: Sequence[Term]) -> list[Term]:
+    """Return terms with those as one that are the same and never added together, as in the branches of an `if`."""
+    joined: list[Term] = []
+    for mask, term in terms:
+        for place, (other, known) in enumerate(joined):
+            same = known is term or (is_one(known) and is_one(term))
+            if same and mask is not True and other is not True and holds(negated(both(other, mask))):
+                some = either(other, mask)
+                joined[place] = (True if holds(some) else some), term
+                break
+        else:
+            joined.append((mask, term))
+    return joined
 
 
 def _number(term: Any) -> Any:
@@ -75,15 +80,53 @@ def _number(term: Any) -> Any:
     return refuse("something else than a number added for each of many rows")
 
 
-def selected(mask: Any, new: Any, old: Any) -> Accumulator:
-    """Return the accumulator that grew only where the mask holds."""
-    if not (isinstance(new, Accumulator) and isinstance(old, Accumulator)):
-        refuse("a variable that some of many rows set anew")
+def found(value: Any) -> Any:
+    """Return what stands for a variable as the row at hand finds it, with what that row added; other values as is."""
+    if isinstance(value, Replaced):
+        value = value.read()
+    if isinstance(value, Kept):
+        return value.state.number()
+    if not isinstance(value, Accumulator):
+        return value
+    if not isinstance(value.origin, State):
+        refuse(HANDED_ON)
+    return sum((term_where(*term) for term in value.terms), value.origin.number())
+
+
+def selected(mask: Any, new: Any, old: Any) -> Any:
+    """Return a variable that the row at hand changes only where the mask holds."""
+    if old is LOST:
+        return new
+    if isinstance(old, SetAside):
+        old.changes.append((mask, new))
+        return new
+    if isinstance(new, Accumulator) and isinstance(old, Accumulator):
+        return _grown(mask, new, old)
+    if isinstance(new, Replaced) and new.state is _unchanged(old):
+        return Replaced(new.state, mask & new.mask, new.value)
+    if isinstance(old, Replaced) and new is old.value:
+        return Replaced(old.state, mask | old.mask, new)
+    if not isinstance(new, Guarded) and (state := _unchanged(old)) is not None:
+        return Replaced(state, mask, new)
+    if not isinstance(old, Guarded) and (state := _unchanged(new)) is not None:
+        return Replaced(state, ~mask, old)
+    return refuse("a variable that some of many rows set anew")
+
+
+def _unchanged(value: Any) -> State | None:
+    """Return the variable that a value is, as the row at hand found it."""
+    if isinstance(value, Kept):
+        return value.state
+    same = isinstance(value, Accumulator) and not value.terms and isinstance(value.origin, State)
+    return value.origin if same else None
+
+
+def _grown(mask: Any, new: Accumulator, old: Accumulator) -> Accumulator:
     kept = len(old.terms)
     same = all(a is b for a, b in zip(new.terms, old.terms, strict=False))
     if new.origin != old.origin or len(new.terms) < kept or not same:
         refuse("a variable that some of many rows set anew")
-    grown = (*old.terms, *(term_where(mask, term) for term in new.terms[kept:]))
+    grown = (*old.terms, *((both(mask, here), term) for here, term in new.terms[kept:]))
     return Accumulator(old.base, old.origin, grown)
 
 
@@ -115,27 +158,38 @@ def is_one(value: Any) -> bool:
     return isinstance(operation, ConstantValue) and operation.array.dtype == np.int64 and bool(operation.array[0] == 1)
 
 
-def carried(values: Sequence[Callable[[], Any]]) -> tuple[Any, ...]:
-    """Return variables as a loop over many rows may use them: as numbers that grow, or not at all."""
-    return tuple(_carried(value, place) for place, value in enumerate(values))
+def carried(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:
+    """Return variables as a loop over many rows may use them: they may grow, or be replaced."""
+    return tuple(_carried(value, plate) for value in values)
 
 
-def _carried(value: Callable[[], Any], place: int) -> Any:
+def _carried(value: Callable[[], Any], plate: Plate) -> Any:
     try:
         plain = value()
     except NameError:
         return FORBIDDEN
     numeric = isinstance(plain, int | float) and not isinstance(plain, bool)
     random = isinstance(plain, RandomVariable) and plain.node.levels is None and plain.node.shape == ()
-    grows = numeric or (random and plain.node.dtype.kind in "if")
-    return Accumulator(plain, (current_pass.get(), place)) if grows else FORBIDDEN
+    if numeric or (random and plain.node.dtype.kind in "if"):
+        return Accumulator(plain, State(plain, plate))
+    return Kept(State(plain, plate)) if is_replaceable(plain) else FORBIDDEN
 
 
-def folded(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:
-    """Return variables after the loop: those that grew by what all rows add; the others are lost."""
-    totals = []
-    for place, value in enumerate(values):
-        last = value()
-        own = isinstance(last, Accumulator) and last.origin == (current_pass.get(), place)
-        totals.append(last.total(plate) if own else LOST)
-    return tuple(totals)
+def set_aside(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:
+    """Return variables that each row has for itself, or replaces without a look at them."""
+    return tuple(_set_aside(value, plate) for value in values)
+
+
+def _set_aside(value: Callable[[], Any], plate: Plate) -> Any:
+    try:
+        plain = value()
+    except NameError:
+        return LOST
+    return SetAside(State(plain, plate)) if is_replaceable(plain) else LOST
+
+
+def is_replaceable(value: Any) -> bool:
+    """Say whether rows may put something in the place of a value: it can never change itself."""
+    if isinstance(value, tuple):
+        return all(map(is_replaceable, value))
+    return value is None or isinstance(value, RandomVariable | bool | int | float | str | np.generic)

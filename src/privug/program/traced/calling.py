@@ -304,6 +304,7 @@ class Runtime:
     and_ = staticmethod(expressions.and_)
     or_ = staticmethod(expressions.or_)
     not_ = staticmethod(expressions.not_)
+    truth = staticmethod(masks.truth)
     choose = staticmethod(expressions.choose)
     compare = staticmethod(expressions.compare)
     filtered = staticmethod(iteration.filtered)

@@ -4,15 +4,18 @@ Code inside of `try` goes on only where nothing failed that is caught: what fail
 rest of the body runs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from privug.errors import PrivugError
-from privug.model.node import Node
+from privug.model.graph import rewritten
+from privug.model.node import ConstantValue, Node
+from privug.model.operations import Elementwise, constant
 from privug.model.plates import current_plate, fold
 from privug.model.propositions import is_certain
+from privug.model.traits.traits import Connective
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.traced.failures import fail_at
 from privug.scoping import holding
@@ -46,6 +49,33 @@ def negated(mask: Mask) -> Mask:
 def holds(mask: Mask) -> bool:
     """Say whether a mask holds for sure: both a condition and its opposite may have been met."""
     return mask if isinstance(mask, bool) else is_certain(mask.node)
+
+
+def assuming(mask: Mask, known: Mapping[Node, bool]) -> Mask:
+    """Return what a mask comes to where it is known whether some conditions hold."""
+    if isinstance(mask, bool):
+        return mask
+    made = rewritten([mask.node], _without_constants, {node: constant(held) for node, held in known.items()})[0]
+    held = _constant(made)
+    return RandomVariable(made) if held is None else held
+
+
+def _constant(node: Node) -> bool | None:
+    operation = node.operation
+    return bool(operation.array[0]) if isinstance(operation, ConstantValue) and node.dtype == bool else None
+
+
+def _without_constants(node: Node, parents: tuple[Node, ...]) -> Node | None:
+    """Return what a conjunction, disjunction or negation of which some part is known comes to."""
+    connective = node.operation.traits.connective if isinstance(node.operation, Elementwise) else None
+    known = [_constant(parent) for parent in parents]
+    if connective is None or known == [None] * len(parents):
+        return None
+    if connective is Connective.NOT:
+        return constant(not known[0])
+    stops = connective is Connective.OR
+    left = [parent for parent, held in zip(parents, known, strict=True) if held is None]
+    return constant(stops) if stops in known else left[0] if left else constant(not stops)
 
 
 def any_of(masks: Sequence[Mask]) -> Mask:

@@ -12,7 +12,7 @@ from privug.errors import ProgramError, Untraceable
 from privug.model.node import count_round, leave_loop
 from privug.model.plates import Plate, current_plate
 from privug.model.variable import refusals, refuse
-from privug.program.traced import accumulators
+from privug.program.traced import accumulators, running_extremes
 from privug.program.traced.conditions import attempts, merge
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.iteration import iterate, segments
@@ -34,6 +34,7 @@ from privug.program.traced.masks import (
     under,
 )
 from privug.program.traced.plain_items import changed_by_rows, open_round
+from privug.program.traced.positions import positions_in
 from privug.program.traced.standing import Standing
 from privug.program.traced.trying import Block, TryStatement, raises, refuse_stream
 from privug.scoping import holding
@@ -51,6 +52,7 @@ class Frame:
         self._loops: list[dict[str, Mask]] = []
         self._by_parts: list[bool] = []
         self._plates: list[Plate | None] = []
+        self._entered: list[Any] = []  # the variables of a loop over many rows, as the row at hand finds them
 
     # Three flags: returned, and broken off or gone on in the innermost loop. They are relative to the branch
     # they are set in, all false where a statement starts, and merged where branches meet.
@@ -132,8 +134,9 @@ class Frame:
             return None
         return self._value if self._returned is True else select(self._returned, self._value, None)
 
-    def loop(self, items: Any) -> Iterator[Any]:
-        """Yield the items of a loop while any sample is still in it."""
+    def loop(self, items: Any, *numbered: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the items of a loop while any sample is still in it; they may be positions in some tables."""
+        items = positions_in(items, numbered)
         flags: dict[str, Mask] = {"broken": False, "continued": False}
         self._loops.append(flags)
         self._by_parts.append(isinstance(items, Standing))
@@ -145,6 +148,7 @@ class Frame:
             ended = self._returned, flags["broken"]
             flags["continued"] = both(self.alive(), negated(there))
             self._plates.append(plate)
+            self._entered = []
             yield item
             self._plates.pop()
             if plate is not None and (self._returned is not ended[0] or flags["broken"] is not ended[1]):
@@ -162,8 +166,16 @@ class Frame:
         return self._by_parts[-1]
 
     def carried(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
-        """Return the variables that a loop's body assigns, as it may use them."""
-        return accumulators.carried(values)
+        """Return the variables that a loop's body reads and assigns, as it may use them."""
+        return self._enter(accumulators.carried(values, self._plate))
+
+    def set_aside(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
+        """Return the variables that a loop's body only assigns, as it may use them."""
+        return self._enter(accumulators.set_aside(values, self._plate))
+
+    def _enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+        self._entered += variables
+        return variables
 
     def lost(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
         """Return the variables that each row has for itself as they are outside its round."""
@@ -171,8 +183,15 @@ class Frame:
 
     def folded(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
         """Return the variables that a loop's body assigned, as they are after all rows."""
-        assert self._plates[-1] is not None
-        return accumulators.folded(values, self._plates[-1])
+        entered, self._entered = self._entered, []
+        last = [accumulators.LOST if (one := _current_value(value)) is UNDEFINED else one for value in values]
+        return running_extremes.folded(self._plate, entered, last)
+
+    @property
+    def _plate(self) -> Plate:
+        plate = self._plates[-1]
+        assert plate is not None
+        return plate
 
     def changing(self, *containers: Callable[[], Any]) -> None:
         """Say which containers a loop's body changes, before it looks at them."""

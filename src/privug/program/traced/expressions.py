@@ -12,8 +12,10 @@ from privug.model.maybe import Maybe, is_maybe
 from privug.model.ragged import RaggedTable
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, item_of, refuse
+from privug.program.traced.accumulators import found
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.iteration import any_item, has_plates
+from privug.program.traced.kept import Kept
 from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
     UNDEFINED,
@@ -32,6 +34,7 @@ from privug.program.traced.masks import (
     truth,
 )
 from privug.program.traced.plain_items import changed_by_rows
+from privug.program.traced.positions import is_numbered, row_at
 from privug.program.traced.selections import is_mask, selected
 from privug.program.traced.sets import MaskedSet
 from privug.program.traced.standing import Standing
@@ -119,9 +122,13 @@ def compare(left: Any, *steps: tuple[str, Callable[[], Any]]) -> Any:
 
 
 def _compare_once(name: str, left: Any, right: Any) -> Any:
+    if name in ("Is", "IsNot") and isinstance(left, Kept) and right is None:
+        unset = left.state.is_unset()
+        return unset if name == "Is" else not_(unset)
+    left, right = found(left), found(right)
     if name in ("In", "NotIn"):
-        found = contains(right, left)
-        return found if name == "In" else not_(found)
+        inside = contains(right, left)
+        return inside if name == "In" else not_(inside)
     if name in ("Is", "IsNot") and any(isinstance(side, RandomVariable) for side in (left, right)):
         same = _identical(left, right)
         return same if name == "Is" else not_(same)
@@ -208,6 +215,8 @@ def subscript(container: Any, key: Any) -> Any:
     if isinstance(container, RaggedTable) and type(key) is int:
         fail_where(container.size <= key, IndexError("list index out of range"))
         return container.row_at(key)
+    if is_numbered(container):
+        return row_at(container, key)
     by_rows = changed_by_rows(container)
     if by_rows is not None:
         return by_rows.read(key)

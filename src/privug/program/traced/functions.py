@@ -43,6 +43,7 @@ from privug.program.traced.masks import (
     under,
 )
 from privug.program.traced.mathematics import checked_math, logarithm
+from privug.program.traced.positions import enumerated
 from privug.program.traced.selections import Selection, selection_of
 from privug.program.traced.sets import MaskedSet
 from privug.program.traced.sorting import (
@@ -255,6 +256,8 @@ def _reduce(call: Call, function: Any, items: Any, *initial: Any) -> Any:
 def _enumerate(items: Any, start: int = 0) -> Any:
     if isinstance(items, MaskedList) and not items.is_certain:
         refuse("enumerate() of a list of random length")
+    if isinstance(items, PlatedTable):
+        return enumerated(items, start)
     return enumerate(items, start)
 
 

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from privug.model.graph import UniqueTable, substitute
+from privug.model.graph import UniqueTable
 from privug.model.node import Node
-from privug.model.operations import constant
 from privug.model.plates import Pass, Pending, current_pass, fold
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.accumulators import Accumulator, resolved, selected, term_where
+from privug.program.traced.accumulators import Accumulator, Term, joined_terms, resolved, selected, term_where
+from privug.program.traced.conditions import assuming
 from privug.program.traced.grown import Fillable, grown_list, is_number, replaced, summed
 from privug.program.traced.iteration import Segment
 from privug.program.traced.keys import alternatives, has_random
@@ -72,10 +72,10 @@ class Visit:
         """What the rows put items into, if that is what they do."""
         self.assigned: tuple[Any, Mask] = UNDEFINED, False
 
-    def begin_anew(self) -> tuple[Any, ...]:
+    def begin_anew(self) -> list[Term]:
         """Return what was added; what was read before that may not be written back any more."""
         added, self.value = self.value.terms, Accumulator(None, object())
-        return added
+        return joined_terms(added)
 
 
 class Bag:
@@ -210,9 +210,9 @@ class Round:
                 self._collect(other)
 
     def _collect(self, visit: Visit) -> None:
-        for term in visit.begin_anew():
+        for mask, term in visit.begin_anew():
             for level, hit in visit.hits.items():
-                self._terms.setdefault(level, []).append(term_where(hit, term))
+                self._terms.setdefault(level, []).append(term_where(both(hit, mask), term))
 
     # What all rows did.
     @property
@@ -225,9 +225,8 @@ class Round:
         for place, (visit, here) in enumerate(self._puts):
             if level in visit.hits:
                 condition = both(visit.hits[level], here)
-                if visit.leaf is not None and isinstance(condition, RandomVariable):
-                    node = substitute([condition.node], {visit.leaf: constant(False)})[0]
-                    condition = resolved(RandomVariable(node))
+                if visit.leaf is not None:
+                    condition = resolved(assuming(condition, {visit.leaf: False}))
                 found.append((place, condition))
         return found
 

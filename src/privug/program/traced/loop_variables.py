@@ -12,7 +12,8 @@ class LoopVariables:
     """The variables that a loop assigns.
 
     `handed_on` are those that some round may read before it assigns them; `temporary` the others;
-    `containers` those whose items are changed in place.
+    `containers` those whose items are changed in place; `numbered` those of which it looks at the items one by one, in
+    `for i in range(...)`, by their positions.
     """
 
     def __init__(self, loop: ast.For) -> None:
@@ -23,6 +24,7 @@ class LoopVariables:
         self.temporary = [name for name in stored if name not in read]
         changed = dict.fromkeys(name for node in loop.body for name in _changed(node))
         self.containers = [name for name in changed if name not in stored]
+        self.numbered = [name for name in _numbered(loop) if name not in stored]
 
 
 def _stored(node: ast.AST) -> list[str]:
@@ -49,6 +51,22 @@ def _changed(node: ast.AST) -> list[str]:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _CHANGING:
                 found.append(name)
     return found
+
+
+def _numbered(loop: ast.For) -> list[str]:
+    """Return the variables that a loop over a range subscripts by its counter."""
+    match loop:
+        case ast.For(target=ast.Name(id=counter), iter=ast.Call(func=ast.Name(id="range"))):
+            inside = (inner for part in loop.body for inner in ast.walk(part))
+            return list(dict.fromkeys(name for inner in inside for name in _subscripted(inner, counter)))
+    return []
+
+
+def _subscripted(node: ast.AST, counter: str) -> list[str]:
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=key)) if key == counter:
+            return [name]
+    return []
 
 
 def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
@@ -89,13 +107,13 @@ def _follow(block: Sequence[ast.stmt], assigned: set[str], read: set[str]) -> se
 
 def prepared(variables: LoopVariables) -> list[ast.stmt]:
     """Prepare the variables of a loop for a round that stands for many rows."""
-    steps = _assigned_by("carried", variables.handed_on) + _assigned_by("lost", variables.temporary)
+    steps = _assigned_by("carried", variables.handed_on) + _assigned_by("set_aside", variables.temporary)
     return _if("for_many", steps + _told("changing", variables.containers)) + _apart(variables)
 
 
 def finished(variables: LoopVariables) -> list[ast.stmt]:
     """Bring the variables of a loop to what they are after a round that stood for many rows."""
-    steps = _assigned_by("folded", variables.handed_on) + _assigned_by("lost", variables.temporary)
+    steps = _assigned_by("folded", [*variables.handed_on, *variables.temporary])
     return _if("for_many", steps) + _apart(variables)
 
 

@@ -17,7 +17,7 @@ from privug.model.ragged import RaggedTable
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, refuse
 from privug.program.logic import where
-from privug.program.traced.accumulators import LOST, Accumulator, Lost, selected
+from privug.program.traced.accumulators import selected
 from privug.program.traced.conditions import Mask as Mask
 from privug.program.traced.conditions import any_of as any_of
 from privug.program.traced.conditions import both as both
@@ -27,6 +27,7 @@ from privug.program.traced.conditions import fail_where as fail_where
 from privug.program.traced.conditions import holds as holds
 from privug.program.traced.conditions import negated as negated
 from privug.program.traced.conditions import under as under
+from privug.program.traced.kept import Guarded
 
 
 class Masked(ABC):
@@ -306,8 +307,8 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         return new
     if mask is False or new is UNDEFINED:
         return old
-    if isinstance(new, Accumulator | Lost) or isinstance(old, Accumulator | Lost):
-        return new if old is LOST else selected(mask, new, old)
+    if isinstance(new, Guarded) or isinstance(old, Guarded):
+        return selected(mask, new, old)
     if _is_single(new) and _is_single(old):
         return _select_single(mask, new, old)
     if isinstance(new, MaskedList) and isinstance(old, MaskedList):

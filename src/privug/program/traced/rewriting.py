@@ -28,6 +28,7 @@ from privug.program.traced.syntax import (
 from privug.program.traced.try_statements import TryStatements, check_errors
 
 INNER = "__rewritten__"
+_JOINING = {ast.And: "and_", ast.Or: "or_"}
 
 
 @functools.lru_cache(maxsize=512)
@@ -119,7 +120,14 @@ class _Rewriter(TryStatements):
         return [*result, within(method(choice, "no"), self.temporary(), orelse)] if orelse else result
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        return self._branch(self.visit(node.test), self.block(node.body), self.block(node.orelse))
+        return self._branch(self._test(node.test), self.block(node.body), self.block(node.orelse))
+
+    def _test(self, node: ast.expr) -> ast.expr:
+        """Rewrite an expression of which only the truth matters: what `and` and `or` give is then a condition, too."""
+        if not isinstance(node, ast.BoolOp):
+            return self.visit(node)
+        truths = [runtime("truth", self._test(value)) for value in node.values]
+        return _placed(runtime(_JOINING[type(node.op)], *map(thunk, truths)), node)
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         value = self.visit(node.value) if node.value is not None else ast.Constant(None)
@@ -135,7 +143,8 @@ class _Rewriter(TryStatements):
         item, variables = self.temporary(), LoopVariables(node)
         inner = self._rest([*self._assignment(node.target, variable(item)), *self.block(node.body)])
         body = [*prepared(variables), inner, *finished(variables)]
-        loop = ast.For(variable(item, store=True), frame("loop", self.visit(node.iter)), body, [])
+        items = frame("loop", self.visit(node.iter), *(thunk(variable(name)) for name in variables.numbered))
+        loop = ast.For(variable(item, store=True), items, body, [])
         return [loop, *self._after_loop(node.orelse)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
@@ -254,15 +263,14 @@ class _Rewriter(TryStatements):
         return ast.Lambda(node.args, self.visit(node.body))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return runtime(name, *(thunk(self.visit(value)) for value in node.values))
+        return runtime(_JOINING[type(node.op)], *(thunk(self.visit(value)) for value in node.values))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         operand = self.visit(node.operand)
         return runtime("not_", operand) if isinstance(node.op, ast.Not) else ast.UnaryOp(node.op, operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        return runtime("choose", self.visit(node.test), thunk(self.visit(node.body)), thunk(self.visit(node.orelse)))
+        return runtime("choose", self._test(node.test), thunk(self.visit(node.body)), thunk(self.visit(node.orelse)))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         steps: list[ast.expr] = [
@@ -356,7 +364,7 @@ class _Rewriter(TryStatements):
         self, item: ast.expr, generators: list[ast.comprehension], taker: ast.expr | None = None
     ) -> ast.expr:
         """Rewrite a comprehension; what takes it may not care for the order of its items."""
-        tests = [thunk(self.visit(test)) for generator in generators for test in generator.ifs]
+        tests = [thunk(self._test(test)) for generator in generators for test in generator.ifs]
         condition = runtime("and_", thunk(ast.Constant(True)), *tests) if tests else ast.Constant(True)
         pair = ast.Tuple([condition, thunk(self.visit(item))], ast.Load())
         loops = []

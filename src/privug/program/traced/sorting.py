@@ -13,6 +13,7 @@ from privug.model.operations import ArrayFunction, Elementwise, elementwise
 from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, as_node, harmless, refuse, stack_values
 from privug.program.logic import where
+from privug.program.traced.accumulators import found
 from privug.program.traced.dictionaries import MaskedDict, View
 from privug.program.traced.expressions import equal, gathered
 from privug.program.traced.grown import at_row, is_number
@@ -156,7 +157,7 @@ def _better(better: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     if isinstance(left, tuple) and isinstance(right, tuple):
         order = _order([left, right] if better is operator.gt else [right, left], reverse=False)
         return order[0] == 1 if order is not None else False
-    return better(left, right)
+    return better(found(left), found(right))
 
 
 def _key(call: Call, key: Any, item: Any) -> Any:

@@ -27,7 +27,7 @@ from privug.report.plots.canvas import (
     tick,
     whole_numbers,
 )
-from privug.report.plots.shapes import MOST_ATOMS, Shape, shape_of, shown_range
+from privug.report.plots.shapes import MOST_ATOMS, Shape, is_truth, shape_of, shown_range
 
 INTERVAL = 0.95
 MOST_LISTED = 12
@@ -145,15 +145,19 @@ def _numbers(axes: Any, series: Sequence[Series], name: str) -> None:
         beside.set_ylim(bottom=0)
     if dense:
         axes.set_ylabel("probability density")
-    if dense or max(len(shape.atoms) for shape in shapes) > FEW_TICKS:
+    if dense:
         axes.set_xlim(low, high)
+    elif max(len(shape.atoms) for shape in shapes) > FEW_TICKS:
+        values = np.unique(np.concatenate([shape.atoms for shape in shapes]))
+        near = values[(values >= low) & (values <= high)]
+        axes.set_xlim(near[0] - 0.6 * np.diff(values).min(), near[-1] + 0.6 * np.diff(values).min())
     axes.set_ylim(bottom=0)
     axes.set_xlabel(label(name))
     plain(axes)
     if beside is not axes:
         plain(beside, x=False)
         beside.spines["right"].set_visible(True)
-    _ticks(axes, shapes, dense)
+    _ticks(axes, shapes, dense, truth=all(is_truth(one.belief) for one in series))
     _told_apart(axes, series)
 
 
@@ -214,10 +218,10 @@ def _off(belief: Belief, shape: Shape) -> Any:
     return np.array([[max(0.0, e.value - e.low) for e in found], [max(0.0, e.high - e.value) for e in found]])
 
 
-def _ticks(axes: Any, shapes: Sequence[Shape], dense: bool) -> None:
+def _ticks(axes: Any, shapes: Sequence[Shape], dense: bool, *, truth: bool) -> None:
     values = np.unique(np.concatenate([shape.atoms for shape in shapes]))
     if not dense and len(values) <= FEW_TICKS:
-        axes.set_xticks(values, [digits(value) for value in values])
+        axes.set_xticks(values, [str(bool(value)) if truth else digits(value) for value in values])
     elif not dense:
         whole_numbers(axes.xaxis, values)
 

@@ -4,6 +4,7 @@ import io
 import math
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -87,6 +88,13 @@ def label(text: str, longest: int = LONGEST_LABEL) -> str:
     return (f" {text}" if text.startswith("_") else text).replace("$", r"\$")
 
 
+def wrapped(text: str, width: int) -> str:
+    """Return a text as a picture is to show it on at most two lines."""
+    lines = textwrap.wrap(inert(text), width) or [""]
+    rest = [" ".join(lines[1:])] if len(lines) > 1 else []
+    return "\n".join(label(line, width) for line in [lines[0], *rest])
+
+
 def tick(value: Any) -> str:
     """Return a value as a tick says it: numbers in plain digits, texts without quotes, other values cut short."""
     if isinstance(value, float):
@@ -118,14 +126,21 @@ def is_given(ax: Any) -> bool:
     return not (ax is None or isinstance(ax, str | Path))
 
 
-def canvas(ax: Any, panels: int = 1, size: tuple[float, float] = PANEL) -> list[Any]:
-    """Return the axes to draw into: the ones given, or those of a new figure, at most two beside each other."""
+def canvas(
+    ax: Any, panels: int = 1, size: tuple[float, float] = PANEL, heights: Sequence[float] | None = None
+) -> list[Any]:
+    """Return the axes to draw into: the ones given, or those of a new figure, at most two beside each other.
+
+    With `heights`, in inches, the panels stand below each other.
+    """
+    if not is_given(ax) and heights is not None:
+        figure = _figure((size[0], sum(heights)), shown_at_once=ax is None)
+        return list(np.atleast_1d(figure.subplots(panels, 1, height_ratios=heights)))
     if not is_given(ax):
         across = min(panels, MOST_ACROSS)
         down = math.ceil(panels / across)
         figure = _figure((size[0] * across, size[1] * down), shown_at_once=ax is None)
-        axes = [figure.add_subplot(down, across, place + 1) for place in range(panels)]
-        return axes
+        return [figure.add_subplot(down, across, place + 1) for place in range(panels)]
     axes = list(ax.flat) if isinstance(ax, np.ndarray) else [ax] if isinstance(ax, Axes) else ax
     if not isinstance(axes, Iterable) or not all(isinstance(one, Axes) for one in axes):
         raise ArgumentError(f"plot: ax must be matplotlib axes or the path of a picture to write, not {shown(ax)}")
@@ -199,8 +214,9 @@ def inline_svg(axes: Any, alt: str) -> str:
     alt = inert(alt)
     buffer = io.StringIO()
     salted = {"svg.hashsalt": f"{_SEED} {alt}"}  # so that the ids of several pictures of a page differ
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with _styled(), matplotlib.rc_context(salted):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata=metadata)
     text = buffer.getvalue()
     body = text[text.index("<svg") :]
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, count=1, flags=re.DOTALL)

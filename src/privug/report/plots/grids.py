@@ -26,11 +26,13 @@ from privug.report.plots.canvas import (
     tick,
     whole_numbers,
 )
-from privug.report.plots.shapes import shown_range
+from privug.report.plots.shapes import is_truth, shown_range
 
 CELLS = 40
 MOST_LISTED = 12
 FEW_TICKS = 12
+MOST_SHAPES = 200
+"""From how many cells on they are an image inside the picture, not as many shapes."""
 SEEN_SDS = 2.0
 """How many deviations of the noise around what was seen through it are marked."""
 
@@ -106,9 +108,9 @@ def joint(shown: Joint, ax: Any = None, observation: Observation | None = None) 
     flat = np.bincount((up.codes * across.size + across.codes)[inside], weights[inside], up.size * across.size)
     shares = across.onto_cells(up.onto_cells(flat.reshape(up.size, across.size)).T).T
     (axes,) = canvas(ax, size=(5.8, 4.2))
-    mesh = axes.pcolormesh(
-        across.edges, up.edges, np.ma.masked_equal(shares, 0.0), cmap="Blues", vmin=0.0, rasterized=False
-    )
+    many = shares.size > MOST_SHAPES
+    held = np.ma.masked_equal(shares, 0.0)
+    mesh = axes.pcolormesh(across.edges, up.edges, held, cmap="Blues", vmin=0.0, rasterized=many)
     bar = axes.figure.colorbar(mesh, ax=axes, format=lambda value, _: digits(value, 3))
     bar.set_label("probability")
     bar.outline.set_visible(False)
@@ -125,7 +127,7 @@ def joint(shown: Joint, ax: Any = None, observation: Observation | None = None) 
 
 def _side(belief: Belief, weights: Array) -> Side:
     numbers = belief.batch.numbers()
-    if numbers is None:
+    if numbers is None or is_truth(belief):
         return _categories(belief, weights)
     numbers = numbers.astype(float)
     values = np.unique(numbers[np.isfinite(numbers)])

@@ -93,10 +93,16 @@ def _from_zero(axes: Any) -> None:
 
 
 @picture
-def convergence(samples: Sequence[int], estimates: Sequence[Any], ax: Any = None, name: str = "estimate") -> Any:
+def convergence(
+    samples: Sequence[int],
+    estimates: Sequence[Any],
+    ax: Any = None,
+    name: str = "estimate",
+    over: str = "number of samples",
+) -> Any:
     """Draw how an estimate, with its interval if it has one, settles as samples grow."""
     cells = [e if isinstance(e, Estimate) else Estimate(e, e, e) for e in estimates]
-    return sweep_lines("number of samples", list(samples), {name: {"": cells}}, ax)
+    return sweep_lines(over, list(samples), {name: {"": cells}}, ax)
 
 
 @picture

@@ -2,20 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
-from privug.report.plots.canvas import BLACK, BLUE, canvas, digits, finished, label, legend, picture, plain
+from privug.report.plots.canvas import BLACK, BLUE, canvas, digits, finished, label, legend, picture, plain, wrapped
 
 MOST_ROWS = 15
 INVISIBLE = 1e-4
-LONGEST_NAME = 36
+WIDEST_NAME = 30
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A number with its name, and the limit that it must not exceed, or not fall below, if it has one."""
 
     name: str
@@ -24,18 +22,19 @@ class Bar:
 
 
 @picture
-def bars(rows: Sequence[Bar], ax: Any = None, name: str = "") -> Any:
+def bars(rows: Sequence[tuple[Any, ...]], ax: Any = None, name: str = "") -> Any:
     """Draw a bar for each number, with its interval and its limit; numbers of different units in panels of their own.
 
-    `name` is what all of them are; without it their units are said.
+    `rows` are names with estimates, and limits if there are some. `name` is what all of them are; without it their
+    units are said.
     """
     if not rows:
         raise ArgumentError("plot: there is no number to draw")
     groups: dict[str, list[Bar]] = {}
-    for row in rows:
+    for row in (Bar(*one) for one in rows):
         groups.setdefault(_scale(row.estimate), []).append(row)
-    most = min(MOST_ROWS, max(map(len, groups.values())))
-    panels = canvas(ax, len(groups), (5.6, 1.1 + 0.32 * most))
+    heights = [1.0 + 0.3 * min(MOST_ROWS, len(group)) for group in groups.values()]
+    panels = canvas(ax, len(groups), (5.6, 0.0), heights)
     for axes, (scale, group) in zip(panels, groups.items(), strict=True):
         _panel(axes, group, _titled(name, scale))
     return finished(panels, ax)
@@ -47,7 +46,7 @@ def _scale(estimate: Estimate) -> str:
 
 def _titled(name: str, scale: str) -> str:
     if not name:
-        return scale if scale in ("probability", "number") else f"[{scale}]"
+        return "bits" if scale == "bit" else scale
     return name if scale in ("probability", "number") else f"{name} [{scale}]"
 
 
@@ -65,9 +64,11 @@ def _panel(axes: Any, rows: Sequence[Bar], title: str) -> None:
         said = "limit" if number == 0 else None
         axes.plot([limit, limit], [place - 0.45, place + 0.45], color=BLACK, linewidth=2, label=said)
     left_out = len(rows) - len(shown)
-    axes.set_yticks(range(len(shown)), [label(row.name, LONGEST_NAME) for row in shown])
+    axes.set_yticks(range(len(shown)), [wrapped(row.name, WIDEST_NAME) for row in shown])
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlim(near * 1.25, far * 1.25)
+    if near == 0 and 0.5 < far <= 1 and shown[0].estimate.unit == "":
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     axes.set_xlabel(label(title) + (f"\n(the first {len(shown)} of {len(rows):,})" if left_out else ""))
     plain(axes, y=False)
     legend(axes)

@@ -33,6 +33,12 @@ class Shape:
         return len(self.xs) > 0
 
 
+def is_truth(belief: Belief) -> bool:
+    """Say whether a belief is about a yes or no."""
+    (column, *others) = belief.batch.columns
+    return not others and column.array.dtype.kind == "b" and column.array.ndim == 1
+
+
 def shown_range(beliefs: Sequence[Belief]) -> tuple[float, float]:
     """Return the range that holds nearly all of each belief, of heavy tails only the beginning."""
     ends = []

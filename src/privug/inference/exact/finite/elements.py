@@ -12,10 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from privug.model.at_extreme import AtExtreme
 from privug.model.graph import remade
 from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
-from privug.model.numpy_functions import Cast
-from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack, constant, elementwise, lookup
+from privug.model.numpy_functions import Cast, where
+from privug.model.operations import (
+    ArrayFunction,
+    Elementwise,
+    Gather,
+    Index,
+    Lookup,
+    Stack,
+    constant,
+    elementwise,
+    lookup,
+)
 from privug.model.plates import Fold, Lane
 from privug.model.traits.table import traits_of
 from privug.model.traits.traits import Role, Scope, Traits
@@ -32,6 +43,8 @@ At = tuple[int, ...]
 
 _ADD = Elementwise("add", np.add, python=True)
 _SUM = traits_of("sum")
+_AND, _OR = Elementwise("logical_and", np.logical_and), Elementwise("logical_or", np.logical_or)
+_NOT = Elementwise("logical_not", np.logical_not)
 
 
 class TooManyElements(Exception):
@@ -43,6 +56,7 @@ class Elements:
 
     def __init__(self, targets: Sequence[Node], kept: Sequence[Node] = ()) -> None:
         self._made: dict[tuple[Node, At], Node] = {(node, ()): node for node in kept if not node.shape}
+        self._leads: dict[tuple[Any, ...], list[Node]] = {}
         self.origins: dict[Node, Node] = {}
         """The node that each of the new ones is an element of."""
         order = ancestors(targets)
@@ -89,7 +103,59 @@ class Elements:
             return self._of_function(node, operation, at)
         if isinstance(operation, Fold):
             return self._folded(node, operation, at)
+        if isinstance(operation, AtExtreme):
+            values = [self.of(node.parents[1], (k, *at)) for k in range(node.parents[1].shape[0])]
+            return self._best(node, [*([self.of(node.parents[3], at)] if operation.started else []), *values])
+        if isinstance(operation, Gather):
+            found = self._gathered(node.parents[0], node.parents[1], at)
+            return self._from_whole(node, at) if found is None else found
         return self._from_whole(node, at)
+
+    def _best(self, node: Node, parts: Sequence[Node]) -> Node:
+        """Return what stands where the keys of a node are extreme, by comparing one after the other."""
+        self._make_room(3 * len(parts))
+        best = parts[0]
+        for part, wins in zip(parts[1:], self._taking_the_lead(node), strict=True):
+            best = best if part is best else where(wins, part, best)
+        return best
+
+    def _taking_the_lead(self, node: Node) -> list[Node]:
+        """Return for each place but the first, or but the start, whether its key beats all before it."""
+        operation, (column, _, *others) = node.operation, node.parents
+        assert isinstance(operation, AtExtreme)
+        counting = self.all_of(others[-1]) if operation.guarded else []
+        if (column, operation, *others) not in self._leads:
+            keys = self.all_of(column)
+            top = self.of(others[0]) if operation.started else keys.pop(0)
+            some = counting.pop(0) if counting and not operation.started else None
+            leads = []
+            for place, key in enumerate(keys):
+                wins = elementwise(operation.beats, [key, top])
+                if some is not None:
+                    wins = elementwise(_OR, [elementwise(_NOT, [some]), wins])
+                    some = elementwise(_OR, [some, counting[place]])
+                wins = elementwise(_AND, [counting[place], wins]) if counting else wins
+                top = where(wins, key, top)
+                leads.append(wins)
+            self._leads[column, operation, *others] = leads
+        return self._leads[column, operation, *others]
+
+    def _gathered(self, column: Node, position: Node, at: At) -> Node | None:
+        """Return the element at a position that is one of several, or that of the best; None if it is anything else."""
+        operation = position.operation
+        if isinstance(operation, ConstantValue):
+            return self.of(column, (int(operation.array[0]) % column.shape[0], *at))
+        if isinstance(operation, AtExtreme):
+            places, start = position.parents[1].operation, position.parents[3] if operation.started else None
+            first = [] if start is None else [self._gathered(column, start, at)]
+            if not isinstance(places, ConstantValue) or None in first:
+                return None
+            parts = [self.of(column, (place, *at)) for place in places.array[0].tolist()]
+            return self._best(position, [*(part for part in first if part is not None), *parts])
+        if not isinstance(operation, Elementwise) or operation.traits.role is not Role.CHOICE:
+            return None
+        yes, no = (self._gathered(column, parent, at) for parent in position.parents[1:])
+        return None if yes is None or no is None else where(self.of(position.parents[0]), yes, no)
 
     def _drawn(self, node: Node, at: At) -> Node:
         family = family_of(node)
@@ -213,6 +279,8 @@ def _steps(node: Node) -> int:
     match node.operation:
         case Fold(how=how) as fold if how != "map":
             return fold.size * len(fold_order(fold))
+        case AtExtreme():
+            return 3 * node.parents[0].shape[0]
         case ArrayFunction(traits=traits) if _is_chain(traits) or traits.role is Role.PRODUCT:
             return math.prod(node.parents[0].shape)
         case _:

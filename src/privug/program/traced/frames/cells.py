@@ -1,19 +1,21 @@
 """Cells of traced columns: values that may be missing, and functions of them."""
 
 import contextlib
+import importlib
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privug.model.categories import map_levels
+from privug.model.categories import constant_category, map_levels
 from privug.model.maybe import Maybe, maybe
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, almost_never_zero
 from privug.model.plates import going_through
 from privug.model.propositions import implies
 from privug.model.variable import RandomVariable, as_element, as_node, refuse
+from privug.prior.frame import is_missing
 from privug.program.logic import where
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.keys import alternatives
@@ -29,11 +31,12 @@ class Cell(NamedTuple):
 
 def cell_of(value: Any) -> Cell:
     """Return a cell of a table, or a number at hand, as a value that may be missing."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        refuse("a time of NumPy")
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, RandomVariable):
-        missing = value is None or (isinstance(value, float) and value != value)
-        return Cell(0.0, False) if missing else Cell(value)
+        return Cell(0.0, False) if is_missing(value) else Cell(value)
     node = value.node
     if isinstance(node.operation, Maybe):
         if node.operation.otherwise is not None:
@@ -42,12 +45,12 @@ def cell_of(value: Any) -> Cell:
     found = _unless_missing(value)
     if found is not None:
         return found
-    if node.levels is not None and None in node.levels:
-        there = [level for level in node.levels if level is not None]
+    if node.levels is not None and any(map(is_missing, node.levels)):
+        there = [level for level in node.levels if not is_missing(level)]
         if not there:
             return Cell(0.0, False)
-        filled = RandomVariable(map_levels(node, lambda level: there[0] if level is None else level))
-        return Cell(filled, RandomVariable(map_levels(node, lambda level: level is not None)))
+        filled = RandomVariable(map_levels(node, lambda level: there[0] if is_missing(level) else level))
+        return Cell(filled, RandomVariable(map_levels(node, lambda level: not is_missing(level))))
     return Cell(value)
 
 
@@ -71,14 +74,27 @@ def without_nan(cell: Cell) -> Cell:
     """Return a cell that is missing where it would be NaN: zero divided by zero. The same one, if it cannot be."""
     if not isinstance(cell.value, RandomVariable) or cell.value.node.dtype.kind != "f" or cell.known is False:
         return cell
-    dividing = [
-        node
-        for node in ancestors([cell.value.node])
-        if isinstance(node.operation, Elementwise) and node.operation.traits.divides
-    ]
-    if all(_is_safe(node.parents[1]) for node in dividing):
+    if all(_gives_numbers(node) for node in ancestors([cell.value.node])):
         return cell
     return Cell(cell.value, both(cell.known, negated(np.isnan(cell.value))))
+
+
+_WITHOUT_DOMAIN = {
+    "log", "log2", "log10", "log1p", "sqrt", "power", "arcsin", "arccos", "arccosh", "arctanh", "float_power", "fmod",
+}  # fmt: skip
+"""Functions that are NaN outside of where they are defined."""
+
+
+def _gives_numbers(node: Node) -> bool:
+    """Say whether an operation makes no NaN of numbers."""
+    operation = node.operation
+    if isinstance(operation, ConstantValue):
+        return operation.array.dtype.kind != "f" or bool(np.isfinite(operation.array).all())
+    if not isinstance(operation, Elementwise):
+        return True
+    if operation.name in _WITHOUT_DOMAIN:
+        return operation.name == "power" and node.dtype.kind == "i"
+    return not operation.traits.divides or _is_safe(node.parents[1])
 
 
 def _is_safe(divisor: Node) -> bool:
@@ -91,15 +107,21 @@ def _is_safe(divisor: Node) -> bool:
 
 
 def number(cell: Cell) -> Any:
-    """Return a cell as a single number of NumPy, which is NaN where it is missing; a text is none there."""
+    """Return a cell as pandas hands it out: a number of NumPy or a text, NaN where it is missing, NaT among dates."""
     if cell.known is True:
         return as_element(as_node(np.positive(cell.value))) if _is_number(cell.value) else cell.value
     if cell.known is False:
         return np.nan
-    if is_category(cell.value) or isinstance(cell.value, str):
-        return RandomVariable(maybe(cell.known.node, as_node(cell.value), None))
+    if is_category(cell.value) or not isinstance(cell.value, RandomVariable | int | float):
+        levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
+        gap = np.nan if not any(hasattr(level, "to_pydatetime") for level in levels) else _not_a_time()
+        return where(cell.known, cell.value, RandomVariable(constant_category(gap)))
     value = cell.value.astype(float) if isinstance(cell.value, RandomVariable) else float(cell.value)
     return as_element(as_node(where(cell.known, value, np.nan)))
+
+
+def _not_a_time() -> Any:
+    return importlib.import_module("pandas").NaT
 
 
 def _is_number(value: Any) -> bool:

@@ -11,6 +11,7 @@ from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames.cells import cell_of
+from privug.program.traced.frames.dates import with_timestamps
 from privug.program.traced.frames.frame import Frame
 from privug.program.traced.frames.polars.frame import Frame as PolarsFrame
 from privug.program.traced.frames.rows import Axis, Rows
@@ -51,6 +52,8 @@ def _frame(value: Framed) -> Any:
     plates = tuple(segment if isinstance(segment, Plate) else None for segment in segments)
     rows = [segment.row if isinstance(segment, Plate) else segment for segment in segments]
     data = {name: [cell_of(row[name]) for row in rows] for name in value.names}
+    if value.form == "pandas":
+        data = {name: with_timestamps(cells) for name, cells in data.items()}
     there = table.conditions if isinstance(table, PlatedTable) else (True,) * len(plates)
     outline = table.outline if isinstance(table, RaggedTable) else None
     return FRAMES[value.form](data, Rows(Axis(plates, outline=outline), there))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from privug.model.variable import refuse
+from privug.program.traced.frames.dates import no_text_beside_timestamps
 
 _COMPARED: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
@@ -59,6 +60,7 @@ def _chain(operators: list[ast.cmpop], sides: list[Any]) -> Any:
         if function is None:
             refuse("query() with such a comparison")
         left, right = sides[place], sides[place + 1]
+        no_text_beside_timestamps(left, right)
         listed = isinstance(right, list) and type(one) in (ast.Eq, ast.NotEq)
         verdict = (
             _COMPARED[ast.In if isinstance(one, ast.Eq) else ast.NotIn](left, right)

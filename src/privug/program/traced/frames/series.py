@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.variable import refuse
+from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, mapped
 from privug.program.traced.frames.column import Column
+from privug.program.traced.frames.dates import beside_timestamps, missing_ones
 from privug.program.traced.frames.joins import looked_up
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import Mask, MaskedList, any_of, both, either, negated, truth
@@ -105,7 +106,15 @@ class Series(Column):
 
     def isin(self, values: Any) -> Any:
         listed = list(values.plain() if isinstance(values, MaskedList) else values)
-        return self.each(lambda cell: Cell(any_of([truth(compared(np.equal, cell, cell_of(v)).value) for v in listed])))
+        wanted = [cell_of(value) for value in listed]
+        if any(isinstance(one.known, RandomVariable) for one in wanted):
+            refuse("isin() of values that may be missing")
+
+        def among(cell: Cell) -> Cell:
+            hits = [truth(compared(np.equal, cell, one).value) for one in wanted]
+            return Cell(any_of([*hits, negated(cell.known)] if missing_ones(cell, listed) else hits))
+
+        return self.each(among)
 
     def isna(self) -> Any:
         return self.each(lambda cell: Cell(negated(cell.known)))
@@ -174,7 +183,11 @@ def _operator(function: np.ufunc) -> tuple[Any, Any]:
 
 
 def _comparison(function: np.ufunc) -> Any:
-    return lambda self, other: self.combined(lambda a, b: compared(function, a, b), other, alike=True)
+    def method(self: Series, other: Any) -> Any:
+        read = beside_timestamps(self.cells, other)
+        return self.combined(lambda a, b: compared(function, a, b), read, alike=True)
+
+    return method
 
 
 def verdict(cell: Cell) -> Mask:

@@ -1,0 +1,34 @@
+"""`privug explain`: how a program is lifted to distributions, line by line."""
+
+import click
+
+import privug as pv
+from privug.cli import options, writing
+from privug.cli.finding import Target, attacks_in
+from privug.cli.loading import loaded
+from privug.cli.refusal import reported
+from privug.cli.terminal import doing
+
+
+@click.command()
+@options.target
+@options.attacks
+@options.as_json
+def explain(target: Target, names: tuple[str, ...], as_json: bool) -> None:
+    """Show line by line how the programs of a Python FILE are lifted to distributions.
+
+    Beside each line stands what it computes with random values; an arrow marks the line at which tracing stopped.
+
+    \b
+    Examples:
+      privug explain survey.py
+      privug explain survey.py::alice --json
+    """
+    with doing(f"lifting the programs of {target.file}"):
+        module = loaded(target.file)
+        with reported(target.file):
+            chosen = attacks_in(target.file, module, (*target.names, *names))
+            found = {name: pv.explain(attack) for name, attack in chosen.items()}
+    rows = [{"variable": name, **listing.to_dict()} for name, listing in found.items()]
+    text = "\n\n".join(f"[{name}] {listing}" for name, listing in found.items())
+    click.echo(writing.as_json({"file": str(target.file), "attacks": rows}) if as_json else text)

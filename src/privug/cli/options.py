@@ -1,0 +1,94 @@
+"""The arguments and options that commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from privug.cli.finding import TargetType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+ENGINES = ("auto", "exact", "sample", "rare", "pymc", "numpyro")
+MEASURES = (
+    "mutual_information",
+    "conditional_entropy",
+    "bayes_vulnerability",
+    "bayes_risk",
+    "bayes_security",
+    "min_entropy_leakage",
+    "multiplicative_leakage",
+    "max_posterior_belief",
+)
+
+existing = click.Path(exists=True, dir_okay=False, path_type=Path)
+written = click.Path(dir_okay=False, path_type=Path)
+target = click.argument("target", metavar="FILE[::NAME]", type=TargetType())
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, with numbers in full.")
+seed = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result.")
+observe = click.option(
+    "--observe", metavar="VALUE", help="What is seen instead: 55.3, 'near(55.3, within=0.05)', a name of FILE."
+)
+attacks = click.option(
+    "--attack", "names", multiple=True, metavar="NAME", help="An attack of FILE; may be given several times."
+)
+measures = click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    type=click.Choice(MEASURES),
+    metavar="NAME",
+    help="A measure by the name of its function in pv.leakage; may be given several times.",
+)
+
+
+def _engines(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in ENGINES if name.startswith(incomplete)]
+
+
+engine = click.option(
+    "--engine",
+    default="auto",
+    show_default=True,
+    shell_complete=_engines,
+    help=f"How to infer: {', '.join(ENGINES[:-1])} or {ENGINES[-1]}.",
+)
+
+
+def samples(default: int) -> Callable[[Command], Command]:
+    """Return the option that says how many samples are wanted."""
+    return click.option("--samples", type=click.IntRange(1), default=default, show_default=True, help="Samples wanted.")
+
+
+def outputs(*known: str) -> Callable[[Command], Command]:
+    """Return the option that writes files, in the formats that their names end in."""
+    told = f"Write a file: {', '.join(known[:-1])} or {known[-1]}; may be given several times."
+    return click.option("-o", "--output", "outputs", type=written, multiple=True, callback=endings(*known), help=told)
+
+
+def endings(*known: str) -> Callable[[click.Context, click.Parameter, tuple[Path, ...]], tuple[Path, ...]]:
+    """Return what refuses files of other formats, and in folders that are not there, before anything is run."""
+
+    def checked(ctx: click.Context, param: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        for path in paths:
+            if path.suffix.lower() not in known:
+                raise click.BadParameter(f"{path.name}: a report ends in one of {', '.join(known)}")
+            if not path.absolute().parent.is_dir():
+                raise click.BadParameter(f"{path}: there is no such folder")
+        return paths
+
+    return checked
+
+
+def of_runs(command: Command) -> Command:
+    """Add the options that every run of an attack takes."""
+    for option in (
+        click.option("--budget", type=click.IntRange(1), default=None, help="Most draws to spend."),
+        click.option("--seconds", type=click.FloatRange(0, min_open=True), default=None, help="Most time for each."),
+        seed,
+        samples(10_000),
+        engine,
+    ):
+        command = option(command)
+    return command

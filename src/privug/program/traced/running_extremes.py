@@ -1,0 +1,267 @@
+"""Loops that keep the best of many rows: `if row.age > best.age: best = row`, and what goes with it.
+
+A row takes the place of what it finds where something of its own, the key, is larger (or smaller) than the same of what
+is there. So after all rows there is the row of the largest key, the first of them, or the last if equals replace
+each other; or what was there before, if no key is larger than its. Several variables may be replaced together.
+"""
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from privug.model.at_extreme import AtExtreme, at_extreme
+from privug.model.categories import unify
+from privug.model.graph import UniqueTable, substitute
+from privug.model.maybe import is_maybe
+from privug.model.node import ConstantValue, Kind, Node, ancestors
+from privug.model.operations import Elementwise, Index
+from privug.model.plates import Fold, Lane, Plate, fold
+from privug.model.table import Row
+from privug.model.traits.table import OPERATIONS
+from privug.model.traits.traits import Connective, Role
+from privug.model.variable import RandomVariable, as_node, refuse
+from privug.prior.family import Draw
+from privug.prior.ragged import RaggedDraw
+from privug.program.traced.accumulators import LOST, Accumulator, resolved
+from privug.program.traced.conditions import assuming
+from privug.program.traced.kept import HANDED_ON, Kept, Replaced, SetAside, State
+from privug.program.traced.masks import Mask, both, is_value, select
+
+
+def folded(plate: Plate, entered: Sequence[Any], last: Sequence[Any]) -> tuple[Any, ...]:
+    """Return variables after a loop over many rows, given what they were for the row at hand, at first and at last."""
+    changes = [_change(before, after) for before, after in zip(entered, last, strict=True)]
+    contests = Contests(plate, [change for change in changes if change is not None], entered)
+    return tuple(
+        _after(plate, before, after, change, contests)
+        for before, after, change in zip(entered, last, changes, strict=True)
+    )
+
+
+def _change(before: Any, after: Any) -> Replaced | None:
+    """Return what the row at hand puts in the place of a variable, if it does so once."""
+    if isinstance(after, Replaced):
+        return after
+    if isinstance(before, SetAside) and len(before.changes) == 1 and before.changes[0][1] is after:
+        return Replaced(before.state, *before.changes[0])
+    return None
+
+
+def _after(plate: Plate, before: Any, after: Any, change: Replaced | None, contests: "Contests") -> Any:
+    if change is not None:
+        return contests.outcome(change)
+    if isinstance(before, Accumulator) and isinstance(after, Accumulator) and before.origin is after.origin:
+        return after.total(plate)
+    return before.state.base if isinstance(before, Kept | SetAside) and after is before else LOST
+
+
+@dataclass(frozen=True)
+class Contest:
+    """How rows compete for the place of some variables: the key, which keys win, and which rows take part."""
+
+    plate: Plate
+    key: RandomVariable
+    largest: bool
+    last: bool
+    taking_part: Mask
+    start: Any
+    """The key of what was there before; None if there was nothing."""
+
+    @property
+    def _how(self) -> str:
+        return "max" if self.largest else "min"
+
+    def _is_open(self) -> bool:
+        """Say whether all rows take part, each with a number: then the extreme alone tells who wins."""
+        return self.taking_part is True and is_number_for_sure(self.key.node)
+
+    @cached_property
+    def won(self) -> Mask:
+        """Return whether any row wins against what was there before."""
+        if self.start is None:
+            return fold(self.plate, "any", self.taking_part)
+        if self._is_open():
+            return self._beats(fold(self.plate, self._how, self.key))
+        return fold(self.plate, "any", both(self.taking_part, self._beats(self.key)))
+
+    def _beats(self, key: Any) -> Any:
+        if self.largest:
+            return key >= self.start if self.last else key > self.start
+        return key <= self.start if self.last else key < self.start
+
+    def outcome(self, value: Any, before: Any) -> Any:
+        """Return what a value that each row has for itself is for the row that wins, or what was there before."""
+        if isinstance(value, tuple) and type(value) is type(before) and len(value) == len(before):
+            return _like(value, [self.outcome(*parts) for parts in zip(value, before, strict=True)])
+        joined = None if self._is_key(value) else self._joined(value, before)
+        return select(self.won, self._winner(value), before) if joined is None else joined
+
+    def _is_key(self, value: Any) -> bool:
+        return isinstance(value, RandomVariable) and value.node is self.key.node and self._is_open()
+
+    def _joined(self, value: Any, before: Any) -> RandomVariable | None:
+        """Return the same as one quantity; None if the two are no values of the same kind."""
+        if self.start is None or not isinstance(value, RandomVariable) or not is_value(before):
+            return None
+        values, other = as_node(fold(self.plate, "map", value)), as_node(before)
+        if other.shape or is_maybe(other) or (values.levels is None) != (other.levels is None):
+            return None
+        if values.levels is not None:
+            values, other = unify([values, other])
+        return self._picked(values, (as_node(self.start), other)) if values.dtype == other.dtype else None
+
+    def _winner(self, value: Any) -> Any:
+        """Return what a value that each row has for itself is for the row that wins, if one does."""
+        if isinstance(value, tuple):
+            return _like(value, list(map(self._winner, value)))
+        if not isinstance(value, RandomVariable):
+            return value
+        if self._is_key(value):
+            return fold(self.plate, self._how, self.key)
+        return self._picked(as_node(fold(self.plate, "map", value)), None)
+
+    def _picked(self, values: Node, start: tuple[Node, Node] | None) -> RandomVariable:
+        if is_maybe(values):
+            refuse("a number that may be missing, of one of many rows")
+        part, known = self.taking_part, is_number_for_sure(self.key.node)
+        counting = part if known else both(part, self.key == self.key)  # what is no number never wins
+        column = None if counting is True else as_node(fold(self.plate, "map", counting))
+        keys = as_node(fold(self.plate, "map", self.key))
+        return RandomVariable(at_extreme(keys, values, start, column, largest=self.largest, last=self.last))
+
+
+def _like(value: tuple[Any, ...], parts: list[Any]) -> Any:
+    return Row(**dict(zip(value.keys(), parts, strict=True))) if isinstance(value, Row) else type(value)(parts)
+
+
+def is_number_for_sure(node: Node) -> bool:
+    """Say whether a quantity of a row can never be NaN, which no comparison holds of."""
+    if node.dtype.kind in "bi":
+        return True
+    operation = node.operation
+    if isinstance(operation, Lane):
+        return is_number_for_sure(operation.column)
+    if isinstance(operation, Draw | RaggedDraw):
+        return node.kind is Kind.CONTINUOUS
+    if isinstance(operation, ConstantValue):
+        return bool((operation.array == operation.array).all())
+    parents = node.parents
+    if isinstance(operation, AtExtreme):
+        parents = tuple(operation.possible(parents))
+    elif isinstance(operation, Fold) and operation.traits.extreme:
+        parents = (operation.term,)
+    elif isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE:
+        parents = parents[1:]
+    elif not isinstance(operation, Index) and (not isinstance(operation, Elementwise) or not operation.traits.weights):
+        return False
+    return all(map(is_number_for_sure, parents))
+
+
+class Contests:
+    """The contests of a loop's row, by the conditions under which variables are replaced."""
+
+    def __init__(self, plate: Plate, changes: Sequence[Replaced], entered: Sequence[Any]) -> None:
+        self._plate = plate
+        self._changes = changes
+        states = [one.origin if isinstance(one, Accumulator) else one.state for one in entered if _has_state(one)]
+        self._leaves = {leaf.node: (state, leaf.part_of) for state in states for leaf in state.leaves.values()}
+        self._unset = [state.unset for state in states if state.unset is not None]
+        self._known = [*self._leaves, *self._unset]
+        self._masks = self._images([as_node(change.mask) for change in changes])
+        self._found: dict[Node, Contest] = {}
+        self._turned: list[Node] = []
+        """Comparisons that stand for the opposite of their opposite, which NaN makes a difference to."""
+
+    def _images(self, nodes: Sequence[Node]) -> dict[Node, Node]:
+        return UniqueTable(known=self._known).images(nodes)
+
+    def outcome(self, change: Replaced) -> Any:
+        """Return a variable after all rows."""
+        mask = self._masks[as_node(change.mask)]
+        if not self._reads(mask):
+            return LOST  # what the last of many rows left
+        if mask not in self._found:
+            self._found[mask] = self._contest(mask)
+        return self._found[mask].outcome(resolved(change.value), change.state.base)
+
+    def _reads(self, node: Node) -> bool:
+        """Say whether a quantity depends on what earlier rows left."""
+        return any(one in self._leaves or one in self._unset for one in ancestors([node]))
+
+    def _contest(self, mask: Node) -> Contest:
+        together = {change.state: change.value for change in self._changes if self._masks[as_node(change.mask)] is mask}
+        parts = self._parts(assuming(RandomVariable(mask), dict.fromkeys(self._unset, False)))
+        key, best, larger, equals, others = self._comparison(parts)
+        inside = {node: self._leaves[node] for node in ancestors([best]) if node in self._leaves}
+        if any(state not in together for state, _ in inside.values()):
+            refuse(HANDED_ON)
+        own = {node: as_node(part_of(together[state])) for node, (state, part_of) in inside.items()}
+        image = substitute([best], own)[0]
+        images = self._images([image, key])
+        if images[image] is not images[key] or any(map(self._reads, others)):
+            refuse(HANDED_ON)
+        taking_part: Mask = True
+        for other in others:
+            taking_part = both(taking_part, resolved(RandomVariable(other)))
+        start = self._start(mask, best, inside, others)
+        numbers = [key] if start is None else [key, start.node]
+        if self._turned and not all(map(is_number_for_sure, numbers)):
+            refuse(HANDED_ON)
+        return Contest(self._plate, RandomVariable(key), larger, equals, taking_part, start)
+
+    def _start(self, mask: Node, best: Node, inside: Mapping[Node, Any], others: Sequence[Node]) -> Any:
+        """Return the key of what was there before; None if there was nothing and any row takes its place."""
+        states = [state for state, _ in inside.values()]
+        if any(state.base is None for state in states):
+            at_first = self._parts(assuming(RandomVariable(mask), dict.fromkeys(self._unset, True)))
+            if any(state.base is not None for state in states) or at_first != list(others):
+                refuse(HANDED_ON)
+            return None
+        before = {node: as_node(part_of(state.base)) for node, (state, part_of) in inside.items()}
+        return RandomVariable(substitute([best], before)[0])
+
+    def _comparison(self, parts: Sequence[Node]) -> tuple[Node, Node, bool, bool, list[Node]]:
+        """Return the key, that of what is there, whether larger or equal ones win, and the other conditions."""
+        reading = [part for part in parts if self._reads(part)]
+        if len(reading) != 1:
+            refuse(HANDED_ON)
+        (condition,) = reading
+        signs = condition.operation.traits.signs if isinstance(condition.operation, Elementwise) else frozenset()
+        if len(signs & {-1, 1}) != 1:
+            refuse(HANDED_ON)
+        key, best = condition.parents
+        larger = 1 in signs
+        if self._reads(key):
+            key, best, larger = best, key, not larger
+        if self._reads(key) or key.levels is not None or key.shape:
+            refuse(HANDED_ON)
+        return key, best, larger, 0 in signs, [part for part in parts if part is not condition]
+
+    def _parts(self, mask: Mask) -> list[Node]:
+        """Return conditions that all must hold where a mask does."""
+        if isinstance(mask, bool):
+            return [] if mask else refuse(HANDED_ON)
+        node = mask.node
+        connective = node.operation.traits.connective if isinstance(node.operation, Elementwise) else None
+        inner = list(map(RandomVariable, node.parents))
+        if connective is Connective.AND:
+            return list(dict.fromkeys(part for one in inner for part in self._parts(one)))
+        return [self._opposite(node)] if connective is Connective.NOT else [node]
+
+    def _opposite(self, node: Node) -> Node:
+        """Return the negation of a comparison as a comparison, as if one of the two always held."""
+        (compared,) = node.parents
+        traits = compared.operation.traits
+        if not traits.direction or not self._reads(compared):
+            return node
+        signs = frozenset({-1, 0, 1}) - traits.signs
+        opposite = next(row for row in OPERATIONS.values() if row.role is Role.COMPARISON and row.signs == signs)
+        made: Node = getattr(operator, opposite.python)(*map(RandomVariable, compared.parents)).node
+        self._turned.append(made)
+        return made
+
+
+def _has_state(one: Any) -> bool:
+    return isinstance(one, Kept | SetAside) or (isinstance(one, Accumulator) and isinstance(one.origin, State))
