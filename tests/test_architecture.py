@@ -11,7 +11,19 @@ ROOT = Path(privug.__file__).parent
 
 # Each room may import from the rooms before it, and from itself.
 LAYERS = [
-    {"escaping", "errors", "arguments", "estimate", "scoping", "settings", "interruption", "progress", "pictures"},
+    {
+        "escaping",
+        "errors",
+        "arguments",
+        "digits",
+        "estimate",
+        "scoping",
+        "settings",
+        "interruption",
+        "markup",
+        "pictures",
+        "progress",
+    },
     {"model"},
     {"prior"},
     {"program"},
@@ -20,7 +32,7 @@ LAYERS = [
     {"leakage"},
     {"report"},
     {"attack"},
-    {"mechanisms", "studies", "reidentification", "policy"},
+    {"mechanisms", "reports", "studies", "reidentification", "policy"},
     {"cli"},
 ]
 # Inside a room the same: each file or folder may import from those in the lines before it, and a folder from itself.
@@ -55,7 +67,8 @@ INSIDE = {
         "lifting",
     ],
     "inference": [
-        "adaptive affine arguments channel classes conditions diagnostics options polynomials question regions trying",
+        "adaptive affine arguments channel classes conditions describing diagnostics options polynomials",
+        "question regions trying",
         "density derived_questions reach solutions tails workload",
         "added_noise branches intervals mapped",
         "quantiles solving",
@@ -82,6 +95,7 @@ OPTIONAL = {
     "arviz",
     "dask",
     "jax",
+    "jinja2",
     "joblib",
     "matplotlib",
     "numpyro",

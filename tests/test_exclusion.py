@@ -37,6 +37,19 @@ from privug.program.tracing import Trace, trace
 from random_programs import random_program
 
 
+@pytest.mark.parametrize("engine", ["exact", "sample"])
+def test_tuples_and_lists_stand_in_for_failed_samples_as_wholes(engine):
+    def pair(x, y):
+        return (x // y, str(x))
+
+    prior = {"x": pv.DiscreteUniform(0, 4), "y": pv.DiscreteUniform(0, 1)}
+    attack = pv.Attack(pair, prior=prior, secret="x", on_error="exclude")
+    seen = attack.run(pv.equals((3, "3")), engine=engine, samples=500)
+    assert seen.posterior.probability(lambda x: x == 3).value == 1
+    satisfied = attack.run(pv.such_that(lambda output: 1 / len(output) > 0.1), engine=engine, samples=500)
+    assert 0.2 in satisfied.posterior.probability(lambda x: x == 3).widened(1.5)
+
+
 def left(program, prior, samples, seed=3):
     """Run one block: how the program was lifted, the inputs that are left, their outputs, and how many are not."""
     question = Question(program, prior, secret=list(prior), exclude_errors=True)

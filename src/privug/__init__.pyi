@@ -6,7 +6,6 @@ from privug import policy as policy
 from privug import reidentification as reidentification
 from privug.attack import Attack as Attack
 from privug.attack import Result as Result
-from privug.attack import side_by_side as side_by_side
 from privug.errors import ArgumentError as ArgumentError
 from privug.errors import ImpossibleObservation as ImpossibleObservation
 from privug.errors import InferenceError as InferenceError
@@ -78,6 +77,8 @@ from privug.program.logic import exists as exists
 from privug.program.logic import forall as forall
 from privug.program.logic import where as where
 from privug.report.listing import explain as explain
+from privug.reports import save_report as save_report
+from privug.reports import side_by_side as side_by_side
 from privug.settings import configure as configure
 from privug.settings import limited as limited
 from privug.studies.calibration import Calibration as Calibration

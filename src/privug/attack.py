@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
+from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference import engines
 from privug.inference.adaptive import until_precise
@@ -33,14 +34,13 @@ from privug.model.pickling import Portable, Unchanging
 from privug.observation.structured import Observation, as_observation
 from privug.pictures import plots
 from privug.program.lifting import Lifting
-from privug.report.comparing import comparisons
+from privug.report.content import plain_values, summary_of
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
-from privug.report.facts import assumption, how_it_went, known_inputs
-from privug.report.files import written
+from privug.report.files import FORMATS, written
+from privug.report.fragments import attack_html, result_html
 from privug.report.plain import as_frame, as_json
-from privug.report.summary import Comparison, Summary, change_sentence
-from privug.report.text import as_html_fragment, as_html_page, as_text
-from privug.report.text import side_by_side as beside
+from privug.report.summary import Summary
+from privug.report.text import as_text
 
 FEWEST_PRIOR_SAMPLES = 10_000
 
@@ -147,6 +147,9 @@ class Attack(Portable):
             return result.posterior.probability(predicate)
         return mutual_information(result.joint)
 
+    def _repr_html_(self) -> str:
+        return attack_html(self)
+
     def __repr__(self) -> str:
         return f"<Attack {self.name!r} on {', '.join(self.question.prior)}>"
 
@@ -160,12 +163,7 @@ class Result(Unchanging):
     (0.2, 1.0)
     """
 
-    formats: ClassVar[Mapping[str, Callable[["Result"], str]]] = {
-        ".html": lambda result: as_html_page(result.summary()),
-        ".htm": lambda result: as_html_page(result.summary()),
-        ".txt": str,
-        ".json": lambda result: result.to_json(),
-    }
+    formats: ClassVar[Mapping[str, Callable[..., str]]] = FORMATS
 
     def __init__(
         self,
@@ -291,17 +289,8 @@ class Result(Unchanging):
         return leakage_table(joint, self._after, self.prior)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the report says as plain values."""
-        summary = self.summary()
-        lines = [{"quantity": line.label, "before": line.before, "after": line.after} for line in summary.comparisons]
-        return {
-            "attack": self.attack.name,
-            "engine": self.engine,
-            "facts": dict(summary.facts),
-            "beliefs": lines,
-            "sentences": list(summary.sentences),
-            "leakage": self._leakage.to_dict(),
-        }
+        """Return what the report says as plain values, numbers with all their digits."""
+        return plain_values(self)
 
     @kinds_checked
     def to_json(self, indent: int | None = 2) -> str:
@@ -343,36 +332,25 @@ class Result(Unchanging):
     def _defined(self, which: str, *, given: bool = False) -> Definition:
         return definition_of(self.attack.question, which, given=given)
 
-    def summary(self) -> Summary:
-        """Return what a report says about this result."""
-        lines = comparisons(self.prior, self._after)
-        sentences = []
-        for claim, predicate in self.attack.questions.items():
-            before = self.prior.probability(predicate)
-            after = None if self._after is None else self._after.probability(predicate)
-            lines.append(Comparison(f"P({claim})", before.number(), None if after is None else after.number()))
-            sentences.append(change_sentence(claim, before, after))
-        if self._leakage.warning:
-            sentences.append(self._leakage.warning)
-        return Summary(f"Privug: {self.attack.name}", self._facts(), lines, sentences, self._leakage)
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What this was run with: the engine that was asked for, samples, seed, budget and seconds."""
+        known = {"engine": self._asked_for, **self._options, "seconds": self._seconds}
+        return {name: value for name, value in known.items() if value is not None}
 
     @property
     def _after(self) -> Belief | None:
         return None if self.observation is None else self.posterior
 
-    def _facts(self) -> list[tuple[str, str]]:
-        seen = "nothing yet: these are the attacker's predictions" if self.observation is None else self.observation
-        facts = [("attacker knows", known_inputs(self.attack.question)), *self._assumed(), ("attacker sees", str(seen))]
-        facts.append(("program", f"{self.lifting.tier}; engine '{self.engine}'"))
+    @cached_property
+    def content(self) -> Summary:
+        """What a report says about this result, apart from how it looks."""
         merged = dict.fromkeys([*self.diagnostics.merged, *self._unconditioned.diagnostics.merged])
-        notes = [("note", remark) for remark in merged]
-        return facts + how_it_went(self._run, observed=self.observation is not None) + notes
+        return summary_of(self, self._run, list(merged))
 
-    def _assumed(self) -> list[tuple[str, str]]:
-        question = self.attack.question
-        if not question.facts:
-            return []
-        return [("attacker assumes", assumption(question.facts, engines.check_facts(question)))]
+    def summary(self) -> str:
+        """Say in one sentence what the attacker learns: about the question whose answer changes most, or the secret."""
+        return inert(self.content.sentences[0])
 
     def plot(self, ax: Any = None, beside: Sequence["Result"] = ()) -> Any:
         """Draw the beliefs before and after, with those of other results; `ax` is matplotlib axes or a path."""
@@ -381,13 +359,13 @@ class Result(Unchanging):
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file, in the format that its name ends in: .html, .txt or .json."""
-        return written(path, self.formats, self)
+        return written(path, FORMATS, [self], "")
 
     def __str__(self) -> str:
-        return as_text(self.summary())
+        return as_text(self.content)
 
     def _repr_html_(self) -> str:
-        return as_html_fragment(self.summary())
+        return result_html(self.content)
 
     def __reduce__(self) -> tuple[Any, ...]:  # the same seed gives the same result
         return methodcaller("run", self.observation, engine=self._asked_for, **self._options), (self.attack,)
@@ -396,17 +374,3 @@ class Result(Unchanging):
         exact = self._run.exact
         what = f"{self.diagnostics.accepted} samples" if exact is None else exact.source
         return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"
-
-
-@kinds_checked
-def side_by_side(title: str, results: Sequence[Result]) -> str:
-    """Return the reports of several results next to each other, as text.
-
-    >>> import privug as pv
-    >>> result = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.2)}, secret="x").run(pv.equals(1))
-    >>> pv.side_by_side("Two runs", [result, result]).splitlines()[0]
-    'Two runs'
-    """
-    for result in results:
-        check_kind("side_by_side", "results", result, (Result,))
-    return beside(title, [replace(result.summary(), title=result.attack.name) for result in results])

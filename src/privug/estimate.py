@@ -1,12 +1,14 @@
 """Estimate: a number that knows its interval, its unit and how it was obtained."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from privug.arguments import check_kind, kinds_checked, plain_number
+from privug.digits import fixed_text, number_text, places_of
 from privug.errors import ArgumentError
+from privug.markup import paragraphs
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
@@ -43,6 +45,8 @@ class Estimate:
     method: str = ""
     exact: bool = False
     confidence: float = CONFIDENCE
+    resolution: float = field(default=0.0, compare=False, repr=False)
+    """To what precision an exact value is shown; zero leaves that to the value itself."""
 
     def __post_init__(self) -> None:
         for name in ("value", "low", "high"):
@@ -116,52 +120,37 @@ class Estimate:
             return "undefined"
         below, above = self.value - self.low, self.high - self.value
         if self.exact or self.low == self.high:
-            return _plain(self.value)
+            return number_text(self.value, self.resolution)
         if not (math.isfinite(below) and math.isfinite(above)):
             return self._open_ended()
-        places = _places(min(width for width in (below, above) if width > 0))
+        places = places_of(min(width for width in (below, above) if width > 0))
         near = self.value == 0 or max(below, above) <= NEAR * abs(self.value)
         if below == 0 and near:
-            return f"{_fixed(self.value, places)}, at most {_fixed(self.high, places)}"
+            return f"{fixed_text(self.value, places)}, at most {fixed_text(self.high, places)}"
         if above == 0 and near:
-            return f"{_fixed(self.value, places)}, at least {_fixed(self.low, places)}"
+            return f"{fixed_text(self.value, places)}, at least {fixed_text(self.low, places)}"
         if max(below, above) > 1.25 * min(below, above):
-            value, low, high = (_fixed(number, places + 1) for number in (self.value, self.low, self.high))
+            value, low, high = (fixed_text(number, places + 1) for number in (self.value, self.low, self.high))
             return f"{value} [{low}, {high}]"
-        return f"{_fixed(self.value, places)} ± {_fixed(max(below, above), places)}"
+        return f"{fixed_text(self.value, places)} ± {fixed_text(max(below, above), places)}"
 
     def _open_ended(self) -> str:
         """Return the value with the ends of its interval that are finite."""
         if self.value == self.low and math.isfinite(self.value):
-            return f"at least {_plain(self.low)}"
+            return f"at least {number_text(self.low)}"
         if self.value == self.high and math.isfinite(self.value):
-            return f"at most {_plain(self.high)}"
+            return f"at most {number_text(self.high)}"
         ends = [("at least", self.low), ("at most", self.high)]
-        known = " and ".join(f"{word} {_plain(end)}" for word, end in ends if math.isfinite(end))
-        return f"{_plain(self.value)}, {known or 'but it may be anything'}"
+        known = " and ".join(f"{word} {number_text(end)}" for word, end in ends if math.isfinite(end))
+        return f"{number_text(self.value)}, {known or 'but it may be anything'}"
 
     def __str__(self) -> str:
         provenance = "exact" if self.exact and not self.method.startswith("exact") else self.method
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.number()}{unit}" + (f" ({provenance})" if provenance else "")
 
+    def _repr_html_(self) -> str:
+        return paragraphs([self])
+
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
-
-
-def _places(width: float) -> int:
-    """Return how many decimals show one significant digit of an interval's half-width."""
-    return max(0, -math.floor(math.log10(width)))
-
-
-def _fixed(number: float, places: int) -> str:
-    if number != 0 and (abs(number) >= 1e9 or places > 9):
-        return f"{number:.4g}"
-    text = f"{number:.{places}f}"
-    return text if float(text) != 0 else "0"
-
-
-def _plain(number: float) -> str:
-    if math.isinf(number):
-        return "infinite" if number > 0 else "minus infinite"
-    return f"{number:.6g}"

@@ -95,6 +95,80 @@ def test_outputs_of_little_probability_may_be_left_out():
     assert P.check(sum_of_two(), policy, except_probability=0.11).violated
 
 
+def test_an_output_may_be_none():
+    prior = {"x": pv.Bernoulli(0.5), "y": pv.DiscreteUniform(0, 9)}
+    attack = pv.Attack(lambda x, y: None if y == 0 else x, prior=prior, secret="x")
+    assert P.check(attack, P.max_belief(at_most=0.6), except_probability=0.91).holds  # 0 and 1 tell all: 9 in 10
+    assert P.check(attack, P.max_belief(at_most=0.6), except_probability=0.89).violated
+    told = pv.Attack(lambda x, y: None if x == 1 else y, prior=prior, secret="x")
+    assert P.check(told, P.belief(lambda x: x == 1, at_most=0.6), except_probability=0.51).holds
+    assert P.check(told, P.belief(lambda x: x == 1, at_most=0.6), except_probability=0.49).violated
+
+
+# What is no answer of yes or no.
+def forgets_to_return(x):
+    x == 1  # noqa: B015
+
+
+def returns_text(x):
+    return "yes" if x == 1 else ""
+
+
+def returns_none_for_some(x):
+    return True if x == 1 else None
+
+
+def returns_a_fraction(x):
+    return x / 4
+
+
+def returns_a_pair(x):
+    return (x == 1,)
+
+
+@pytest.mark.parametrize(
+    "predicate", [forgets_to_return, returns_text, returns_none_for_some, returns_a_fraction, returns_a_pair]
+)
+def test_predicates_must_answer_yes_or_no(predicate):
+    for policy in (P.belief(predicate, at_most=0.9), P.change(predicate, at_most=0.5)):
+        with pytest.raises(pv.ArgumentError, match="must return True or False for every secret"):
+            P.check(sum_of_two(), policy)
+    with pytest.raises(pv.ArgumentError, match="must return True or False for every secret"):
+        P.check(sum_of_two(), P.belief(predicate, at_most=0.9), observe=pv.equals(1))
+    with pytest.raises(pv.ArgumentError, match="must return True or False for every secret"):
+        P.worst_attacker(sum_of_two(), P.belief(predicate, at_most=0.9), P.any_prior())
+
+
+def fails_for_one_of_many(x):
+    return 1 / (x - 77) > 0.3
+
+
+def test_predicates_that_fail_are_not_excluded_with_the_program():
+    prior = {"x": pv.DiscreteUniform(0, 300), "y": pv.DiscreteUniform(0, 1)}
+    attack = pv.Attack(lambda x, y: x // y, prior=prior, secret="x", on_error="exclude")
+    with pytest.raises(pv.ArgumentError, match="for some it gives a failure with ZeroDivisionError"):
+        P.check(attack, P.belief(fails_for_one_of_many, at_most=0.9))
+    # One that could fail, but never does, is answered exactly.
+    verdict = P.check(attack, P.belief(lambda x: 1 / (x + 1) > 0.3, at_most=0.9))
+    assert verdict.violated
+    assert verdict.worst.exact
+
+
+def test_words_that_would_lose_a_part_of_a_policy_are_refused():
+    one, other = P.max_belief(at_most=0.5), P.max_belief(at_most=0.7)
+    for made in (lambda: one and other, lambda: one or other, lambda: not one, lambda: not (one & other)):
+        with pytest.raises(pv.ArgumentError, match=r"write p & q"):
+            made()
+
+
+def test_a_verdict_is_true_only_if_the_policy_holds_for_sure():
+    assert P.check(sum_of_two(), P.max_belief(at_most=1.0))
+    assert not P.check(sum_of_two(), P.max_belief(at_most=0.9))
+    undecided = P.check(sum_of_two(), P.belief(lambda x: x == 1, at_most=0.5), engine="sample", samples=500)
+    assert undecided.undecided
+    assert not undecided
+
+
 # Everyone in a table.
 def total(records):
     return sum(row.ill for row in records)

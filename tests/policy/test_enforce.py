@@ -7,6 +7,7 @@ import pytest
 
 import privug as pv
 from oracles import cases
+from privug.leakage.finite import pairs_of
 from privug.policy.checking import Effort
 from privug.policy.classes import Views
 from privug.policy.partitions import (
@@ -285,6 +286,36 @@ def test_spire_medical_is_repaired():
     # {1, 2} gives 0.096 / 0.42, {0, 2} gives 0.068 / 0.68: two classes either way; 0 alone has 0.58, 1 alone 0.32.
     assert [outputs for _, outputs in mended.classes] == [(0,), (1, 2)]
     assert mended.verdict.worst.value == pytest.approx(0.096 / 0.42, abs=1e-12)
+
+
+def test_published_releases_are_repaired_as_all_partitions_say():
+    """SPIRE's three examples with up to 8 outputs: no way to merge them is finer than the one found."""
+    inside = lambda place: place[0] >= 1 and place[1] == 1
+    location = pv.Attack(
+        lambda x, y: (0, 0) if x >= 1 and y == 1 else (x, y),
+        {"x": pv.DiscreteUniform(0, 2), "y": pv.DiscreteUniform(0, 2)},
+        ("x", "y"),
+    )
+    social = cases.attack(cases.CASES["spire-social-noise-o3"])
+    ill = pv.Bernoulli(0.1)
+    alleles = pv.given(ill, {True: pv.Binomial(3, 0.8), False: pv.Binomial(3, 0.2)})
+    medical = pv.Attack(lambda ill, alleles: alleles, {"ill": ill, "alleles": alleles}, "ill")
+    for attack, statement, low, high, count in [
+        (location, inside, 0.0, 0.3, 7),
+        (social, lambda friends: friends[0] == 1, 0.1, 0.9, 4),
+        (medical, lambda ill: ill == 1, 0.0, 0.3, 4),
+    ]:
+        pairs = pairs_of(attack.run(None, engine="exact").joint)
+        outputs = list(pairs.outputs)
+        matrix = np.zeros((2, len(outputs)))
+        for secret, output, share in zip(pairs.secret, pairs.output, pairs.probability, strict=True):
+            matrix[int(statement(pairs.secrets[secret])), output] += share
+        assert len(outputs) == count
+        best = best_by_hand(matrix, lambda sums, low=low, high=high: low <= sums[1] / sums.sum() + 1e-12
+                            and sums[1] / sums.sum() <= high + 1e-12)  # fmt: skip
+        mended = POLICY.enforce(attack, POLICY.belief(statement, at_most=high, at_least=low or None), repair="merge")
+        alone = sum(matrix[:, outputs.index(one[0])].sum() for _, one in mended.classes if len(one) == 1)
+        assert (len(mended.classes), alone) == pytest.approx(best, abs=1e-9)
 
 
 def test_what_cannot_be_merged_is_refused():

@@ -84,6 +84,24 @@ def test_the_photo_query(limit, answered):
     assert found.verdict.worst.value == pytest.approx(case["expected"])
 
 
+@pytest.mark.parametrize(("limit", "answered"), [(0.2, True), (0.19, False)])
+def test_the_travel_query(limit, answered):
+    """Is somebody from one of five countries, at least 21 years old and has finished school (Mardziel et al. 2013)?"""
+
+    def travel(country, birth_year, school):
+        speaks = country == 1 or country == 3 or country == 8 or country == 10 or country == 18
+        return speaks and school == 1 and 2010 - birth_year >= 21
+
+    prior = {"country": pv.DiscreteUniform(1, 200), "birth_year": pv.DiscreteUniform(1900, 2011)}
+    prior["school"] = pv.DiscreteUniform(0, 1)
+    monitor = pv.policy.Monitor(prior, "country", pv.policy.max_belief(at_most=limit))
+    found = monitor.ask(travel, truth={"country": 77, "birth_year": 1980, "school": 1})
+    assert found.answered is answered
+    assert found.verdict.worst.value == pytest.approx(1 / 5)  # a yes leaves five countries, alike
+    share = 224 / (44_800 - 450) if answered else 1 / 200  # a no rules out 90 years of five countries
+    assert monitor.belief.distribution()[77].value == pytest.approx(share)
+
+
 def test_the_truth_is_not_touched_by_a_refusal():
     monitor = birthday_monitor()
     assert not monitor.ask(lambda bday: bday, truth=Untouchable())

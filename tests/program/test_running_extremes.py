@@ -1,9 +1,12 @@
 """Loops that keep the best row, its position or its number: traced once for all rows, equal to plain calls."""
 
+import itertools
 import math
 import warnings
 
+import numpy as np
 import pytest
+from scipy import stats
 
 import privug as pv
 from privug.inference.question import Question
@@ -280,3 +283,129 @@ def test_it_is_traced_once_for_all_rows_and_gives_what_python_gives(program, per
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_one_row(program):
     agrees_with_plain_calls(program, 1, samples=20)
+
+
+@pytest.mark.parametrize("program", [running_maximum, by_max, some_take_part, in_a_tuple, several_variables])
+def test_no_row(program):
+    agrees_with_plain_calls(program, 0, samples=20)
+
+
+def test_the_largest_of_a_random_number_of_numbers():
+    """It is below t if all are: the sum of P(n) F(t)^n."""
+    table = pv.Records(pv.DiscreteUniform(0, 12), pv.Row(wage=pv.Normal(30.0, sd=5.0)))
+    attack = pv.Attack(lambda rs: by_float_maximum(rs), {"rs": table}, secret=lambda rs: len(rs))
+    question = Question(by_float_maximum, {"rs": table}, secret=lambda rs: len(rs))
+    assert question.case_of_all_sizes((12,)) is not None
+    found = attack.run(engine="sample", samples=20_000, seed=1).prediction.probability(lambda output: output < 36.0)
+    truth = np.mean([stats.norm(30.0, 5.0).cdf(36.0) ** n for n in range(13)])
+    assert found.low <= truth <= found.high
+
+
+def by_float_maximum(rs):
+    m = 0.0
+    for r in rs:
+        if r.wage > m:
+            m = r.wage
+    return m
+
+
+# --- What a row may not do, because it would have to know what other rows did -----------------------------
+
+
+def counts_records(rs):
+    m = n = 0
+    for r in rs:
+        if r.age > m:
+            m = r.age
+            n += 1
+    return n
+
+
+def keeps_something_else(rs):
+    m = 0
+    for r in rs:
+        if r.age > m:
+            m = r.age - 1
+    return m
+
+
+def compares_the_other_variable(rs):
+    a, b = rs[0], rs[0]
+    for r in rs[1:]:
+        if r.age > a.age:
+            b = r
+        if r.age > b.age:
+            a = r
+    return a.name
+
+
+def either_is_enough(rs):
+    best = rs[0]
+    for r in rs[1:]:
+        if r.age > best.age or r.ill:
+            best = r
+    return best.name
+
+
+def neighbours(rs):
+    n = 0
+    for i in range(1, len(rs)):
+        if rs[i].age > rs[i - 1].age:
+            n += 1
+    return n
+
+
+@pytest.mark.parametrize(
+    "program", [counts_records, keeps_something_else, compares_the_other_variable, either_is_enough, neighbours]
+)
+def test_rows_that_need_to_know_what_others_did_are_traced_one_by_one(program):
+    case = agrees_with_plain_calls(program, 12)
+    assert not isinstance(case.inputs["rs"], PlatedTable)
+
+
+# --- Exact answers -----------------------------------------------------------------------------------------
+
+
+def zip_of_the_oldest(rs):
+    best = rs[0]
+    for r in rs[1:]:
+        if r.age > best.age:
+            best = r
+    return best.zip
+
+
+def last_of_the_ill(rs):
+    m, who = 0, "-"
+    for r in rs:
+        if r.ill and r.age >= m:
+            m, who = r.age, r.zip
+    return who
+
+
+@pytest.mark.parametrize("program", [zip_of_the_oldest, last_of_the_ill])
+def test_exact_answers_are_those_of_enumeration(program):
+    def people(i):
+        zips = pv.Choice(["a", "b"], p=[0.3, 0.7]) if i else pv.Choice(["a", "c"])
+        return pv.Row(age=pv.DiscreteUniform(1, 2), ill=pv.Bernoulli(0.5), zip=zips)
+
+    rows = 11
+    attack = pv.Attack(program, {"rs": pv.Records(rows, people)}, secret=lambda rs: rs[0].zip)
+    assert isinstance(attack.question.case().inputs["rs"], PlatedTable)
+    found = attack.run(engine="exact").joint
+    # By hand: states of (best age, best zip) row by row, Alice's zip aside.
+    for alice in ("a", "c"):
+        states = {(0, "-"): 1.0} if program is last_of_the_ill else {}
+        for i in range(rows):
+            zips = {alice: 1.0} if i == 0 else {"a": 0.3, "b": 0.7}
+            after = {}
+            for (age, name), p in (states or {(0, "-"): 1.0}).items():
+                for new, ill in itertools.product((1, 2), (False, True)):
+                    wins = (ill and new >= age) if program is last_of_the_ill else new > age
+                    for zip_, q in zips.items():
+                        state = (new, zip_) if wins else (age, name)
+                        after[state] = after.get(state, 0.0) + p * q / 4
+            states = after
+        for output in ("a", "b", "c", "-"):
+            truth = 0.5 * sum(p for (_, name), p in states.items() if name == output)
+            pairs = zip(found.secret.batch.values(), found.output.batch.values(), found.weights, strict=True)
+            assert sum(p for s, o, p in pairs if (s, o) == (alice, output)) == pytest.approx(truth, abs=1e-12)

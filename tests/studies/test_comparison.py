@@ -81,7 +81,7 @@ def test_the_matrix_as_plain_values():
     assert rows[0]["program"] == "count"
     assert rows[0]["value"] == pytest.approx(1 - 0.75, abs=1e-12)
     assert list(found.to_frame().columns[:3]) == ["attacker", "program", "measure"]
-    assert "<td>knows nothing</td>" in found._repr_html_()
+    assert '<th scope="row">knows nothing</th>' in found._repr_html_()
     assert str(found).splitlines()[0] == "bayes risk"
     with pytest.raises(KeyError, match="there are attackers"):
         found["nobody", "count", "bayes_risk"]

@@ -101,7 +101,7 @@ def test_the_table_as_plain_values():
     assert rows[0]["value"] == pytest.approx(1 - vulnerability(0.5), abs=1e-9)
     frame = found.to_frame()
     assert list(frame["measure"]) == ["bayes_risk", "bayes_risk"]
-    assert "<td>0.5</td>" in found._repr_html_()
+    assert '<th scope="row">0.5</th>' in found._repr_html_()
     with pytest.raises(KeyError, match="this sweep has bayes_risk"):
         found["mutual_information"]
 

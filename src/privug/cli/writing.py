@@ -50,7 +50,7 @@ def page(title: str, fragments: Iterable[str]) -> str:
 def report(title: str, results: Mapping[str, pv.Result]) -> dict[str, Callable[[], str]]:
     """Return how one report about several attacks is made, by the endings of files."""
     return {
-        ".html": lambda: page(title, (result._repr_html_() for result in results.values())),
+        ".html": lambda: pv.Result.formats[".html"]([*results.values()], title if len(results) > 1 else ""),
         ".json": lambda: as_json(plain(title, results)),
         ".txt": lambda: "\n\n".join(headed(name, result) for name, result in results.items()),
     }

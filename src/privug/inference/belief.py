@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import check_kind, kinds_checked, plain_number, shown
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, PrivugError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.arguments import as_list, as_numbers
 from privug.inference.curve import Curve
+from privug.inference.describing import CredibleInterval, Histogram, described
 from privug.inference.intervals import (
     Groups,
     effective_size,
@@ -24,6 +25,7 @@ from privug.inference.intervals import (
 )
 from privug.inference.mapped import NoSuchMoment
 from privug.inference.tails import is_too_heavy
+from privug.markup import table
 from privug.model.batch import Batch, Column
 from privug.model.keys import key_of, shown_key
 from privug.model.node import Array, Kind
@@ -40,34 +42,6 @@ MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are 
 _MOMENTS = {1: "the mean", 2: "the standard deviation"}
 _HEAVY = "the tails are too heavy; ask for median() or quantile()"
 SAMPLES_OF_CURVE = 200_000  # where a predicate on an exactly known curve can only be sampled
-
-
-@dataclass(frozen=True)
-class CredibleInterval:
-    """The range that holds the quantity with the given probability, with equal tails."""
-
-    low: Estimate
-    high: Estimate
-    probability: float
-
-    def __iter__(self) -> Any:
-        return iter((self.low, self.high))
-
-    def __str__(self) -> str:
-        return f"{self.probability:.0%} between {self.low.number()} and {self.high.number()}"
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """The probability of each bin, the last one closed on both sides."""
-
-    edges: Array
-    probabilities: tuple[Estimate, ...]
-
-    @property
-    def densities(self) -> Array:
-        """Probability divided by the width of the bin."""
-        return np.array([float(p) for p in self.probabilities]) / np.diff(self.edges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +169,20 @@ class Belief:
     def _exact_share(self, share: float) -> Estimate:
         return self._exactly(share, max(0.0, share - self.error), min(1.0, share + self.error))
 
-    def _exactly(self, value: float, low: float, high: float) -> Estimate:
+    def _exactly(self, value: float, low: float, high: float, resolution: float = 0.0) -> Estimate:
         """Return an exact answer, with the bounds of its error if that is worth mentioning."""
         if self.error <= NEGLIGIBLE or math.isinf(value):
-            return Estimate.exactly(value, method=self.method)
-        return Estimate(value, min(low, value), max(high, value), method=self.method, exact=True)
+            low = high = value
+        return Estimate(value, min(low, value), max(high, value), method=self.method, exact=True, resolution=resolution)
+
+    @cached_property
+    def resolution(self) -> float:
+        """To what precision values of an exactly known quantity are shown: a hundredth of its standard deviation."""
+        try:
+            std = self.std().value
+        except PrivugError:
+            return 0.0
+        return std / 100 if math.isfinite(std) else 0.0
 
     @kinds_checked
     def mean(self, confidence: float = CONFIDENCE) -> Estimate:
@@ -210,7 +193,7 @@ class Belief:
                 mean = self._mean(values) if self.curve is None else float(self.curve.mean())
             except NoSuchMoment as error:
                 return Estimate.undefined(str(error))
-            return self._exactly(mean, mean - self._off(values), mean + self._off(values))
+            return self._exactly(mean, mean - self._off(values), mean + self._off(values), self.resolution)
         missing = self._missing(values, 1)
         if missing is not None:
             return missing
@@ -269,7 +252,8 @@ class Belief:
         if not self.exact:
             return quantile_estimate(values, self.weights, level, self.method, confidence, self._grouping)
         shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
-        return self._exactly(*(self._exact_quantile(values, share) for share in shares))
+        value, low, high = (self._exact_quantile(values, share) for share in shares)
+        return self._exactly(value, low, high, self.resolution)
 
     def _exact_quantile(self, values: Array, level: float) -> float:
         if self.curve is not None:
@@ -370,6 +354,9 @@ class Belief:
                 "ask for distribution() or probability(), or for result.belief(lambda ...: a number)"
             )
         return numbers
+
+    def _repr_html_(self) -> str:
+        return table(["belief", self.method], described(self))
 
     def named(self, quantity: str) -> "Belief":
         """Return the same belief with what its quantity is called."""

@@ -45,7 +45,7 @@ def shannon_capacity(channel: Channel | Joint) -> Estimate:
     interior-point steps finish what their algorithm begins.
 
     >>> print(shannon_capacity(Channel([[0.9, 0.1], [0.1, 0.9]])))
-    0.531004 bit (exact)
+    0.531 bit (exact)
     """
     found = capacity_achieving(as_channel(channel, every_secret=False).distinct_rows())
     low, high = sorted(nats / math.log(2) for nats in found[1:])

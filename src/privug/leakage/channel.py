@@ -183,7 +183,7 @@ def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None
     Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., FOCS 2008.
 
     >>> print(epsilon(Channel([[0.75, 0.25], [0.25, 0.75]])))
-    1.09861 nat (exact)
+    1.10 nat (exact)
     """
     channel = as_channel(channel, every_secret=adjacent is not None)
     if not channel.discrete:

@@ -113,7 +113,7 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
 
     >>> die = Belief.of([1, 2, 3, 4, 5, 6], probabilities=[1 / 6] * 6)
     >>> print(probability_change(die, Belief.of([4, 5, 6], probabilities=[1 / 3] * 3), lambda face: face > 5))
-    0.166667 (exact)
+    0.167 (exact)
     """
     for belief in (posterior, prior):
         checked(belief, "probability_change")

@@ -140,7 +140,7 @@ def renyi_entropy(belief: Belief, order: float) -> Estimate:
     A. Rényi, On Measures of Entropy and Information (1961).
 
     >>> print(renyi_entropy(Belief.of(list("abc"), probabilities=[1 / 2, 1 / 4, 1 / 4]), 2))
-    1.41504 bit (exact)
+    1.42 bit (exact)
     """
     if isinstance(order, bool) or not isinstance(order, int | float) or not order >= 0:
         raise ArgumentError(f"renyi_entropy: the order must be a number from 0 to infinity, not {order!r}")

@@ -208,7 +208,7 @@ def g_leakage(
 
     >>> joint = Joint.from_channel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
     >>> print(g_leakage(joint, identity()), g_leakage(joint, identity(), kind="additive"), sep="; ")
-    0.584963 bit (exact); 0.25 (exact)
+    0.585 bit (exact); 0.25 (exact)
     """
     if kind not in ("multiplicative", "additive"):
         raise ArgumentError(f"g_leakage: kind must be 'multiplicative' or 'additive', not {kind!r}")

@@ -90,7 +90,7 @@ def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
     finer than the distances between samples.
 
     >>> print(conditional_entropy(Joint.from_channel([0.5, 0.5], [[0.5, 0.5], [0, 1]])))
-    0.688722 bit (exact)
+    0.689 bit (exact)
     """
     _check(joint, k, "conditional_entropy")
     if joint.exact or joint.information is not None:

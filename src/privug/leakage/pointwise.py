@@ -100,7 +100,7 @@ def max_posterior_belief(joint: Joint) -> Estimate:
     policies of Mardziel, Magill, Hicks and Srivatsa (JCS 2013) limit.
 
     >>> print(max_posterior_belief(Joint.from_channel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])))
-    0.777778 (exact)
+    0.778 (exact)
     """
     if isinstance(joint, Joint) and joint.secret.kind is Kind.CONTINUOUS:
         return never_guessed(joint)
@@ -139,7 +139,7 @@ def pointwise_leakage(joint: Joint) -> PointwiseLeakage:
 
     >>> leakage = pointwise_leakage(Joint.from_channel([0.75, 0.25], [[0.8, 0.2], [0.3, 0.7]]))
     >>> print(leakage.worst, leakage[0], leakage[1], sep="; ")
-    0; 0.245112 bit (exact); -0.478047 bit (exact)
+    0; 0.245 bit (exact); -0.478 bit (exact)
     """
     pairs = _pairs(joint, "pointwise_leakage")
     cells = np.diff(np.append(pairs.starts, len(pairs.secret)))

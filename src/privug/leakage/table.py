@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privug.arguments import check_kind
+from privug.digits import number_text, percent_text
 from privug.errors import PrivugError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -26,15 +27,15 @@ from privug.model.node import Kind
 from privug.pictures import plots
 
 WIDTH = 110
+NOTHING = 1e-9  # bits, or shares; less is rounding
+_UNCERTAINTIES = {"entropy", "differential_entropy", "conditional_entropy", "entropy_drop"}
 _MEANINGS = {
     ("bayes_vulnerability", "before"): "Before, the attacker's best guess is right with probability {percent}.",
     ("bayes_vulnerability", "after"): "After seeing an output, it is right with probability {percent}.",
     ("bayes_risk", "after"): "The person's value stays wrongly guessed with probability {percent}.",
-    ("multiplicative_leakage", ""): "A right guess becomes {number} times as likely.",
     ("min_entropy_leakage", ""): "The same in bits: each bit doubles the chance of a right guess.",
     ("guessing_entropy", "after"): "Guessing value by value, the attacker needs {number} tries on average.",
     ("max_posterior_belief", ""): "After the worst output, the attacker is {percent} sure of one value.",
-    ("kl_divergence", "here"): "The belief after this observation is {number} bits away from the one before.",
     ("total_variation", "here"): "This observation moves {percent} of the attacker's belief to other values.",
 }
 
@@ -123,7 +124,7 @@ class _Entry:
         if self.sentence is not None:
             return self.sentence(estimate)
         template = _MEANINGS[self.name, self.about]
-        return template.format(number=_number(estimate), percent=_percent(estimate.value))
+        return template.format(number=_number(estimate), percent=percent_text(estimate.value))
 
 
 def leakage_table(joint: Joint, posterior: Belief | None = None, prior: Belief | None = None) -> LeakageTable:
@@ -153,10 +154,10 @@ def leakage_of_observation(prior: Belief, posterior: Belief | None, reason: str)
 
 
 def _computed(entries: Sequence[_Entry]) -> LeakageTable:
-    """Compute the measures that can be computed, and say why others cannot."""
+    """Compute the measures that can be computed, those of uncertainty last, and say why others cannot."""
     rows: list[LeakageRow] = []
     left_out: list[tuple[str, str]] = []
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.name in _UNCERTAINTIES):
         try:
             estimate = entry.compute()
         except PrivugError as error:
@@ -173,12 +174,12 @@ def _averaged(joint: Joint, secret: Belief) -> list[_Entry]:
     """Return the measures that average over the outputs that may come."""
     discrete = secret.kind is Kind.DISCRETE
     name, after = ("entropy", "after") if discrete else ("differential_entropy", "after (differential)")
-    entries = [
+    return [
+        *(_guesses(joint, secret) if discrete else ()),
+        _Entry("mutual_information", "", lambda: mutual_information(joint), _told),
         _Entry(name, "before", lambda: entropy(secret), lambda e: _uncertainty(e, secret)),
         _Entry("conditional_entropy", after, lambda: conditional_entropy(joint), lambda e: _left(e, secret)),
-        _Entry("mutual_information", "", lambda: mutual_information(joint), _told),
     ]
-    return [*entries, *_guesses(joint, secret)] if discrete else entries
 
 
 def _guesses(joint: Joint, secret: Belief) -> list[_Entry]:
@@ -187,7 +188,7 @@ def _guesses(joint: Joint, secret: Belief) -> list[_Entry]:
         _Entry("bayes_vulnerability", "before", lambda: bayes_vulnerability(secret)),
         _Entry("bayes_vulnerability", "after", lambda: bayes_vulnerability(joint)),
         _Entry("bayes_risk", "after", lambda: bayes_risk(joint)),
-        _Entry("multiplicative_leakage", "", lambda: multiplicative_leakage(joint)),
+        _Entry("multiplicative_leakage", "", lambda: multiplicative_leakage(joint), _likelier),
         _Entry("min_entropy_leakage", "", lambda: min_entropy_leakage(joint)),
         _Entry("guessing_entropy", "after", lambda: posterior_guessing_entropy(joint)),
         _Entry("max_posterior_belief", "", lambda: max_posterior_belief(joint)),
@@ -199,16 +200,30 @@ def _observed(prior: Belief, posterior: Belief | None) -> list[_Entry]:
     if posterior is None:
         return []
     entries = [
+        _Entry("kl_divergence", "here", lambda: kl_divergence(posterior, prior), _moved),
         _Entry("entropy_drop", "here", lambda: entropy_drop(prior, posterior), _dropped),
-        _Entry("kl_divergence", "here", lambda: kl_divergence(posterior, prior)),
-        _Entry("total_variation", "here", lambda: total_variation(posterior, prior)),
-        _Entry("min_entropy", "here", lambda: min_entropy(posterior), _best_guess_here),
     ]
-    return entries if prior.kind is Kind.DISCRETE else entries[:2]
+    if prior.kind is not Kind.DISCRETE:
+        return entries
+    return [
+        _Entry("min_entropy", "here", lambda: min_entropy(posterior), _best_guess_here),
+        _Entry("total_variation", "here", lambda: total_variation(posterior, prior)),
+        *entries,
+    ]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+def _likelier(estimate: Estimate) -> str:
+    if estimate.value <= 1 + NOTHING:
+        return "A right guess does not become likelier."
+    return f"A right guess becomes {_number(estimate)} times as likely."
+
+
+def _moved(estimate: Estimate) -> str:
+    if estimate.value <= NOTHING:
+        return "The belief after this observation is the one before."
+    if math.isinf(estimate.value):
+        return "The belief after this observation is on single values that had no probability of their own before."
+    return f"The belief after this observation is {_number(estimate)} bits away from the one before."
 
 
 def _uncertainty(estimate: Estimate, secret: Belief) -> str:
@@ -232,13 +247,19 @@ def _told(estimate: Estimate) -> str:
 
 
 def _dropped(estimate: Estimate) -> str:
-    direction = "less" if estimate.value >= 0 else "more"
-    return f"This observation leaves the attacker {abs(estimate.value):.3g} bits {direction} uncertain."
+    if abs(estimate.value) <= NOTHING:
+        return "This observation leaves the attacker as uncertain as before."
+    if estimate.value == math.inf:
+        return "This observation leaves the attacker no uncertainty: the secret is known to any precision."
+    bits = number_text(abs(estimate.value))
+    if estimate.value > 0:
+        return f"This observation leaves the attacker {bits} bits less uncertain."
+    return f"The belief is spread wider, by {bits} bits, which does not mean that nothing was learned."
 
 
 def _best_guess_here(estimate: Estimate) -> str:
-    return f"After this observation the best guess is right with probability {_percent(2.0**-estimate.value)}."
+    return f"After this observation the best guess is right with probability {percent_text(2.0**-estimate.value)}."
 
 
 def _number(estimate: Estimate) -> str:
-    return f"{estimate.value:.3g}"
+    return number_text(estimate.value)

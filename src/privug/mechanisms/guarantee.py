@@ -116,7 +116,7 @@ class Guarantee:
 
         >>> from privug.leakage import min_entropy_leakage
         >>> print(min_entropy_leakage(Guarantee(epsilon=math.log(3)).worst_case()))
-        0.584963 bit (exact)
+        0.585 bit (exact)
         """
         if math.isinf(self.epsilon):
             raise ArgumentError("worst_case: the promise has no epsilon; write guarantee.at(delta=1e-6).worst_case()")

@@ -67,7 +67,7 @@ def randomized_response(
     1.09861-differentially private
     >>> attack = pv.Attack(smoker, {"smokes": pv.Bernoulli(0.2) == 1}, secret="smokes")
     >>> print(attack.run(observe=pv.equals(True)).posterior.probability(lambda smokes: smokes))
-    0.428571 (exact)
+    0.429 (exact)
     """
     listed = isinstance(values, Sequence) and not isinstance(values, str)
     options = list(dict.fromkeys(values)) if listed and all(isinstance(value, Hashable) for value in values) else []

@@ -84,7 +84,7 @@ def exponential(
     ...                     sensitivity=1, epsilon=2)
     >>> attack = pv.Attack(votes, {"votes": [pv.Choice(["a", "b"]), "a"]}, secret=lambda votes: votes[0])
     >>> print(attack.run(observe=pv.equals("b")).posterior.probability(lambda vote: vote == "b"))
-    0.80749 (exact)
+    0.807 (exact)
     """
     check_positive("exponential", sensitivity=sensitivity, epsilon=epsilon)
     if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:

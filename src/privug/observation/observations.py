@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import is_truth, plain_number, shown
+from privug.digits import full_text
 from privug.errors import ObservationError
 from privug.escaping import inert
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
@@ -69,7 +70,8 @@ class Equals(Observation):
         return _measured(_equals(output, self.value), output, self.distance, "equals")
 
     def __str__(self) -> str:
-        return f"the output is {shown(self.value)}"
+        plain = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        return f"the output is {full_text(self.value) if plain else shown(self.value)}"
 
 
 def _equals(output: Any, value: Any) -> Likelihood:
@@ -187,7 +189,7 @@ class Between(Observation):
         return Likelihood(conditions=((within.all() if within.ndim else within).node,))
 
     def __str__(self) -> str:
-        return f"the output is between {_text(self.low)} and {_text(self.high)}"
+        return f"the output is between {full_text(self.low)} and {full_text(self.high)}"
 
 
 def _slack(output: RandomVariable, bound: float) -> float:
@@ -210,7 +212,7 @@ class Near(Observation):
         return Between(low, high).likelihood(output)
 
     def __str__(self) -> str:
-        return f"the output is {_text(self.value)}, give or take {_text(self.within)}"
+        return f"the output is {full_text(self.value)}, give or take {full_text(self.within)}"
 
 
 @dataclass(frozen=True)
@@ -261,7 +263,7 @@ class Noisy(Observation):
         return Likelihood(log_weights=((weight.sum() if weight.ndim else weight).node,))
 
     def __str__(self) -> str:
-        return f"the output was seen as {self.value:g} through normal noise of sd {self.sd:g}"
+        return f"the output was seen as {full_text(self.value)} through normal noise of sd {full_text(self.sd)}"
 
 
 def _normal_log_density(node: Node, seen: Noisy) -> Node:
@@ -281,11 +283,6 @@ def _number(name: str, argument: str, value: Any) -> Any:
     if math.isnan(number) or (math.isinf(number) and name != "between"):
         raise ObservationError(f"{name}: {argument} must be a finite number, not {number!r}")
     return number
-
-
-def _text(number: float) -> str:
-    """Return a number as a sentence tells it: whole numbers in full, where there is room."""
-    return str(number) if isinstance(number, int) else f"{number:g}"
 
 
 def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Observation:

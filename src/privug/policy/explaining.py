@@ -12,7 +12,6 @@ from privug.attack import Attack
 from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
-from privug.model.node import ConstantValue, Node, ancestors
 from privug.pictures import plots
 from privug.policy.asking import about, leaves_of, listed_people, secret_of, with_inputs
 from privug.policy.checking import SAMPLES, Effort, check
@@ -24,6 +23,7 @@ from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 from privug.prior.table import Records
 from privug.report.grid import grid_text
+from privug.report.source import lines_that_matter
 
 MOST_CELLS = 40  # of tables, for each of which an attack is run
 MOST_SHOWN = 10
@@ -219,12 +219,6 @@ def _lines(attack: Attack, policy: Policy, notes: list[str]) -> tuple[tuple[int,
         notes.append(f"no lines of the program are told: {why}")
         return ()
     secrets = [case.secret, *(listed_people(question, c.for_each) for c in policy.clauses() if c.for_each is not None)]
-    behind = ancestors([leaf.node for leaf in leaves_of(secrets)])
-    sources = {node for node in behind if not isinstance(node.operation, ConstantValue)}  # which carry nothing
-    reached: set[Node] = set()
-    for node in ancestors([leaf.node for leaf in leaves_of(case.output)]):
-        if node in sources or not reached.isdisjoint(node.parents):
-            reached.add(node)
-    numbers = sorted({made_at[node] for node in reached if node in made_at})
+    numbers = lines_that_matter(question, case, secrets)
     file = question.program.__code__.co_filename if hasattr(question.program, "__code__") else ""
     return tuple((number, linecache.getline(file, number).strip()) for number in numbers)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +12,7 @@ from privug.arguments import shown
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.inference.belief import Belief
+from privug.markup import paragraphs
 from privug.model.node import Array
 from privug.pictures import plots
 from privug.report.plain import as_json
@@ -73,6 +74,16 @@ class Limit:
         beyond += [] if self.at_most is None else [value - self.at_most]
         beyond += [] if self.at_least is None else [self.at_least - value]
         return max(beyond)
+
+    def told_apart(self, number: Estimate) -> Estimate:
+        """Return a number that is shown finely enough to be seen on its side of the limit.
+
+        >>> print(Limit(0.4).told_apart(Estimate.exactly(0.40031)))
+        0.4003 (exact)
+        """
+        gap = abs(self.excess(number.value))
+        close = number.exact and 0 < gap < 0.005 * abs(number.value)
+        return replace(number, resolution=gap / 2) if close else number
 
     def beyond(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return bounds of by how much exact numbers lie outside, beyond rounding, given bounds of each number."""
@@ -220,7 +231,8 @@ class Verdict:
     def sentence(self, *, secrets: bool = True) -> str:
         """Say in one sentence what was found."""
         name = f"{self.about} " if self.parts else ""
-        found = "" if self.worst is None else f"; {name}at worst {self.worst}"
+        worst = self.worst if self.worst is None or self.limit is None else self.limit.told_apart(self.worst)
+        found = "" if worst is None else f"; {name}at worst {worst}"
         reason = f"; {self.reason}" if self.reason else ""
         reason += f": {self.details}" if secrets and self.details else ""
         return inert(f"{self.status}: {self.claim}, {self.scope}{found}{reason}")
@@ -238,3 +250,6 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        return paragraphs(self.lines())

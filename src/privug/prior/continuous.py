@@ -318,7 +318,7 @@ class LogNormal:
         >>> import privug as pv
         >>> income = pv.LogNormal.of_mean(50_000, sd=20_000)
         >>> print(pv.Attack(lambda x: x, prior={"x": income}, secret="x").run(engine="exact").prior.mean())
-        50000 (exact)
+        50,000 (exact)
         """
         named = ("mean", mean), ("sd", deviation("LogNormal.of_mean", sd, var, unnamed))
         center, spread = (positive_number("LogNormal.of_mean", *one) for one in named)

@@ -28,17 +28,29 @@ def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
 
 def known_inputs(question: Question) -> str:
     """Say what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
-    case = question.case(question.typical_sizes)
-    leaf = flatten(case.secret)[1]
+    leaf = flatten(question.case(question.typical_sizes).secret)[1]
     secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
     shown = []
-    for name, value in case.inputs.items():
-        table = rows_of(value)
-        size: Any = len(table) if isinstance(table, list) else None
+    for name, size in _rows_of_inputs(question).items():
+        words: Any = size
         if name in question.random_tables:
-            size = describe(question.prior[name].size.node) or "a random number of"
-        shown.append(name if size is None else f"{name}: {size} rows")
+            words = describe(question.prior[name].size.node) or "a random number of"
+        shown.append(name if size is None else f"{name}: {words} rows")
     return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
+
+
+def known_tables(question: Question) -> list[str]:
+    """Return the inputs as a sentence names them, tables with how many rows they have."""
+    about = {name: "about " if name in question.random_tables else "" for name in question.prior}
+    sizes = _rows_of_inputs(question)
+    return [name if size is None else f"{name} ({about[name]}{size:,} rows)" for name, size in sizes.items()]
+
+
+def _rows_of_inputs(question: Question) -> dict[str, int | None]:
+    """Return how many rows each input has, typically; None for what is no table."""
+    inputs = question.case(question.typical_sizes).inputs
+    tables = {name: rows_of(value) for name, value in inputs.items()}
+    return {name: len(table) if isinstance(table, list) else None for name, table in tables.items()}
 
 
 def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:

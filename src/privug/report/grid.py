@@ -4,7 +4,6 @@ import io
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,6 +12,8 @@ from rich.table import Table as TextTable
 
 from privug.arguments import kinds_checked
 from privug.escaping import inert
+from privug.markup import paragraphs, text
+from privug.markup import table as html_table
 from privug.report.plain import as_frame, as_json
 
 WIDTH = 110
@@ -38,11 +39,8 @@ def grid_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], 
 
 def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
     """Return a table as HTML to stand inside a page or a notebook."""
-    title, header, rows, notes = _harmless(title, header, rows, notes)
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    foot = "".join(f"<p>({number}) {escape(note)}</p>" for number, note in enumerate(notes, 1))
-    return f"<h3>{escape(title)}</h3><table><tr>{head}</tr>{body}</table>{foot}"
+    foot = paragraphs(f"({number}) {note}" for number, note in enumerate(notes, 1))
+    return f"<h3>{text(title)}</h3>{html_table(header, rows, numbers=len(header))}{foot}"
 
 
 class Grids(ABC):

@@ -11,8 +11,15 @@ from privug.escaping import inert
 
 def as_json(value: Any, indent: int | None = 2) -> str:
     """Return nested plain values as JSON; characters that do something, rather than show something, are escaped."""
-    text = json.dumps(finite_numbers(value), indent=indent, ensure_ascii=False, default=str)
+    text = json.dumps(finite_numbers(value), indent=indent, ensure_ascii=False, default=_as_plain)
     return "".join(c if c == "\n" or inert(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a number of NumPy as Python's own, and anything else that JSON does not know as text."""
+    item = getattr(value, "item", None)
+    plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+    return finite_numbers(plain) if isinstance(plain, bool | int | float) else str(plain)
 
 
 def finite_numbers(value: Any) -> Any:

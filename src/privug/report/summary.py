@@ -1,11 +1,17 @@
 """Summary: what a report says, apart from how it looks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
+from privug.digits import number_text
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.inference.describing import CredibleInterval
 from privug.leakage.table import LeakageTable
+
+Shown = Estimate | CredibleInterval
+LONGEST_LABEL, LONGEST_SENTENCE = 120, 1000
 
 
 @dataclass(frozen=True)
@@ -13,72 +19,70 @@ class Comparison:
     """One line of the table: a quantity before and after the observation, if there was one."""
 
     label: str
-    before: str
-    after: str | None
+    before: Shown
+    after: Shown | None
 
-    def harmless(self) -> "Comparison":
-        """Return the same line with all text such that it only shows."""
-        after = None if self.after is None else inert(self.after)
-        return Comparison(inert(self.label), inert(self.before), after)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line as plain values, with all digits."""
+        after = None if self.after is None else _plain(self.after)
+        return {"quantity": self.label, "before": _plain(self.before), "after": after}
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was asked, what came out, and how sure it is."""
+    """What was asked, what came out, and how sure it is.
+
+    `sentences` say in words what changed, the most important one first; `questions` are the lines about the attack's
+    questions, `comparisons` those about the secret; `facts` are what was asked of whom, and how the answer was found.
+    """
 
     title: str
-    facts: Sequence[tuple[str, str]]
+    sentences: Sequence[str]
+    questions: Sequence[Comparison]
     comparisons: Sequence[Comparison]
-    sentences: Sequence[str] = field(default=())
-    leakage: LeakageTable | None = None
+    facts: Sequence[tuple[str, str]]
+    leakage: LeakageTable
+
+    @property
+    def lines(self) -> list[Comparison]:
+        """All lines of the table, those about the attack's questions first."""
+        return [*self.questions, *self.comparisons]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What the lines say: how things are before and after the observation, or before alone if there was none."""
-        return ("before", "after") if any(line.after is not None for line in self.comparisons) else ("before",)
+        return ("before", "after") if any(line.after is not None for line in self.lines) else ("before",)
 
     def cells(self, line: Comparison) -> list[str]:
         """Return what a line says, column by column."""
-        return [line.before, line.after or "-"][: len(self.columns)]
+        both = [shown_text(line.before), "-" if line.after is None else shown_text(line.after)]
+        return both[: len(self.columns)]
 
     def harmless(self) -> "Summary":
-        """Return the same summary with all text such that it only shows, whatever names and values it came from."""
+        """Return the same summary with text that only shows and is not endless, whatever data it came from."""
         return Summary(
-            inert(self.title),
-            [(inert(label), inert(text)) for label, text in self.facts],
-            [line.harmless() for line in self.comparisons],
-            [inert(sentence) for sentence in self.sentences],
+            _short(self.title),
+            [_short(sentence, LONGEST_SENTENCE) for sentence in self.sentences],
+            [Comparison(_short(line.label), line.before, line.after) for line in self.questions],
+            [Comparison(_short(line.label), line.before, line.after) for line in self.comparisons],
+            [(_short(label), _short(text, LONGEST_SENTENCE)) for label, text in self.facts],
             self.leakage,
         )
 
 
-def percent(probability: float) -> str:
-    """Return a probability as a percentage with as many digits as a reader needs.
-
-    >>> percent(0.18), percent(0.0044), percent(0.0), percent(1.0)
-    ('18 %', '0.44 %', '0 %', '100 %')
-    """
-    shown = 100 * probability
-    if shown in (0, 100):
-        return f"{shown:.0f} %"
-    return f"{shown:.2g} %" if shown < 99 else f"{shown:.4g} %"
+def _short(text: str, longest: int = LONGEST_LABEL) -> str:
+    return inert(text if len(text) <= longest else f"{text[:longest]}…")
 
 
-def change_sentence(claim: str, before: Estimate, after: Estimate | None) -> str:
-    """Say in plain words how the belief in a claim changed, or that nothing was observed that could change it.
+def shown_text(value: Shown) -> str:
+    """Return a number, or the two ends of a range, as a table shows it."""
+    if isinstance(value, Estimate):
+        return value.number()
+    return " to ".join(number_text(end.value, end.resolution) for end in value)
 
-    >>> change_sentence("Alice is under 18", Estimate(0.18, 0.17, 0.19), Estimate(0.0044, 0.003, 0.006))
-    "An attacker's belief that Alice is under 18 falls from 18 % to 0.44 %."
-    """
-    start = f"An attacker's belief that {claim}"
-    if after is None:
-        return f"{start} is {percent(before.value)}; nothing was observed, so this says nothing about what leaks."
-    if before.low in after or after.low in before:
-        return f"{start} does not change measurably: {percent(before.value)} before, {percent(after.value)} after."
-    direction = "falls" if after.value < before.value else "rises"
-    end = percent(after.value)
-    if after.value == 0 and not after.exact:
-        end = f"less than {percent(after.high)}"
-    elif after.value == 1 and not after.exact:
-        end = f"more than {percent(after.low)}"
-    return f"{start} {direction} from {percent(before.value)} to {end}."
+
+def _plain(value: Shown) -> dict[str, Any]:
+    if isinstance(value, Estimate):
+        return {"value": value.value, "low": value.low, "high": value.high, "unit": value.unit, "exact": value.exact}
+    ends = {"low": value.low.value, "high": value.high.value}
+    return {**ends, "probability": value.probability, "exact": value.low.exact and value.high.exact}

@@ -1,8 +1,8 @@
-"""Summaries as plain text and as HTML."""
+"""Summaries as plain text."""
 
 import io
-from collections.abc import Sequence
-from html import escape
+import textwrap
+from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,24 +16,30 @@ WIDTH = 110
 
 
 def as_text(summary: Summary, width: int = WIDTH) -> str:
-    """Return a summary as text for a terminal or a file."""
+    """Return a summary as text for a terminal or a file: what was learned first, then how that is known."""
     summary = summary.harmless()
     buffer = io.StringIO()
     console = _console(buffer, width)
     console.print(summary.title)
-    console.print(_facts_grid(summary))
-    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
-    table.add_column("")
-    for column in summary.columns:
-        table.add_column(column, justify="right")
-    for line in summary.comparisons:
-        table.add_row(line.label, *summary.cells(line))
-    console.print(table)
-    for sentence in summary.sentences:
-        console.print(f"  {sentence}")
-    if summary.leakage is not None:
+    console.print(_wrapped(summary.sentences, width))
+    if summary.lines:
+        table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+        table.add_column("")
+        for column in summary.columns:
+            table.add_column(column, justify="right")
+        for line in summary.lines:
+            table.add_row(line.label, *summary.cells(line))
+        console.print(table)
+    if summary.leakage.rows:
         console.print(_leakage_grid(summary.leakage))
+    console.print(_facts_grid(summary))
     return _lines(buffer)
+
+
+def _wrapped(sentences: Iterable[str], width: int) -> str:
+    return "\n".join(
+        textwrap.fill(sentence, width, initial_indent="  ", subsequent_indent="    ") for sentence in sentences
+    )
 
 
 def _leakage_grid(leakage: LeakageTable) -> TextTable:
@@ -42,25 +48,30 @@ def _leakage_grid(leakage: LeakageTable) -> TextTable:
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("what it means")
     for row in leakage:
-        table.add_row(_titled(row), f"{row.estimate.number()} {row.estimate.unit}".rstrip(), row.meaning)
+        table.add_row(measure_title(row), measure_value(row), row.meaning)
     return table
 
 
 def _leakages(summaries: Sequence[Summary]) -> TextTable:
     """Return the measures of several summaries side by side."""
-    columns = [{_titled(row): row.estimate for row in summary.leakage or ()} for summary in summaries]
+    columns = [{measure_title(row): measure_value(row) for row in summary.leakage} for summary in summaries]
     table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
     table.add_column("leakage")
     for summary in summaries:
         table.add_column(summary.title, justify="right")
     for title in dict.fromkeys(title for column in columns for title in column):
-        found = [column.get(title) for column in columns]
-        table.add_row(title, *("-" if e is None else f"{e.number()} {e.unit}".rstrip() for e in found))
+        table.add_row(title, *(column.get(title, "-") for column in columns))
     return table
 
 
-def _titled(row: LeakageRow) -> str:
+def measure_title(row: LeakageRow) -> str:
+    """Return the name of a measure as a table shows it."""
     return f"{row.name.replace('_', ' ')} {row.about}".rstrip()
+
+
+def measure_value(row: LeakageRow) -> str:
+    """Return the value of a measure with its unit, as a table shows it."""
+    return f"{row.estimate.number()} {row.estimate.unit}".rstrip()
 
 
 def _console(buffer: io.StringIO, width: int) -> Console:
@@ -78,74 +89,35 @@ def _lines(buffer: io.StringIO) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
-    "table{border-collapse:collapse;margin:1rem 0}"
-    "td,th{padding:.25rem .9rem .25rem 0;text-align:left;vertical-align:top}"
-    "th{border-bottom:1px solid #999}td.number,th.number{text-align:right;white-space:nowrap}"
-    "dt{float:left;width:9rem;color:#666}dd{margin-left:9rem}"
-)
-
-
-def as_html_fragment(summary: Summary) -> str:
-    """Return a summary as HTML to stand inside a page or a notebook."""
-    summary = summary.harmless()
-    facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in summary.facts)
-    lines = "".join(
-        f"<tr><td>{escape(line.label)}</td>{_numbers_as_html('td', summary.cells(line))}</tr>"
-        for line in summary.comparisons
-    )
-    head = f"<tr><th></th>{_numbers_as_html('th', summary.columns)}</tr>"
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in summary.sentences)
-    leakage = "" if summary.leakage is None else _leakage_as_html(summary.leakage)
-    return f"<h2>{escape(summary.title)}</h2><dl>{facts}</dl><table>{head}{lines}</table>{sentences}{leakage}"
-
-
-def _numbers_as_html(tag: str, cells: Sequence[str]) -> str:
-    return "".join(f'<{tag} class="number">{escape(cell)}</{tag}>' for cell in cells)
-
-
-def _leakage_as_html(leakage: LeakageTable) -> str:
-    head = '<tr><th>leakage</th><th class="number"></th><th>what it means</th><th>how it was obtained</th></tr>'
-    lines = "".join(
-        f'<tr><td>{escape(_titled(row))}</td><td class="number">'
-        f"{escape(f'{row.estimate.number()} {row.estimate.unit}'.rstrip())}</td><td>{escape(row.meaning)}</td>"
-        f"<td>{escape('exact' if row.estimate.exact else row.estimate.method)}</td></tr>"
-        for row in leakage
-    )
-    return f"<table>{head}{lines}</table>"
-
-
-def as_html_page(summary: Summary) -> str:
-    """Return a summary as a page of its own."""
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width, initial-scale=1"><title>{escape(inert(summary.title))}</title>'
-        f"<style>{_STYLE}</style></head><body>{as_html_fragment(summary)}</body></html>"
-    )
-
-
 def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -> str:
-    """Return several summaries of the same quantities next to each other."""
+    """Return several summaries next to each other: what each attacker learns first, then what all of them share."""
     summaries = [summary.harmless() for summary in summaries]
     buffer = io.StringIO()
     console = _console(buffer, width)
     console.print(inert(title))
-    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
-    table.add_column("")
     for summary in summaries:
-        for place, column in enumerate(summary.columns):
-            table.add_column(f"{'' if place else summary.title}\n{column}", justify="right")
-    for lines in zip(*(summary.comparisons for summary in summaries), strict=True):
-        cells = (cell for summary, line in zip(summaries, lines, strict=True) for cell in summary.cells(line))
-        table.add_row(lines[0].label, *cells)
-    console.print(table)
-    if any(summary.leakage is not None for summary in summaries):
+        console.print(_wrapped([f"{summary.title}: {sentence}" for sentence in summary.sentences], width))
+    console.print(_beside(summaries))
+    if any(summary.leakage.rows for summary in summaries):
         console.print(_leakages(summaries))
     for summary in summaries:
         console.print(summary.title)
         console.print(_facts_grid(summary))
-        for sentence in summary.sentences:
-            console.print(f"  {sentence}")
         console.print()
     return _lines(buffer)
+
+
+def _beside(summaries: Sequence[Summary]) -> TextTable:
+    """Return the lines that any of the summaries has, each with its values before and after."""
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    table.add_column("")
+    found = []
+    for summary in summaries:
+        found.append({line.label: summary.cells(line) for line in summary.lines})
+        for place, column in enumerate(summary.columns):
+            table.add_column(f"{'' if place else summary.title}\n{column}", justify="right")
+    for label in dict.fromkeys(label for lines in found for label in lines):
+        nothing = [["-"] * len(summary.columns) for summary in summaries]
+        cells = [lines.get(label, none) for lines, none in zip(found, nothing, strict=True)]
+        table.add_row(label, *(cell for side in cells for cell in side))
+    return table

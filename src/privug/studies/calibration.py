@@ -14,7 +14,7 @@ from privug.errors import ArgumentError, InferenceError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.pictures import plots
-from privug.report.grid import grid_text
+from privug.report.grid import grid_html, grid_text
 from privug.studies.cells import (
     Cell,
     Job,
@@ -123,10 +123,16 @@ class Calibration:
 
     def table(self) -> str:
         """Return all that was tried as a table."""
+        return grid_text(*self._table())
+
+    def _repr_html_(self) -> str:
+        return grid_html(*self._table())
+
+    def _table(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         notes: list[str] = []
         ordered = sorted(self.trials, key=lambda trial: trial.value)
         rows = [[f"{trial.value:.6g}", cell_text(trial.cell, notes), trial.verdict.value] for trial in ordered]
-        return grid_text(str(self), [self.parameter, "measured", "limit"], rows, notes)
+        return (str(self), [self.parameter, "measured", "limit"], rows, notes)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what was measured at all values tried, the limit and the answer; `ax` is matplotlib axes or a path."""

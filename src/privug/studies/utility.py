@@ -61,7 +61,7 @@ def output_divergence(
     >>> import privug as pv
     >>> noisy = pv.Attack(lambda x: x + pv.sample(pv.Normal(0, sd=3)), prior={"x": pv.Normal(0, sd=4)}, secret="x")
     >>> print(output_divergence(noisy.run(), lambda x: x))
-    0.062243 bit (exact)
+    0.0622 bit (exact)
     """
     check_kind("output_divergence", "result", result, (Result,))
     question = result.attack.question

@@ -13,6 +13,7 @@ from privug.arguments import check_kind, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.inference.belief import Belief
+from privug.markup import paragraphs
 from privug.pictures import plots
 from privug.policy.checking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
@@ -276,6 +277,9 @@ class Monitor:
         lines = [f"policy: {self.judge.policy}", f"{count} of {len(self.history)} queries were answered"]
         lines += [f"  {number}. {answer}" for number, answer in enumerate(self.history, 1)]
         return "\n".join(lines + ([f"closed: {self._closed}"] if self._closed else []))
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self).splitlines())
 
     def __repr__(self) -> str:
         return f"<Monitor: {sum(answer.answered for answer in self.history)} of {len(self.history)} queries answered>"

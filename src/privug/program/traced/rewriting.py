@@ -124,10 +124,13 @@ class _Rewriter(TryStatements):
 
     def _test(self, node: ast.expr) -> ast.expr:
         """Rewrite an expression of which only the truth matters: what `and` and `or` give is then a condition, too."""
-        if not isinstance(node, ast.BoolOp):
-            return self.visit(node)
-        truths = [runtime("truth", self._test(value)) for value in node.values]
-        return _placed(runtime(_JOINING[type(node.op)], *map(thunk, truths)), node)
+        visited: ast.expr
+        if isinstance(node, ast.BoolOp):
+            truths = [runtime("truth", self._test(value)) for value in node.values]
+            visited = _placed(runtime(_JOINING[type(node.op)], *map(thunk, truths)), node)
+        else:
+            visited = self.visit(node)
+        return visited
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         value = self.visit(node.value) if node.value is not None else ast.Constant(None)

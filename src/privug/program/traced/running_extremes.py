@@ -150,7 +150,7 @@ def is_number_for_sure(node: Node) -> bool:
     parents = node.parents
     if isinstance(operation, AtExtreme):
         parents = tuple(operation.possible(parents))
-    elif isinstance(operation, Fold) and operation.traits.extreme:
+    elif isinstance(operation, Fold) and (operation.keeps_rows or operation.traits.extreme):
         parents = (operation.term,)
     elif isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE:
         parents = parents[1:]

@@ -14,6 +14,8 @@ from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, almost_never_zero
 from privug.model.plates import going_through
 from privug.model.propositions import implies
+from privug.model.traits.table import OPERATIONS
+from privug.model.traits.traits import Role
 from privug.model.variable import RandomVariable, as_element, as_node, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where
@@ -79,12 +81,6 @@ def without_nan(cell: Cell) -> Cell:
     return Cell(cell.value, both(cell.known, negated(np.isnan(cell.value))))
 
 
-_WITHOUT_DOMAIN = {
-    "log", "log2", "log10", "log1p", "sqrt", "power", "arcsin", "arccos", "arccosh", "arctanh", "float_power", "fmod",
-}  # fmt: skip
-"""Functions that are NaN outside of where they are defined."""
-
-
 def _gives_numbers(node: Node) -> bool:
     """Say whether an operation makes no NaN of numbers."""
     operation = node.operation
@@ -92,9 +88,12 @@ def _gives_numbers(node: Node) -> bool:
         return operation.array.dtype.kind != "f" or bool(np.isfinite(operation.array).all())
     if not isinstance(operation, Elementwise):
         return True
-    if operation.name in _WITHOUT_DOMAIN:
-        return operation.name == "power" and node.dtype.kind == "i"
-    return not operation.traits.divides or _is_safe(node.parents[1])
+    traits = operation.traits
+    if traits.is_partial or (isinstance(operation.function, np.ufunc) and operation.name not in OPERATIONS):
+        return False  # nothing is known of the latter
+    if traits.role is Role.POWER:
+        return node.dtype.kind == "i"
+    return not traits.divides or _is_safe(node.parents[1])
 
 
 def _is_safe(divisor: Node) -> bool:

@@ -208,7 +208,7 @@ def _family(value: Any) -> Any:
     if kind(value) in "bif":
         return kind(value)
     levels = value.node.levels if isinstance(value, RandomVariable) else (value,)
-    return frozenset(map(type, levels))
+    return frozenset(map(type, levels or ()))
 
 
 def is_in(column: Column, values: Any) -> Column:
