@@ -4,8 +4,8 @@ python tests/pages.py --update [PAGE ...]    # put what is printed today into th
 
 All `python` blocks of a page share one session; a `text` block right after a block is what it prints, to the letter. A
 block with a title is a file: it is written to the page's folder before anything else runs there. `console` blocks are
-commands (`$ privug ...`, `$ python ...`), run in that folder. Listings that are only read have other languages: `sh`
-to install, `py` and the like for code of other tools.
+commands (`$ privug ...`, `$ python ...`), run in that folder. A `text` block whose title is an example is what that
+prints. Listings that are only read have other languages: `sh` to install, `py` and the like for code of other tools.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def printed_by(page: Path, folder: Path) -> Iterator[tuple[re.Match[str], str]]:
     session: dict[str, object] = {"__name__": "page"}
     matches = list(BLOCK.finditer(page.read_text(encoding="utf-8")))
     for match in matches:
-        if match["title"]:
+        if match["title"] and match["language"] != "text":
             (folder / match["title"]).write_text(match["code"], encoding="utf-8")
     for number, match in enumerate(matches):
         if match["language"] == "python":
@@ -62,13 +62,22 @@ def _run(line: str, folder: Path) -> str:
     return outcome.stdout + outcome.stderr if outcome.returncode == 2 else outcome.stdout
 
 
+def printed_by_examples(page: Path) -> Iterator[tuple[re.Match[str], Path]]:
+    """Give the blocks of a page that show what an example prints, each with the path of the example."""
+    for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if match["language"] == "text" and match["title"]:
+            yield match, PROJECT / match["title"]
+
+
 def updated(page: Path, folder: Path) -> str:
     """Return the page with what its blocks print today."""
     text = page.read_text(encoding="utf-8")
-    for match, printed in reversed(list(printed_by(page, folder))):
-        if match["shown"] is not None:
-            start, stop = match.span("shown")
-            text = text[:start] + printed.strip("\n") + "\n" + text[stop:]
+    found = [
+        (match.span("shown"), printed) for match, printed in printed_by(page, folder) if match["shown"] is not None
+    ]
+    found += [(match.span("code"), _run(f"$ python {path}", folder)) for match, path in printed_by_examples(page)]
+    for (start, stop), printed in sorted(found, reverse=True):
+        text = text[:start] + printed.strip("\n") + "\n" + text[stop:]
     return text
 
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import privug
-from pages import BLOCK, PAGES, PROJECT, name_of, printed_by
+from pages import BLOCK, PAGES, PROJECT, name_of, printed_by, printed_by_examples
 
 MODULES = [module.name for module in pkgutil.walk_packages(privug.__path__, "privug.")]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -108,6 +108,8 @@ def test_examples_run(path):
     outcome = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.strip()
+    shown = [match["code"] for page in PAGES for match, example in printed_by_examples(page) if example == path]
+    assert [printed for printed in shown if printed.strip() != outcome.stdout.strip()] == []
 
 
 def test_readme_is_short_and_names_every_target_of_the_makefile():
