@@ -1,4 +1,4 @@
-"""An extension for mkdocstrings: examples in docstrings (lines after `>>>`) are shown as code."""
+"""An extension for mkdocstrings: examples in docstrings are shown as code."""
 
 import re
 from typing import Any
@@ -13,4 +13,6 @@ class Examples(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
+            obj.docstring.value = EXAMPLE.sub(
+                r"```pycon\n\g<0>\n```", obj.docstring.value
+            )
