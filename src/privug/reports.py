@@ -31,7 +31,8 @@ def save_report(path: str | Path, results: Sequence[Result], *, title: str = "")
     >>> import tempfile, privug as pv
     >>> attack = pv.Attack(lambda x: x > 1, {"x": pv.DiscreteUniform(0, 3)}, "x")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pv.save_report(f"{folder}/report.txt", [attack.run(True), attack.run(False)]).stat().st_size > 0
+    ...     results = [attack.run(pv.equals(True)), attack.run(pv.equals(False))]
+    ...     pv.save_report(f"{folder}/report.txt", results).stat().st_size > 0
     True
     """
     _check("save_report", results)

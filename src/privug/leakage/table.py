@@ -46,9 +46,9 @@ class LeakageRow:
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, secret="x")
-    >>> row = next(iter(attack.run(pv.equals(2)).leakage()))
-    >>> row.name, row.estimate.unit
-    ('entropy_drop', 'bit')
+    >>> row = next(row for row in attack.run(pv.equals(2)).leakage() if row.name == "mutual_information")
+    >>> row.estimate.value, row.estimate.unit
+    (0.5, 'bit')
     """
 
     name: str
