@@ -209,6 +209,17 @@ def test_large_inputs_of_programs_called_sample_by_sample_do_not_blur_small_outp
     assert mutual_information(result.joint).value == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("sentinel", [1e18, 1e300])
+def test_a_sentinel_does_not_blur_what_stands_beside_it(sentinel):
+    def released(n):
+        return {"0": 0.0, "1": 2.5, "2": sentinel}[str(n)]
+
+    attack = pv.Attack(released, prior={"n": pv.DiscreteUniform(0, 2)}, secret="n")
+    joint = attack.run(engine="exact").joint
+    assert attack.lifting.tier == "python"
+    assert pv.leakage.mutual_information(joint).value == pytest.approx(math.log2(3))
+
+
 def test_secrets_and_queries_are_merged_too():
     attack = pv.Attack(
         lambda xs: xs[0] > 0.5, prior=PRIORS["list"]([0.1, 0.7], 6), secret=lambda xs: xs[0] + xs[1] + xs[2]

@@ -2,7 +2,8 @@
 
 Distinct numbers in ascending order are linked where the error of both spans the gap between them. A group of linked
 numbers is one value only if it is no wider than that either: in a chain of numbers each next to the last nothing tells
-rounding from real differences, and they stay apart. The value is the number that is shortest to write.
+rounding from real differences, and they stay apart. So do numbers of few digits if nothing is known of the arithmetic
+behind them. The value is the number that is shortest to write.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from privug.model.roundoff import UNTRACED, Roundoff, roundoffs, untraced
 from privug.model.structure import flatten, random_leaves
 
 ROOM = 2.0  # how many times the error that was found a value may have: other orders of a sum round otherwise
+SHORT = 10  # digits that a number has at most if it is not what rounding left
 WRITTEN = 4 * 2.0**-52  # how far, relative to it, a number that a person wrote down may be from the one that is meant
 
 
@@ -143,9 +145,16 @@ def representatives(numbers: Array, roundoff: Roundoff | None, counts: Array | N
     for start, stop in zip(starts, stops, strict=True):
         if stop - start < 2 or numbers[stop - 1] - numbers[start] > 2 * slack[start:stop].max():
             continue
+        if roundoff is None and sum(map(_is_short, numbers[start:stop].tolist())) > 1:
+            continue  # beside a sentinel such as 1e300 all other numbers lie close together
         if counts is None or counts[start:stop].max() > 1:
             table[start:stop] = _shortest(numbers[start:stop])
     return None if np.array_equal(table, numbers) else table
+
+
+def _is_short(number: float) -> bool:
+    """Say whether a number has so few digits that no rounding made it."""
+    return float(f"{number:.{SHORT}g}") == number
 
 
 def _shortest(numbers: Array) -> float:

@@ -47,7 +47,7 @@ class RaggedFold(Fold):
         segments = Segments(sizes, context.samples)
         step = max(1, CHUNK_BYTES // self.plan.bytes_per_sample)
         parts = [
-            self._reduced(part, self._terms_of(columns, samples, rows, part, context))
+            self._reduced_by_sample(part, self._terms_of(columns, samples, rows, part, context))
             for samples, rows, part in segments.parts(step)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -74,7 +74,7 @@ class RaggedFold(Fold):
             context.failed[samples.start + part.owners[failed]] = True
         return terms
 
-    def _reduced(self, part: Segments, terms: Array) -> Array:
+    def _reduced_by_sample(self, part: Segments, terms: Array) -> Array:
         if self.keeps_rows:
             return terms
         extreme = self.traits.extreme
@@ -144,7 +144,7 @@ class RaggedPlate(Plate):
         refuse("a whole column of a table of random size")
 
     @property
-    def position(self) -> RandomVariable:  # type: ignore[override]
+    def position(self) -> RandomVariable:
         refuse("the position of a row in a table of random size")
 
     def part(self, start: int, stop: int) -> Plate:

@@ -189,16 +189,6 @@ def calibrate(
     ...     return pv.Attack(release, prior={"bit": pv.Bernoulli(0.5)}, secret="bit")
     >>> print(calibrate(noisy_bit, measure="bayes_vulnerability", at_most=0.6, epsilon=(0.01, 10)))
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
-
-    With a question of the attack's own:
-
-    >>> def salary(epsilon):
-    ...     noisy = pv.mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=epsilon)
-    ...     questions = {"she is rich": lambda x: x == 1}
-    ...     return pv.Attack(noisy, prior={"x": pv.Bernoulli(0.1)}, secret="x", questions=questions)
-    >>> print(calibrate(salary, measure="she is rich", at_most=0.25, epsilon=(0.01, 10), tolerance=1e-3))
-    epsilon = 1.0981 is the largest for which the belief in 'she is rich' after any output is at most 0.25 (exact; no \
-longer at 1.09911).
     """
     name, low, high = _range(parameter)
     if find not in ("largest", "smallest"):
@@ -206,20 +196,34 @@ longer at 1.09911).
     if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
         raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
     options = {"engine": engine, "samples": samples, "seed": seed}
-    if isinstance(measure, str) and not is_measure(measure) and holds is None:
-        first = made(attack_for, {name: low})
-        asked_by_name(first, measure)
-        seen = "" if observe is not None or first.observe is not None else " after any output"
-        question = partial(answer, measure, options, least=at_most is None)
-        limit, measured = limit_of(question, at_most, at_least, None, claim, f"the belief in {measure!r}{seen}")
-    else:
-        called, function = "", measure
-        if isinstance(measure, str):
-            ((called, function),) = (checked_measures([measure], options) or {}).items()
-        limit, measured = limit_of(function, at_most, at_least, holds, claim, called)
+    asked = _Asked(measure, at_most, at_least, holds, claim)
+    limit, measured = asked.limit(partial(made, attack_for, {name: low}), observe, options)
     settings = Settings({limit.measure: measured}, {}, options)
-    search = _Search(attack_for, observe, settings, limit, name, find, tolerance)
-    return search.run(_spaced(low, high, grid))
+    return _Search(attack_for, observe, settings, limit, name, find, tolerance).run(_spaced(low, high, grid))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What must be kept, as it was written."""
+
+    measure: str | Measure | None
+    at_most: float | None
+    at_least: float | None
+    holds: Callable[[Result], Any] | None
+    claim: str
+
+    def limit(self, first: Callable[[], Attack], observe: Any, options: Mapping[str, Any]) -> tuple[Limit, Measure]:
+        """Return the limit and how what it limits is measured: a question of the attack, or a measure."""
+        called, function = "", self.measure
+        if isinstance(self.measure, str) and not is_measure(self.measure) and self.holds is None:
+            attack = first()
+            asked_by_name(attack, self.measure)
+            seen = "" if observe is not None or attack.observe is not None else " after any output"
+            called = f"the belief in {self.measure!r}{seen}"
+            function = partial(answer, self.measure, options, least=self.at_most is None)
+        elif isinstance(self.measure, str):
+            ((called, function),) = (checked_measures([self.measure], options) or {}).items()
+        return limit_of(function, self.at_most, self.at_least, self.holds, self.claim, called)
 
 
 @dataclass

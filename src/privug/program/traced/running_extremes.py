@@ -165,7 +165,7 @@ class Contests:
     def __init__(self, plate: Plate, changes: Sequence[Replaced], entered: Sequence[Any]) -> None:
         self._plate = plate
         self._changes = changes
-        states = [one.origin if isinstance(one, Accumulator) else one.state for one in entered if _has_state(one)]
+        states = [state for state in map(_state_of, entered) if state is not None]
         self._leaves = {leaf.node: (state, leaf.part_of) for state in states for leaf in state.leaves.values()}
         self._unset = [state.unset for state in states if state.unset is not None]
         self._known = [*self._leaves, *self._unset]
@@ -263,5 +263,8 @@ class Contests:
         return made
 
 
-def _has_state(one: Any) -> bool:
-    return isinstance(one, Kept | SetAside) or (isinstance(one, Accumulator) and isinstance(one.origin, State))
+def _state_of(one: Any) -> State | None:
+    """Return the variable that something stands for, as it was before the row at hand."""
+    if isinstance(one, Kept | SetAside):
+        return one.state
+    return one.origin if isinstance(one, Accumulator) and isinstance(one.origin, State) else None
