@@ -13,7 +13,8 @@ from privug.inference.support import exponent
 from privug.model.node import ConstantValue
 from privug.model.plan import Plan
 from privug.prior.family import NUMPY, family_of
-from privug.prior.scalar import _families, fitting_families
+from privug.prior.fitting import fitting_families
+from privug.prior.scalar import _families
 
 EVERY = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 DISCRETE = pytest.mark.parametrize("row", [row for row in ROWS if row.is_discrete], ids=lambda row: row.name)

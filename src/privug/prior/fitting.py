@@ -9,6 +9,7 @@ from privug.arguments import is_one_of, shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.variable import RandomVariable
+from privug.prior import continuous, counts, discrete, positive
 from privug.prior.choice import Choice, ChoiceFamily
 from privug.prior.fitted import JEFFREYS, Fitted, check_spread
 from privug.prior.frame import Column, is_missing
@@ -17,6 +18,8 @@ from privug.prior.positive import Gamma
 from privug.prior.scalar import ScalarFamily, fitting_families
 
 Uncertainty = bool | Literal["predictive"]
+MODULES = (continuous, counts, discrete, positive)
+"""Where families are that may be asked for by name: they are known once their module is imported."""
 LARGEST, SMALLEST = 1e152, 1e-152  # of data whose squares are still numbers
 
 
