@@ -267,6 +267,21 @@ def test_forks_leave_no_lock_behind_in_a_thread_whose_time_is_up(forking):
     logging._lock.release()
 
 
+def test_threads_that_start_when_the_time_is_up_are_not_waited_for_forever():
+    """CPython takes a thread that is just being started for the one that starts it, and ends it instead."""
+
+    def often():
+        for attempt in range(1500):
+            with contextlib.suppress(interruption.TimeIsUp), interruption.within(1e-6 * (attempt % 300)):
+                for _ in range(3):
+                    interruption.thread_started(int)
+
+    thread = threading.Thread(target=often, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 def test_the_time_of_a_run_holds_in_any_thread_and_for_any_worker(forking):
     found = []
 

@@ -6,11 +6,14 @@ What stops a run is always a KeyboardInterrupt, so that engines keep what they h
 import ctypes
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from privug.scoping import holding
+
+Value = TypeVar("Value")
 
 SAME_SECONDS = 0.2  # between deadlines that are meant to be one
 REMINDER_SECONDS = 5.0  # a program may swallow what is raised in it
@@ -33,7 +36,7 @@ class Deadline:
 
     def start(self) -> None:
         """Interrupt the thread when the time comes."""
-        threading.Thread(target=self._remind, daemon=True).start()
+        thread_started(self._remind)
 
     def _remind(self) -> None:
         wait = self.at - time.monotonic()
@@ -106,13 +109,29 @@ def within(seconds: float | None) -> Iterator[None]:
                 deadline.settle()
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Interrupt the block only when it is done: forking takes locks that must be given back, logging's among them."""
-    with ExitStack() as stack:
-        for deadline in _deadlines.get():
-            stack.enter_context(deadline.postponed())
-        yield
+def undisturbed(work: Callable[[], Value]) -> Value:
+    """Return what some work returns, which is interrupted only when it is done.
+
+    Forking takes locks that must be given back, logging's among them. And while a thread is being started, CPython may
+    take it for the one that starts it: raised in the new one, the exception ends it before it has begun, for which
+    the old one waits forever.
+    """
+    return _undisturbed(work, _deadlines.get())
+
+
+def _undisturbed(work: Callable[[], Value], deadlines: tuple[Deadline, ...]) -> Value:
+    if not deadlines:
+        return work()
+    # Nothing is raised between taking a lock and the block: an ExitStack may be interrupted there, and keep the lock.
+    with deadlines[0].postponed():
+        return _undisturbed(work, deadlines[1:])
+
+
+def thread_started(work: Callable[..., object], *arguments: object) -> threading.Thread:
+    """Return a thread that was started undisturbed, and does not outlive the process."""
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    undisturbed(thread.start)
+    return thread
 
 
 def seconds_left() -> float | None:

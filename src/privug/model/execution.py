@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from privug import interruption, settings
@@ -78,7 +79,8 @@ def _in_threads(tasks: Sequence[Task], work: Callable[[Task], Result], workers: 
         try:
             for task in tasks:
                 # What the run has set in its context, such as limits, holds for its threads too.
-                waiting.append(pool.submit(contextvars.copy_context().run, stoppable, task))
+                submit = partial(pool.submit, contextvars.copy_context().run, stoppable, task)
+                waiting.append(interruption.undisturbed(submit))  # it may start a thread
                 if len(waiting) >= 2 * workers:
                     yield _awaited(waiting.popleft())
             while waiting:

@@ -46,6 +46,15 @@ def run_forked(work: Callable[[Task], Result], tasks: Sequence[Task], workers: i
         pool.kill()
 
 
+def _forked() -> tuple[Connection, Connection, int]:
+    """Fork; return both ends of a pipe, of which each process takes one, and the other process, or zero in that."""
+    ours, theirs = Pipe()
+    process = os.fork()
+    if process:
+        theirs.close()
+    return ours, theirs, process
+
+
 class _Worker:
     """A forked process and the way to talk to it."""
 
@@ -55,11 +64,8 @@ class _Worker:
         _flush()
         masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            with critical_section(), _quiet_fork(), interruption.undisturbed():
-                self.connection, theirs = Pipe()
-                self.process = os.fork()
-                if self.process:
-                    theirs.close()
+            with critical_section(), _quiet_fork():
+                self.connection, theirs, self.process = interruption.undisturbed(_forked)
             if self.process == 0:
                 _serve(theirs, work, tasks, parent)
             with contextlib.suppress(OSError):  # it may have done so itself, or be gone

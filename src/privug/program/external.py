@@ -5,7 +5,6 @@ import os
 import select
 import shlex
 import subprocess
-import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -194,8 +193,7 @@ class _Process:
             raise ProgramError(f"External: {command[0]!r} cannot be started: {error.strerror}") from None
         self._unread = bytearray()
         self._said = bytearray()
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        self._listener = interruption.thread_started(self._listen)
 
     def _listen(self) -> None:
         """Read what the program says on standard error, lest it waits for that; only the end is kept."""
@@ -209,8 +207,7 @@ class _Process:
         assert self._popen.stdin is not None
         self._check_nothing_unasked()
         text = "".join(line + "\n" for line in lines).encode()
-        writer = threading.Thread(target=self._write, args=(text,), daemon=True)
-        writer.start()
+        writer = interruption.thread_started(self._write, text)
         for _ in lines:
             yield self._read_line(timeout)
         writer.join()
