@@ -49,6 +49,8 @@ RETURNED = {
     "reidentification.QuasiIdentifier",
     "reidentification.QuasiIdentifiers",
     "reidentification.Risks",
+    "reidentification.UniqueRow",
+    "reidentification.UniqueRows",
 }
 
 
@@ -228,6 +230,9 @@ OWN = {
     "Joint.from_samples": {"secrets": lambda: [0, 1, 1], "outputs": lambda: [0, 1, 0]},
     "Result.belief": {"query": lambda: lambda x: x},
     "Result.save": {"path": lambda: "/nowhere/report.html"},
+    "save_report": {"path": lambda: "/nowhere/report.txt", "results": lambda: [result()]},
+    "Belief.named": {"quantity": lambda: "age"},
+    "Joint.named": {"secret": lambda: "age", "output": lambda: "mean"},
     "Estimate.undefined": {"method": lambda: "it does not exist"},
     "Estimate.widened": {"factor": lambda: 2.0},
     "Estimate.divided_by": {"whole": lambda: pv.Estimate(2.0, 1.0, 3.0)},
@@ -252,6 +257,7 @@ LISTED = {
     "anonymisers.drop": lambda: "age",
     "anonymisers.keep": lambda: "age",
     "QuasiIdentifiers.of": lambda: "age",
+    "QuasiIdentifiers.unique_rows": lambda: "age",
 }
 INSTANCES = {
     "Attack": attack,
@@ -469,7 +475,7 @@ GAPS = {
     }.items()
     for call in calls
 }
-MAY_REFUSE = {"read_columns", "Result.save"}
+MAY_REFUSE = {"read_columns", "Result.save", "save_report"}
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -193,8 +193,8 @@ def test_evidence_of_one_sample_is_not_zero():
 def test_reports_of_structured_secrets_have_lines():
     prior = {"x": pv.Uniform(0, 1), "y": pv.Array(pv.Normal(0, sd=1), 2)}
     text = str(pv.Attack(lambda x, y: x, prior, secret=["x", "y"]).run(samples=300, seed=1))
-    assert "part 0: mean" in text
-    assert "part 1[1]: mean" in text
+    assert "x: mean" in text
+    assert "y[1]: mean" in text
 
 
 def test_a_distribution_used_without_sample_is_explained():

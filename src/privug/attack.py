@@ -352,8 +352,11 @@ class Result(Unchanging):
         """Say in one sentence what the attacker learns: about the question whose answer changes most, or the secret."""
         return inert(self.content.sentences[0])
 
+    @kinds_checked
     def plot(self, ax: Any = None, beside: Sequence["Result"] = ()) -> Any:
         """Draw the beliefs before and after, with those of other results; `ax` is matplotlib axes or a path."""
+        for one in beside:
+            check_kind("plot", "beside", one, (Result,))
         shown = [(one.attack.name, one.prior, one._after) for one in (self, *beside)]
         return plots().beliefs(shown, ax, self._names[0])
 

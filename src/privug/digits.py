@@ -2,9 +2,12 @@
 
 import math
 
+from privug.arguments import shown
+
 SIGNIFICANT = 3
 GROUPED = 10_000  # from here on thousands are set apart; below are years
 SMALL, LARGE = 1e-4, 1e15  # outside of these numbers are written with an exponent
+LONG = 200  # bits of whole numbers that nobody reads
 SAME = 1e-9  # relative; numbers that differ by less from what is shown are shown in full
 
 
@@ -69,6 +72,8 @@ def full_text(number: float) -> str:
     >>> full_text(178000.0), full_text(55.3), full_text(1e-7), full_text(2**70)
     ('178,000', '55.3', '1e-07', '1,180,591,620,717,411,303,424')
     """
+    if isinstance(number, int) and number.bit_length() > LONG:
+        return shown(number)
     text = str(number) if isinstance(number, int) else f"{number:.15g}"
     return grouped(text) if text.lstrip("-").replace(".", "", 1).isdigit() else text
 

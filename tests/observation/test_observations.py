@@ -140,7 +140,7 @@ def test_a_part_that_no_output_has_is_impossible():
 @pytest.mark.parametrize(
     ("observe", "told"),
     [
-        ({"Management": {"max": 178000, "n": None}}, "the output's 'Management', 'max' is 178000"),
+        ({"Management": {"max": 178000, "n": None}}, "the output's 'Management', 'max' is 178,000"),
         ([1, None, pv.between(2, 3)], "the output's first part is 1; its third part is between 2 and 3"),
         ({2300: pv.near(5, within=1)}, "the output's entry 2300 is 5, give or take 1"),
         ([0] * 15, "its part at position 11 is 0; and 3 parts more"),

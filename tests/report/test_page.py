@@ -167,7 +167,7 @@ def test_a_tuple_of_secrets_is_told_part_by_part():
         lambda r: r,
         lambda r: r.posterior,
         lambda r: r.posterior.mean(),
-        lambda r: pv.sweep(flip, p=[0.5], measures=["bayes risk"]),
+        lambda r: pv.sweep(flip, p=[0.5], measures=["bayes_risk"]),
         lambda r: pv.compare(attackers={"a": {"x": pv.Bernoulli(0.5)}}, programs={"id": lambda x: x}, secret="x"),
         lambda r: pv.calibrate(flip, measure="mutual_information", at_most=0.7, find="smallest", p=(0.5, 0.99)),
         lambda r: pv.policy.check(flip(0.5), pv.policy.max_belief(at_most=0.6)),

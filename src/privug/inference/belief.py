@@ -358,6 +358,7 @@ class Belief:
     def _repr_html_(self) -> str:
         return table(["belief", self.method], described(self))
 
+    @kinds_checked
     def named(self, quantity: str) -> "Belief":
         """Return the same belief with what its quantity is called."""
         return replace(self, quantity=quantity)

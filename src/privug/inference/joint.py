@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_kind
+from privug.arguments import check_kind, kinds_checked
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
@@ -117,6 +117,7 @@ class Joint:
             Belief(Batch.of_values([labels[j] for j in columns[possible]]), pairs, True, spread=Kind.DISCRETE),
         )
 
+    @kinds_checked
     def named(self, secret: str, output: str) -> "Joint":
         """Return the same joint with what its two quantities are called."""
         return replace(self, secret=self.secret.named(secret), output=self.output.named(output))

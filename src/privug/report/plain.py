@@ -28,7 +28,9 @@ def finite_numbers(value: Any) -> Any:
         return {key: finite_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [finite_numbers(inner) for inner in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "undefined" if math.isnan(value) else str(value)
+    return value
 
 
 def as_frame(rows: list[dict[str, Any]]) -> Any:

@@ -8,6 +8,7 @@ from privug.digits import percent_text
 from privug.errors import PrivugError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
+from privug.model.node import Kind
 from privug.report.summary import shown_text
 
 LONGEST_CLAUSE = 90
@@ -67,7 +68,7 @@ def about_the_secret(attacker: Attacker, name: str, before: Belief, after: Belie
 
 def _has_few_values(belief: Belief) -> bool:
     most = MOST_NUMBERS if belief.batch.numbers() is not None else MOST_VALUES
-    return belief.curve is None and belief.batch.distinct() <= most
+    return belief.kind is Kind.DISCRETE and belief.curve is None and belief.batch.distinct() <= most
 
 
 def _about_the_likeliest(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:

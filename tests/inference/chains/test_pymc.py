@@ -95,7 +95,7 @@ def test_states_are_drawn_given_the_rest():
 def test_samplers_that_do_not_fit_are_refused(sampler, message):
     attack = pv.Attack(lambda x, y: x + y, {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}, "x")
     with pytest.raises((ArgumentError, UnsuitableEngine), match=message):
-        pymc_engine.infer(attack.question, pv.equals(4), samples=100, seed=1, sampler=sampler)
+        attack.run(pv.equals(4), engine=f"pymc:{sampler}", samples=100, seed=1)
 
 
 def test_populations_in_many_dimensions_are_refused():
