@@ -12,6 +12,7 @@ from privug.markup import paragraphs
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
+UNDERFLOW = 1e-300  # a probability below which products of probabilities have lost digits, or are zero
 NEAR = 0.1  # of the value: how far the end of an interval may be from it to stand alone
 
 

@@ -140,7 +140,7 @@ def test_a_part_that_no_output_has_is_impossible():
 @pytest.mark.parametrize(
     ("observe", "told"),
     [
-        ({"Management": {"max": 178000, "n": None}}, "the output's 'Management', 'max' is 178,000"),
+        ({"Management": {"max": 178000}}, "the output's 'Management', 'max' is 178,000"),
         ([1, None, pv.between(2, 3)], "the output's first part is 1; its third part is between 2 and 3"),
         ({2300: pv.near(5, within=1)}, "the output's entry 2300 is 5, give or take 1"),
         ([0] * 15, "its part at position 11 is 0; and 3 parts more"),
@@ -183,3 +183,13 @@ def test_infinity_beside_a_density_is_an_atom_or_impossible():
 def test_nan_is_no_observation(value):
     with pytest.raises(pv.ObservationError, match="must not be NaN, by which a program has failed"):
         pv.equals(value)
+
+
+@pytest.mark.parametrize(("observe", "chance"), [({"a": None, "b": 1}, 1.0), ({"b": 1}, 0.5), ([None, 1], 0.5)])
+def test_none_in_a_dict_is_a_suppressed_cell(observe, chance):
+    def published(x):
+        cells = (None if x < 2 else x, 1)
+        return list(cells) if isinstance(observe, list) else dict(zip("ab", cells, strict=True))
+
+    attack = pv.Attack(published, {"x": pv.DiscreteUniform(0, 3)}, "x")
+    assert attack.run(observe).posterior.probability(lambda x: x < 2).value == pytest.approx(chance)

@@ -454,3 +454,20 @@ def test_counts_whose_odds_rise_without_end_are_violated_far_out():
     # P(x = 1 | o) = (o / 3) / (1 + o / 3) for Poisson noise of rate 3 on one fair bit.
     attack = pv.Attack(lambda x, y: x + y, prior={"x": pv.Bernoulli(0.5), "y": pv.Poisson(3)}, secret="x")
     assert P.check(attack, P.belief(lambda x: x == 1, at_most=0.999)).violated
+
+
+def ill_of_many(records):
+    return sum(row.ill for row in records)
+
+
+def test_outputs_whose_probability_underflows_leave_the_verdict_open():
+    """After a count of k the belief is k in 1000, whatever the rate; below 1e-308 probabilities lose their digits."""
+    many = pv.Records(1000, pv.Row(ill=pv.Bernoulli(0.01)))
+    attack = pv.Attack(ill_of_many, {"records": many}, lambda records: records[0].ill)
+    policy = pv.policy.belief(lambda ill: ill == 1, at_most=0.5)
+    assert pv.policy.check(attack, policy).status is pv.policy.Status.UNDECIDED
+    assert pv.policy.check(attack, policy, except_probability=1e-250).holds
+    seen = attack.run(pv.equals(250), engine="exact").posterior.probability(lambda ill: ill == 1)
+    assert seen.value == pytest.approx(0.25, rel=1e-9)
+    with pytest.raises(pv.UnsuitableEngine, match="improbable"):
+        attack.run(pv.equals(280), engine="exact")

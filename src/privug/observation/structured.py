@@ -113,7 +113,7 @@ def as_observation(observe: Any) -> Observation:
     if isinstance(observe, Observation):
         return observe
     if isinstance(observe, Mapping) and observe:
-        return Structured({key: _part(part) for key, part in observe.items()})
+        return Structured({key: equals(None) if part is None else _part(part) for key, part in observe.items()})
     if isinstance(observe, list | tuple) and observe:
         return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
     raise ObservationError(

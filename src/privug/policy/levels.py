@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privug.estimate import Estimate
+from privug.estimate import ROUNDING, UNDERFLOW, Estimate
 from privug.leakage.finite import Pairs
 from privug.model.node import Array
 from privug.policy.confidence import error_allowed
@@ -52,7 +52,8 @@ def largest_share(pairs: Pairs, error: float = 0.0) -> Levels:
 def _with_interval(share: Array, pairs: Pairs, error: float, looks_below: int, looks_above: int) -> Levels:
     share = np.clip(share, 0.0, 1.0)
     if pairs.exact:
-        doubt = 2 * error / pairs.marginal
+        lost = UNDERFLOW / pairs.marginal
+        doubt = 2 * (error / pairs.marginal + np.where(lost > ROUNDING, lost, 0.0))  # elsewhere zero is zero
         return Levels(share, np.maximum(share - doubt, 0.0), np.minimum(share + doubt, 1.0))
     samples = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
     hits, misses, tail = share * samples, (1 - share) * samples, error_allowed() / 2

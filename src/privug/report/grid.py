@@ -73,4 +73,9 @@ class Grids(ABC):
 def _harmless(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]
 ) -> tuple[str, list[str], list[list[str]], list[str]]:
-    return inert(title), [*map(inert, header)], [[*map(inert, row)] for row in rows], [*map(inert, notes)]
+    return (
+        inert(title),
+        [*map(inert, header)],
+        [[*map(inert, row)] for row in rows],
+        [inert(" ".join(note.split())) for note in notes],
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
-from privug.estimate import Estimate
+from privug.estimate import ROUNDING, UNDERFLOW, Estimate
 from privug.inference.answer import Exact
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity
@@ -219,6 +219,8 @@ def _answer(request: Request, found: Found, seconds: float) -> Run:
     sums, lost = found.sums, found.lost
     if not sums.weight > 0:
         raise _nothing(request, found)
+    if ROUNDING * sums.probability < UNDERFLOW:
+        lost += UNDERFLOW
     error = min(1.0, lost / sums.probability)
     if error > MOST_ERROR:
         raise UnsuitableEngine(
