@@ -28,13 +28,11 @@ def most_common(rs: Any) -> Any:
 
 
 def called(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same program; `try` keeps it in the python tier."""
+    """The same program; the text of an age keeps it in the python tier."""
 
     def calling(rs: Any) -> Any:
-        try:
-            return program(rs)
-        except TypeError:
-            return None
+        str(rs[0].age)
+        return program(rs)
 
     return calling
 
