@@ -96,6 +96,10 @@ TRACED = {
 }  # fmt: skip
 
 REFUSED = {
+    "missing values left as they are": (
+        lambda df: df.zip.map(lambda z: "x" if z else "y", na_action="ignore").count(),
+        "map() that leaves missing values as they are",
+    ),
     "dates and texts in query()": (lambda df: len(df.query("day > '2024-01-01'")), "query() of dates and texts"),
     "None among numbers": (lambda df: df.pay.isin([0.5, None]).sum(), "isin() of None among numbers"),
     "missing dates": (lambda df: df.seen.isin([None]).sum(), "isin() of missing dates"),

@@ -148,6 +148,8 @@ class Series(Column):
         if isinstance(function, Mapping):
             table = self._of_known_keys(function)
             return self.each(lambda cell: mapped(table.get, cell))
+        if na_action is not None and not self.is_known:
+            refuse("map() that leaves missing values as they are")
         return self.apply(function)
 
     def _of_known_keys(self, table: Mapping[Any, Any]) -> dict[Any, Any]:
