@@ -24,7 +24,7 @@ _STYLE = (
 
 
 def as_json(value: Any) -> str:
-    """Return nested plain values as JSON in ASCII; infinite numbers as the strings 'inf' and '-inf'."""
+    """Return plain values as JSON in ASCII; numbers that are none as the strings 'inf', '-inf' and 'undefined'."""
     return json.dumps(_finite(value), indent=2, default=str)
 
 
@@ -35,7 +35,7 @@ def _finite(value: Any) -> Any:
         case list() | tuple():
             return [_finite(inner) for inner in value]
         case float() if not math.isfinite(value):
-            return str(value)
+            return "undefined" if math.isnan(value) else str(value)
         case _:
             return value
 

@@ -8,7 +8,7 @@ from privug.attack import Attack
 from privug.errors import QuestionError
 from privug.inference.question import Question, argument_names
 from privug.model.plan import Plan
-from privug.model.structure import flatten
+from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
 from privug.policy.policies import Clause
 from privug.program.repetition import Opaque
@@ -33,7 +33,7 @@ def asked(attack: Attack, clause: Clause, person: int | None = None) -> Attack:
 
 def _can_fail(question: Question) -> bool:
     secret = question.case(question.typical_sizes).secret
-    return Plan([leaf.node for leaf in leaves_of(secret)]).can_fail
+    return Plan([leaf.node for leaf in random_leaves(secret)]).can_fail
 
 
 def secret_of(attack: Attack, clause: Clause, person: int | None) -> Any:
@@ -124,8 +124,3 @@ def with_inputs(function: Callable[..., Any], names: list[str]) -> Callable[...,
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
     return function
-
-
-def leaves_of(value: Any) -> list[RandomVariable]:
-    """Return the random variables that a value is made of."""
-    return [leaf for leaf in flatten(value)[1] if isinstance(leaf, RandomVariable)]

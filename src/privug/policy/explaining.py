@@ -12,8 +12,9 @@ from privug.attack import Attack
 from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.model.structure import random_leaves
 from privug.pictures import plots
-from privug.policy.asking import about, leaves_of, listed_people, secret_of, with_inputs
+from privug.policy.asking import about, listed_people, secret_of, with_inputs
 from privug.policy.checking import SAMPLES, Effort, check
 from privug.policy.classes import Views
 from privug.policy.clauses import max_belief
@@ -150,7 +151,7 @@ def _carriers(attack: Attack, effort: Effort, notes: list[str]) -> Iterator[Carr
     for name, value in attack.question.prior.items():
         if isinstance(value, Records):
             yield from _cells(attack, name, value, effort, notes)
-        elif leaves_of(value):
+        elif random_leaves(value):
             yield from _measured(attack, name, name, 1, effort, notes)
 
 

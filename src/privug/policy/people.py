@@ -9,8 +9,9 @@ from privug.model.node import Node, ancestors
 from privug.model.operations import Index
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Fold, Plate
+from privug.model.structure import random_leaves
 from privug.model.traits.traits import Scope
-from privug.policy.asking import leaves_of, listed_people, number_of_people
+from privug.policy.asking import listed_people, number_of_people
 from privug.policy.policies import Clause
 
 
@@ -36,14 +37,14 @@ def people_apart(attack: Attack, clause: Clause) -> list[int | None]:
 
 def _plates_told_apart_by_nothing(case: Case) -> dict[Node, Plate]:
     """Return the columns of rows that output and facts treat alike, each with its rows."""
-    targets = [leaf.node for leaf in leaves_of((case.output, case.facts))]
+    targets = [leaf.node for leaf in random_leaves((case.output, case.facts))]
     order = ancestors(targets)
     found: dict[Node, Plate] = {}
     for value in case.inputs.values():
         table = rows_of(value)
         for plate in table.segments if isinstance(table, PlatedTable) else ():
             if isinstance(plate, Plate):
-                columns = [leaf.node for leaf in leaves_of(list(plate.cells)) if leaf.node.shape == (plate.size,)]
+                columns = [leaf.node for leaf in random_leaves(list(plate.cells)) if leaf.node.shape == (plate.size,)]
                 if _treats_alike(order, targets, columns):
                     found |= dict.fromkeys(columns, plate)
     return found
@@ -81,7 +82,7 @@ def _folds_rows(node: Node, by_row: set[Node]) -> bool:
 
 def _kind_of(secret: Any, plate_of: dict[Node, Plate]) -> Any:
     """Return what people have in common whose secrets are the same cells of rows that are alike; None if nothing."""
-    cells = [_cell(leaf.node) for leaf in leaves_of(secret)]
+    cells = [_cell(leaf.node) for leaf in random_leaves(secret)]
     plates = {id(plate_of.get(column)) for column, _ in cells if column is not None}
     positions = {position for _, position in cells}
     if any(column not in plate_of for column, _ in cells) or len(plates) != 1 or len(positions) != 1:

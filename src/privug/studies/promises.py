@@ -11,9 +11,9 @@ from privug.model.node import Node, ancestors
 from privug.model.operations import Index
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate
+from privug.model.structure import random_leaves
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
-from privug.policy.asking import leaves_of
 from privug.prior.family import Draw
 
 
@@ -39,12 +39,12 @@ def rows_behind_secret(attack: Attack) -> int | None:
     if question.facts:  # these tie rows together
         return None
     case = question.case(question.typical_sizes)
-    order = ancestors([leaf.node for leaf in leaves_of(case.secret)])
+    order = ancestors([leaf.node for leaf in random_leaves(case.secret)])
     draws = {node for node in order if isinstance(node.operation, Draw)}
     known: set[Node] = set()
     touched = 0
     for cells, size in _people(case.inputs.values()):
-        behind = {n for n in ancestors([leaf.node for leaf in leaves_of(cells)]) if isinstance(n.operation, Draw)}
+        behind = {n for n in ancestors([leaf.node for leaf in random_leaves(cells)]) if isinstance(n.operation, Draw)}
         known |= behind
         if draws & behind:
             touched += 1 if size is None else _rows_among(size, order, draws & behind)
