@@ -159,7 +159,7 @@ def test_a_task_is_done_again_if_its_worker_dies_and_refused_if_that_happens_twi
     assert list(run_forked(dies_once, range(5), 2)) == [0, 1, 2, 3, 4]
     results = run_forked(lambda task: os.kill(os.getpid(), signal.SIGKILL) if task == 2 else task, range(5), 2)
     assert [next(results), next(results)] == [0, 1]
-    with pytest.raises(pv.ProgramError, match="died twice"):
+    with pytest.raises(pv.ProgramError, match=r"ended the process that ran it \(signal 9, SIGKILL\), twice"):
         next(results)
 
 

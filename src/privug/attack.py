@@ -107,6 +107,7 @@ class Attack(Portable):
         precision: float | None = None,
         measure: Callable[["Result"], Estimate] | None = None,
         seconds: float | None = None,
+        on: Any = None,
     ) -> "Result":
         """Condition the prior on what the attacker sees.
 
@@ -119,6 +120,8 @@ class Attack(Portable):
 
         `seconds` bounds the time: by then there is what was found so far, if that can be trusted, with a remark; else
         `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.
+
+        `on` is a client of Dask or the address of its scheduler: what takes long is done there, with the same result.
         """
         options = checked_options(samples=samples, seed=seed, budget=budget)
         limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
@@ -128,9 +131,9 @@ class Attack(Portable):
             if self.question.facts:
                 engines.check_facts(self.question)
             if width is None:
-                return Result(self, observation, name, serve, options, limit)
+                return Result(self, observation, name, serve, options, limit, on)
             return until_precise(
-                lambda count: Result(self, observation, name, serve, {**options, "samples": count}, limit),
+                lambda count: Result(self, observation, name, serve, {**options, "samples": count}, limit, on),
                 measure or self._first_question,
                 width,
                 Result._remarked,
@@ -173,6 +176,7 @@ class Result(Unchanging):
         serve: engines.Engine,
         options: Mapping[str, Any],
         seconds: float | None = None,
+        on: Any = None,
     ) -> None:
         self.attack = attack
         output = "output" if attack.name == "<lambda>" else f"output of {attack.name}"
@@ -181,7 +185,7 @@ class Result(Unchanging):
         self._serve = serve
         self._options = dict(options)
         self._asked_for = engine
-        self._rounding = settings.current().rounding
+        self._settings = {"rounding": settings.current().rounding, "on": on}
         self._seconds = seconds
         self._run = self._answered(serve, observation, **self._options)
         self.engine = engines.served(engine, self._run)
@@ -190,7 +194,7 @@ class Result(Unchanging):
 
     def _answered(self, serve: engines.Engine, observation: Observation | None, **options: Any) -> Run:
         """Ask an engine; values that differ only by rounding are one, unless that was not wanted when this was run."""
-        with settings.limited(rounding=self._rounding), bounded(self._asked_for, self._seconds):
+        with settings.limited(**self._settings), bounded(self._asked_for, self._seconds):
             run = serve(self.attack.question, observation, **options)
             return with_values_merged(run, self.attack.question, options.get("extra"))
 
@@ -215,7 +219,7 @@ class Result(Unchanging):
         run = self._unconditioned
         if run.exact is not None:
             try:
-                with settings.limited(rounding=self._rounding):
+                with settings.limited(**self._settings):
                     return run.exact.joint_before().named(*self._names)
             except UnsuitableEngine:
                 if self._asked_for == "exact":
@@ -246,7 +250,7 @@ class Result(Unchanging):
 
     @cached_property
     def _known_prior(self) -> Belief | None:
-        with settings.limited(rounding=self._rounding):
+        with settings.limited(**self._settings):
             known = engines.known_prior(self.attack.question)
             return None if known is None else merged_prior(known, self.attack.question)
 
@@ -265,7 +269,7 @@ class Result(Unchanging):
             raise ArgumentError(f"belief: a function of the inputs is needed, not {shown(query)}")
         if self._run.further is not None:
             weights = normalised(self._run.log_weights)
-            with settings.limited(rounding=self._rounding):
+            with settings.limited(**self._settings):
                 found = merged_query(self._run.further(query), self.attack.question, query)
             return Belief(found, weights, groups=self._run.groups)
         try:

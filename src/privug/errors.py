@@ -14,6 +14,7 @@ PrivugError
     - NotConverged           chains or populations do not agree with each other
     - UnsuitableEngine       the engine asked for cannot serve this question
     - OutOfTime              the seconds given were over before there was an answer
+  x ClusterError             the cluster that work was sent to cannot do it
   x NoRepair                 no change of a release that was looked for keeps the policy
 
 Warnings, which do not stop anything:
@@ -187,6 +188,19 @@ class OutOfTime(InferenceError):
     ... except pv.OutOfTime as error:
     ...     print("time was up before there was an answer")
     time was up before there was an answer
+    """
+
+
+class ClusterError(PrivugError, RuntimeError):
+    """The cluster that work was sent to cannot do it: it does not answer, has no workers, or lacks the program.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x: hash(str(x)) % 3, prior={"x": pv.Normal(0, sd=1)}, secret="x")
+    >>> try:
+    ...     attack.run(samples=100_000, on="tcp://127.0.0.1:1")
+    ... except pv.ClusterError as error:
+    ...     print(str(error)[:49])
+    there is no Dask scheduler at 'tcp://127.0.0.1:1'
     """
 
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -18,13 +18,15 @@ LONGEST = 1e9  # seconds
 
 Native = bool | Literal["auto"]
 Rounding = Literal["merged", "bits"]
+HERE = "local"
 
 
 @dataclass(frozen=True)
 class Settings:
     """What is in force: bytes for intermediate arrays, workers, progress, compiling programs, rounding, patience.
 
-    `exact_seconds` is how long `engine="auto"` waits for an exact answer.
+    `exact_seconds` is how long `engine="auto"` waits for an exact answer, and `on` is where long work is done. As a
+    context manager it takes back, at the end of the block, what `configure` has set.
     """
 
     memory_budget: int = 256 * MEBIBYTE
@@ -33,6 +35,23 @@ class Settings:
     native: Native = "auto"
     rounding: Rounding = "merged"
     exact_seconds: float = 3.0
+    on: Any = HERE
+    _before: "Settings | None" = field(default=None, repr=False, compare=False)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What holds in whatever process the work is done."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in named.items() if name not in ("on", "_before")}
+
+    def __enter__(self) -> "Settings":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _default
+        if self._before is not None:
+            with _writing:
+                _default = self._before
 
 
 _default = Settings()
@@ -55,6 +74,7 @@ def configure(
     native: Native | None = None,
     rounding: Rounding | None = None,
     exact_seconds: float | None = None,
+    on: Any = None,
 ) -> Settings:
     """Set limits for this process; what is not named stays as it is.
 
@@ -67,6 +87,10 @@ def configure(
     bit, for those who study just that.
     `exact_seconds` is how long an exact answer may take, by an estimate beforehand, for `engine="auto"` to prefer it to
     samples that would be had sooner.
+    `on` is where samples are drawn, populations search, and the cells of studies are computed: a client of Dask, the
+    address of a Dask scheduler such as "tcp://10.0.0.1:8786", or "local" for this machine. The numbers are the same.
+
+    In a `with` statement this holds until the block ends: `with pv.configure(on=client): ...`.
 
     >>> import privug as pv
     >>> pv.configure(memory_budget=256 * 2**20).memory_budget
@@ -80,14 +104,15 @@ def configure(
         native=native,
         rounding=rounding,
         exact_seconds=exact_seconds,
+        on=on,
     )
     with _writing:
-        _default = replace(_default, **given)
+        before, _default = _default, replace(_default, **given)
     # Inside a `with` block of limits the latest word counts, until the block ends.
     limits = {name: value for name, value in _limits.get().items() if name not in given}
     if len(limits) < len(_limits.get()):
         _limits.set(MappingProxyType(limits))
-    return current()
+    return replace(current(), _before=before)
 
 
 @contextmanager
@@ -99,6 +124,7 @@ def limited(
     native: Native | None = None,
     rounding: Rounding | None = None,
     exact_seconds: float | None = None,
+    on: Any = None,
 ) -> Iterator[Settings]:
     """Set limits inside a `with` block only, and for the thread that runs it: others keep theirs.
 
@@ -114,6 +140,7 @@ def limited(
         native=native,
         rounding=rounding,
         exact_seconds=exact_seconds,
+        on=on,
     )
     with holding(_limits, MappingProxyType({**_limits.get(), **given})):
         yield current()
@@ -135,4 +162,11 @@ def _checked(**given: Any) -> dict[str, Any]:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is not None and not (is_number and 0 <= seconds <= LONGEST):
         raise ArgumentError(f"exact_seconds must be a number of seconds from zero to a billion, not {shown(seconds)}")
+    on = given["on"]
+    is_place = on == HERE or "://" in on if isinstance(on, str) else on is None or hasattr(on, "submit")
+    if not is_place or getattr(on, "asynchronous", False):
+        raise ArgumentError(
+            "on must be a client of dask.distributed (not an asynchronous one), the address of a Dask scheduler such as "
+            f'"tcp://10.0.0.1:8786", or "local", not {shown(on)}'
+        )
     return {name: value for name, value in given.items() if value is not None}

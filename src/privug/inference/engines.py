@@ -25,7 +25,7 @@ from privug.errors import (
     UnsuitableEngine,
 )
 from privug.estimate import Estimate
-from privug.inference import sampling
+from privug.inference import blocks, sampling
 from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
@@ -314,7 +314,7 @@ def _draws_per_sample(question: Question, observation: Observation | None) -> fl
         case = question.case()
         samples = pilot_samples(random_nodes(case), PILOT_SAMPLES)
         plan = CasePlan(case, observation, None, [], question.exclude_errors, points_only=False)
-        kept = plan.run(sampling.generator(0, 0), np.arange(samples), {})
+        kept = plan.run(blocks.generator(0, 0), np.arange(samples), {})
     except (SampleFailure, PrivugError):  # what is wrong shows again when the samples are drawn
         return 1.0
     return samples / max(1, len(kept.positions))

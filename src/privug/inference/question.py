@@ -18,7 +18,7 @@ from privug.model.framed import rows_of
 from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import constant
-from privug.model.pickling import Portable
+from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
 from privug.model.ragged import RaggedTable
@@ -65,7 +65,7 @@ class Case:
 
 
 @dataclass
-class Question(Portable):
+class Question(Shared):
     """A program, what the attacker knows about its inputs, and the secret."""
 
     program: Callable[..., Any]

@@ -5,8 +5,9 @@ block sizes depend on the model alone: the same seed gives the same samples on a
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,17 @@ from privug import interruption, settings
 from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
-from privug.inference.case_plan import CasePlan, Kept, explained, settled
+from privug.inference.blocks import Block, Evaluation, Round, generator
+from privug.inference.case_plan import CasePlan, Kept, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
 from privug.inference.evidence import log_weights_of, probability_of_observation
 from privug.inference.intervals import proportion_estimate
-from privug.inference.question import Case, Question
+from privug.inference.question import Case, Question, Sizes
 from privug.inference.strata import AllSizes, always_waits, check_sizes, cuts, equal_groups
 from privug.inference.workload import Workload
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
-from privug.model.node import Array, Node, ancestors
-from privug.model.operations import SampleFailure
+from privug.model.node import Array
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
 from privug.program.lifting import Lifting
@@ -63,20 +64,6 @@ class Run:
     """How many chains of equal length the samples are, one after the other."""
 
 
-@dataclass(frozen=True)
-class _Task:
-    number: int
-    plan: CasePlan
-    positions: Array
-    known: Mapping[Node, Array]
-    sizes: tuple[int, ...]
-
-
-def generator(seed: int, *key: int) -> np.random.Generator:
-    """Return the random generator of one block."""
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
 class TooRare(TooFewSamples):
     """A pilot run shows that the whole budget would not give enough samples."""
 
@@ -104,11 +91,9 @@ class Sampler:
         self._observation = observation
         self._samples = samples
         self._seed = seed
-        self._extra = extra
-        self._plans: dict[tuple[int, ...], CasePlan] = {}
-        self._cases: dict[tuple[int, ...], Case] = {}
-        sizes = question.size_nodes
-        self._size_roots = [node for node in ancestors(sizes) if node.is_random]
+        self._evaluation = Evaluation(question, observation, extra, seed)
+        self._plans = self._evaluation.plans
+        self._size_roots = self._evaluation.size_roots
         self._budget = budget
         self._kept: list[Kept] = []
         self._draws = 0
@@ -136,22 +121,18 @@ class Sampler:
                 self._consider()
         return self._result(time.perf_counter() - started)
 
-    def _case(self, sizes: tuple[int, ...]) -> Case:
-        return self._of_all_sizes if not sizes and self._of_all_sizes else self._question.case(sizes, self._expected)
+    def _terms(self, number: int) -> Round:
+        """Return what the blocks of a round have in common."""
+        if self._of_all_sizes is None:
+            return Round(number, self._expected, None, self._waits)
+        return Round(number, self._expected, self._models.largest, self._waits or self._models.waits)
 
-    def _plan(self, sizes: tuple[int, ...]) -> CasePlan:
-        case = self._case(sizes)
-        if self._cases.get(sizes) is not case:
-            self._cases[sizes] = case
-            known = self._models.prepared(case) if self._extra is None else None
-            self._plans[sizes] = known or self._planned(case)
-        return self._plans[sizes]
-
-    def _planned(self, case: Case) -> CasePlan:
-        query = None if self._extra is None else self._question.query(case, self._extra)
-        waits = self._waits or (self._of_all_sizes is not None and self._models.waits)
-        exclude = self._question.exclude_errors
-        return CasePlan(case, self._observation, query, self._size_roots, exclude, points_only=waits)
+    def _plan(self, sizes: Sizes, of: Round) -> CasePlan:
+        case = self._evaluation.case(sizes, of)
+        known = self._models.prepared(case) if self._evaluation.query is None else None
+        if known is not None:
+            self._evaluation.prepare(sizes, case, of.waits, known)
+        return self._evaluation.plan(sizes, of)
 
     def _next_round(self) -> int:
         """Return how many draws to make next: enough for the samples still missing, as far as can be told."""
@@ -224,16 +205,12 @@ class Sampler:
         tasks = list(self._tasks(number, samples))
         if not tasks:
             return
-        opaque = any(task.plan.plan.is_opaque for task in tasks)
-        largest = max(task.plan.plan.bytes_per_sample * len(task.positions) for task in tasks)
+        of = self._terms(number)
+        plans = [self._plans[task.sizes].plan for task in tasks]
+        opaque = any(plan.is_opaque for plan in plans)
+        largest = max(plan.bytes_per_sample * len(task.positions) for plan, task in zip(plans, tasks, strict=True))
         total = sum(len(kept.positions) for kept in self._kept)
-
-        def work(task: _Task) -> Kept:
-            try:
-                return task.plan.run(generator(self._seed, number, task.number), task.positions, task.known)
-            except SampleFailure as failure:
-                raise self._explained(number, task, failure) from failure.cause
-
+        work = partial(self._evaluation.run, of)
         results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest)
         for task, block in zip(tasks, results, strict=True):
             self._kept.append(block)
@@ -242,20 +219,21 @@ class Sampler:
             progress = total if self._observation is not None or self._question.facts else self._draws
             meter.update(progress, f"{total:,} of {self._draws:,} draws kept")
 
-    def _tasks(self, number: int, samples: int) -> Iterator[_Task]:
+    def _tasks(self, number: int, samples: int) -> Iterator[Block]:
         counter, start_of_round = 1, self._draws
         for sizes, members, known in self._strata(number, samples):
+            of = self._terms(number)
             if number == 0:  # later rounds keep to the budget, which follows from how large the model is
-                self._workload.add(self._case(sizes), len(members))
-            plan = self._plan(sizes)
+                self._workload.add(self._evaluation.case(sizes, of), len(members))
+            plan = self._plan(sizes, of)
             if plan.impossible is not None:
                 if not sizes:
                     raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
                 if not self._question.facts and not self._question.exclude_errors:
                     continue  # else it is to be seen how many of these draws are possible at all
             for chosen in self._cut(members, plan.block):
-                part = {node: array[chosen] for node, array in known.items()}
-                yield _Task(counter, plan, start_of_round + members[chosen], part, sizes)
+                part = tuple(array[chosen] for array in known)
+                yield Block(counter, sizes, start_of_round + members[chosen], part)
                 counter += 1
 
     def _cut(self, members: Array, block: int) -> list[slice]:
@@ -264,20 +242,20 @@ class Sampler:
             return [slice(start, start + block) for start in range(0, len(members), block)]
         return cuts([array[members] for array in self._sizes], self._question.typical_sizes, block)
 
-    def _strata(self, number: int, samples: int) -> Iterator[tuple[tuple[int, ...], Array, dict[Node, Array]]]:
+    def _strata(self, number: int, samples: int) -> Iterator[tuple[Sizes, Array, list[Array]]]:
         """Split the draws of a round by the sizes of the tables of random size."""
         sizes = self._question.size_nodes
         if not sizes:
-            yield (), np.arange(samples), {}
+            yield (), np.arange(samples), []
             return
         arrays = Plan([*sizes, *self._size_roots]).run(samples, generator(self._seed, number, 0))
-        roots = dict(zip(self._size_roots, arrays[len(sizes) :], strict=True))
+        roots = arrays[len(sizes) :]
         groups, self._sizes = equal_groups(arrays[: len(sizes)]), arrays[: len(sizes)]
         if number == 0 or self._of_all_sizes is not None:
             self._of_all_sizes = self._models.case(self._sizes)
         if self._of_all_sizes is not None:
             members = np.concatenate(groups)
-            yield (), members, {node: array[members] for node, array in roots.items()}
+            yield (), members, [array[members] for array in roots]
             return
         if number == 0:
             check_sizes(self._question, len(groups))
@@ -286,12 +264,7 @@ class Sampler:
             values = tuple(int(array[members[0]]) for array in arrays[: len(sizes)])
             if min(values) < 0:
                 raise PriorError(f"the size of a table must not be negative, but {min(values)} was drawn")
-            yield values, members, {node: array[members] for node, array in roots.items()}
-
-    def _explained(self, number: int, task: _Task, failure: SampleFailure) -> ProgramError:
-        """Say on which input the program failed, by drawing the block again with the inputs kept."""
-        rng = generator(self._seed, number, task.number)
-        return explained(self._cases[task.sizes], failure, rng, task.positions, task.known)
+            yield values, members, [array[members] for array in roots]
 
     def _result(self, seconds: float) -> Run:
         counted = self._counted()

@@ -8,7 +8,7 @@ import numpy as np
 
 from privug import interruption
 from privug.inference.case_plan import CasePlan
-from privug.inference.question import Case, Question
+from privug.inference.question import Case, Question, Sizes
 from privug.inference.solving import PILOT_SAMPLES
 from privug.inference.workload import (
     MOST_RANDOM_NUMBERS,
@@ -58,6 +58,11 @@ class AllSizes:
         self._largest: list[int] = [0] * len(question.size_nodes)
         self._prepared: tuple[Case, CasePlan] | None = None
 
+    @property
+    def largest(self) -> Sizes:
+        """The sizes up to which the model serves."""
+        return tuple(self._largest)
+
     def case(self, sizes: list[Array]) -> Case | None:
         """Return the model for draws whose tables have such sizes, and those of all rounds before."""
         if min(int(array.min()) for array in sizes) < 0:
@@ -67,8 +72,8 @@ class AllSizes:
             if array.max() > self._largest[place]:
                 self._largest[place] = table.looked_at(int(array.max()))
         if self.waits:
-            return self._question.case_of_all_sizes(tuple(self._largest))
-        case = self._question.case_of_all_sizes(tuple(self._largest)) if self._may_be_solved else None
+            return self._question.case_of_all_sizes(self.largest)
+        case = self._question.case_of_all_sizes(self.largest) if self._may_be_solved else None
         return case if case is not None and self._is_solved(case) else None
 
     @cached_property

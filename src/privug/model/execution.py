@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from privug import interruption, settings
 from privug.errors import ArgumentError
+from privug.model.cluster import run_on
 from privug.model.workers import run_forked
 
 Task = TypeVar("Task")
@@ -23,6 +24,7 @@ Result = TypeVar("Result")
 
 # Forking two workers costs some 20 ms; below this much work it does not pay.
 SECONDS_WORTH_A_FORK = 0.5
+SECONDS_WORTH_SENDING = 2.0
 
 
 def run_tasks(
@@ -30,6 +32,10 @@ def run_tasks(
 ) -> Iterator[Result]:
     """Yield `work(task)` for each task in order, on as many workers as the settings and the memory budget allow."""
     workers = min(_affordable_workers(bytes_per_task), len(tasks))
+    on = settings.current().on
+    if on != settings.HERE and len(tasks) > 1:
+        yield from _on_cluster(on, tasks, work, opaque)
+        return
     if workers <= 1:
         yield from map(work, tasks)
         return
@@ -44,6 +50,18 @@ def run_tasks(
         yield from map(work, remaining)
         return
     yield from run_forked(work, remaining, min(workers, len(remaining)))
+
+
+def _on_cluster(on: Any, tasks: Sequence[Task], work: Callable[[Task], Result], opaque: bool) -> Iterator[Result]:
+    """Send tasks to a cluster; array code that is done sooner here than sent is not, and cannot harm this process."""
+    if not opaque:
+        started = time.perf_counter()
+        yield work(tasks[0])
+        tasks = tasks[1:]
+        if (time.perf_counter() - started) * len(tasks) < SECONDS_WORTH_SENDING:
+            yield from map(work, tasks)
+            return
+    yield from run_on(on, tasks, work)
 
 
 def _may_fork() -> bool:

@@ -33,6 +33,10 @@ class Portable(Unchanging):
         return {**state, **{name: make() for name, make in self.found_again.items()}}
 
 
+class Shared(Portable):
+    """What is sent to another process once and made there once, however much work goes with it."""
+
+
 class Cloudpickled:
     """A value as bytes that are read back as the value itself."""
 

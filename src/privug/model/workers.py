@@ -7,6 +7,7 @@ worker would find its locks held for ever.
 
 import contextlib
 import functools
+import mmap
 import os
 import pickle
 import signal
@@ -15,6 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NoReturn, TypeVar
 
@@ -23,6 +25,7 @@ import numpy as np
 from privug import interruption, settings
 from privug.errors import ProgramError
 from privug.model.critical import critical_section
+from privug.scoping import holding
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -30,10 +33,14 @@ Result = TypeVar("Result")
 AHEAD = 4  # tasks for each worker that may be done before the one whose turn it is
 POLL_SECONDS = 1.0  # between two looks whether a worker has died without a word
 MOST_DEATHS = 2  # of workers on one task: it is the task, not bad luck
-_DIED_TWICE = (
-    "a worker process died twice while it ran the program: it may have run out of "
-    "memory or crashed; pv.configure(workers=1) runs the program in this process"
-)
+LONGEST_NOTE = 4096  # bytes
+_Witness = Callable[[str], None]
+_witness: ContextVar[_Witness | None] = ContextVar("witness", default=None)
+
+
+def witness() -> _Witness | None:
+    """Return what is to be told of each input before the program gets it, in case that kills its process."""
+    return _witness.get()
 
 
 def run_forked(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int) -> Iterator[Result]:
@@ -60,6 +67,8 @@ class _Worker:
 
     def __init__(self, work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
         self.position: int | None = None
+        self.ended = "it is not known how"
+        self._note = mmap.mmap(-1, LONGEST_NOTE)
         parent = os.getpid()
         _flush()
         masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -67,7 +76,7 @@ class _Worker:
             with critical_section(), _quiet_fork():
                 self.connection, theirs, self.process = interruption.undisturbed(_forked)
             if self.process == 0:
-                _serve(theirs, work, tasks, parent)
+                _serve(theirs, work, tasks, parent, self._note)
             with contextlib.suppress(OSError):  # it may have done so itself, or be gone
                 os.setpgid(self.process, self.process)
         finally:
@@ -75,11 +84,11 @@ class _Worker:
                 os._exit(1)
             signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
-    def start(self, position: int) -> bool:
-        """Send a task; say whether that could be done."""
+    def start(self, position: int, *, watched: bool) -> bool:
+        """Send a task; say whether that could be done. If it is watched, its inputs are noted one by one."""
         self.position = position
         try:
-            self.connection.send(position)
+            self.connection.send((position, watched))
         except OSError:
             return False
         return True
@@ -87,9 +96,17 @@ class _Worker:
     def is_dead(self) -> bool:
         """Say whether the process has ended."""
         try:
-            return os.waitpid(self.process, os.WNOHANG)[0] != 0
+            process, status = os.waitpid(self.process, os.WNOHANG)
         except ChildProcessError:  # somebody else has waited for it
             return True
+        if process:
+            self.ended = _how_it_ended(status)
+        return process != 0
+
+    @property
+    def input(self) -> str:
+        """The input that the program was given last, of a task that was watched."""
+        return self._note[:].rstrip(b"\0").decode(errors="ignore")
 
     def kill(self) -> None:
         """End the process and what it has started."""
@@ -128,7 +145,8 @@ class _Pool:
                     return
                 idle = _Worker(self._work, self._tasks)
                 self._workers.append(idle)
-            if not idle.start(self._waiting.pop()):
+            position = self._waiting.pop()
+            if not idle.start(position, watched=position in self._deaths):
                 self._bury(idle)
 
     def _collect(self) -> None:
@@ -153,12 +171,10 @@ class _Pool:
         except (EOFError, OSError):
             self._bury(worker)
             return
-        try:
-            result, error, cause = pickle.loads(content)
-        except Exception:  # what cannot be sent is computed here, as are all results that come after it
+        reply = read_reply(content)
+        if reply is None:  # what cannot be sent is computed here, as are all results that come after it
             self._sendable = False
             return
-        reply = functools.partial(_raise, error, cause) if error is not None else lambda: result
         self._replies[worker.position] = reply
         worker.position = None
 
@@ -167,10 +183,13 @@ class _Pool:
         position = worker.position
         assert position is not None
         self._workers.remove(worker)
+        deadline = time.monotonic() + POLL_SECONDS  # its end of the pipe may be closed a little before it is gone
+        while not worker.is_dead() and time.monotonic() < deadline:
+            time.sleep(0.01)
         worker.kill()
         self._deaths[position] = self._deaths.get(position, 0) + 1
         if self._deaths[position] >= MOST_DEATHS:
-            self._replies[position] = functools.partial(_raise, ProgramError(_DIED_TWICE), None)
+            self._replies[position] = functools.partial(_raise, _fatal(worker), None)
         else:
             self._waiting.append(position)
 
@@ -178,6 +197,29 @@ class _Pool:
         """End all workers."""
         for worker in self._workers:
             worker.kill()
+
+
+def _fatal(worker: _Worker) -> ProgramError:
+    """Say what the program does to the process that runs it."""
+    given = f"\n  on the input {worker.input}" if worker.input else ""
+    return ProgramError(
+        f"the program ended the process that ran it ({worker.ended}), twice{given}\n"
+        "  It may call os._exit(), crash in compiled code, or need more memory than there is."
+    )
+
+
+def _how_it_ended(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"exit code {code}" if code >= 0 else f"signal {-code}, {signal.Signals(-code).name}"
+
+
+def read_reply(content: bytes) -> Callable[[], Any] | None:
+    """Return what gives the result of a task or raises what it raised; None if it could not be sent."""
+    try:
+        result, error, cause = pickle.loads(content)
+    except Exception:
+        return None
+    return functools.partial(_raise, error, cause) if error is not None else lambda: result
 
 
 def _raise(error: BaseException, cause: BaseException | None) -> NoReturn:
@@ -194,7 +236,9 @@ def _quiet_fork() -> Iterator[None]:
         yield
 
 
-def _serve(connection: Connection, work: Callable[[Any], Any], tasks: Sequence[Any], parent: int) -> NoReturn:
+def _serve(
+    connection: Connection, work: Callable[[Any], Any], tasks: Sequence[Any], parent: int, note: mmap.mmap
+) -> NoReturn:
     """Be a worker: do tasks until there are no more, and never return to the code that was forked."""
     try:
         os.setpgid(0, 0)
@@ -204,13 +248,20 @@ def _serve(connection: Connection, work: Callable[[Any], Any], tasks: Sequence[A
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
         with settings.limited(workers=1, progress=False):
             while True:
-                connection.send_bytes(_reply(work, tasks[connection.recv()]))
+                position, watched = connection.recv()
+                with holding(_witness, functools.partial(_noted, note) if watched else None):
+                    connection.send_bytes(reply_of(work, tasks[position]))
                 _flush()
     finally:
         os._exit(0)
 
 
-def _reply(work: Callable[[Any], Any], task: Any) -> bytes:
+def _noted(note: mmap.mmap, shown: str) -> None:
+    """Leave a line where the process that has forked this one can read it, whatever becomes of this one."""
+    note[:] = shown.encode(errors="replace")[:LONGEST_NOTE].ljust(LONGEST_NOTE, b"\0")
+
+
+def reply_of(work: Callable[[Any], Any], task: Any, written: Callable[[Any], bytes] = pickle.dumps) -> bytes:
     """Return the result of a task, or what it raised, as bytes; no bytes if it cannot be sent."""
     result: Any = None
     error: BaseException | None = None
@@ -219,7 +270,7 @@ def _reply(work: Callable[[Any], Any], task: Any) -> bytes:
     except BaseException as raised:
         error = raised
     try:
-        return pickle.dumps((result, error, None if error is None else error.__cause__))
+        return written((result, error, None if error is None else error.__cause__))
     except Exception:
         return b""
 

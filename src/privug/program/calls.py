@@ -1,7 +1,8 @@
 """The python tier: the program called sample by sample, as it is."""
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shortened
 from privug.errors import LiftingWarning, PrivugError, ProgramError
 from privug.model.batch import Column
 from privug.model.comparable import described, incomparable
@@ -19,6 +21,7 @@ from privug.model.operations import SampleFailure
 from privug.model.segments import Segments
 from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
+from privug.model.workers import witness
 from privug.program.drawing import ambient_rng
 from privug.program.external import External
 from privug.program.generators import Generators, entropy_source, is_same_state
@@ -166,7 +169,10 @@ class Call(Operation):
         return True
 
     def _call_one_by_one(self, calls: Iterable[Any], results: Array, forgotten: Memory | None) -> None:
+        told = witness()
         for position, (positional, named) in enumerate(calls):
+            if told is not None:
+                told(self._shown(positional, named))
             # A predicate or a query about an output that there is not.
             if any(isinstance(argument, NoValue) for argument in positional):
                 results[position] = FAILED
@@ -181,6 +187,14 @@ class Call(Operation):
                 results[position] = FAILED
             if forgotten is not None:
                 forgotten.restore()
+
+    def _shown(self, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+        """Return the arguments of a call as text, by their names."""
+        try:
+            given = inspect.signature(self.program).bind(*positional, **named).arguments
+        except (TypeError, ValueError):
+            given = {**{str(place): value for place, value in enumerate(positional, 1)}, **named}
+        return ", ".join(f"{name} = {shortened(value)}" for name, value in given.items())
 
     def _call_external(self, calls: list[Any], results: Array) -> None:
         assert isinstance(self.program, External)

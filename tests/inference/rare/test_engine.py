@@ -320,14 +320,14 @@ def test_without_an_observation_the_prior_is_drawn():
 
 
 def test_an_interruption_returns_the_populations_that_are_done(monkeypatch):
-    search = engine._Search._search
+    search = engine._outcome
 
-    def interrupted(self, attempt, allowance, watch, number):
-        if number == 6:
+    def interrupted(*arguments):
+        if arguments[-1] == 6:
             raise KeyboardInterrupt
-        return search(self, attempt, allowance, watch, number)
+        return search(*arguments)
 
-    monkeypatch.setattr(engine._Search, "_search", interrupted)
+    monkeypatch.setattr(engine, "_outcome", interrupted)
     monkeypatch.setattr(engine, "SCOUTING_POPULATIONS", 8)
     with pv.limited(workers=1):
         result, truth = run("binomial tail", samples=1999)

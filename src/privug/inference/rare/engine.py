@@ -17,7 +17,7 @@ import scipy
 from privug import interruption, settings
 from privug.errors import ImpossibleObservation, InferenceError, NotConverged, ProgramError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference import sampling
+from privug.inference import blocks, sampling
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
@@ -105,6 +105,29 @@ class _Attempt(NamedTuple):
     scouting: bool = False
 
 
+class _Watch:
+    """Shows how far a population of this process has come; of those in other processes nothing is known."""
+
+    def __init__(self, meter: ProgressMeter | None = None, outcomes: Sequence[Outcome] = ()) -> None:
+        self._meter, self._outcomes = meter, outcomes
+
+    def __call__(self, log_evidence: float) -> None:
+        if self._meter is not None:
+            done, reached = len(self._outcomes), log_evidence / math.log(10)
+            self._meter.update(done, f"population {done + 1}: down to 1e{reached:.1f}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Watch, ()
+
+
+def _outcome(
+    model: LatentModel, seed: int, attempt: _Attempt, allowance: int, wanted: int, watch: _Watch, number: int
+) -> Outcome:
+    """Let one population search."""
+    rng = blocks.generator(seed, attempt.number, number)
+    return Population(model, rng, size=attempt.size, allowance=allowance, watch=watch).run(wanted)
+
+
 class _Search:
     """One run: attempts with larger and larger populations, until they agree or the budget is spent."""
 
@@ -173,8 +196,8 @@ class _Search:
         outcomes: list[Outcome] = []
         label = "searching" if attempt.number == 0 else f"searching, attempt {attempt.number + 1}"
         with ProgressMeter(label, populations) as meter:
-            watch = partial(self._watch, meter, outcomes)
-            work = partial(self._search, attempt, allowance, watch)
+            watch = _Watch(meter, outcomes)
+            work = partial(_outcome, self._model, self._seed, attempt, allowance, self._wanted, watch)
             opaque = self._case.plan.is_opaque
             try:
                 for outcome in run_tasks(range(populations), work, opaque=opaque, bytes_per_task=needed):
@@ -187,14 +210,6 @@ class _Search:
                 kept = f"{len(outcomes)} of {populations} populations were kept"
                 self._remarks.append(interruption.taken_note(kept))
         return outcomes
-
-    def _search(self, attempt: _Attempt, allowance: int, watch: Callable[[float], None], number: int) -> Outcome:
-        rng = sampling.generator(self._seed, attempt.number, number)
-        return Population(self._model, rng, size=attempt.size, allowance=allowance, watch=watch).run(self._wanted)
-
-    def _watch(self, meter: ProgressMeter, outcomes: Sequence[Outcome], log_evidence: float) -> None:
-        reached = log_evidence / math.log(10)
-        meter.update(len(outcomes), f"population {len(outcomes) + 1}: down to 1e{reached:.1f}")
 
     def _measured(self, attempt: int, outcomes: Sequence[Outcome]) -> Run | None:
         """Draw from where the populations found the observation, if that is known and the draws can be trusted."""

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference import sampling
+from privug.inference import blocks
 from privug.inference.diagnostics import LARGEST_PARETO_K, effective_sample_size, pareto_k
 from privug.inference.rare.fitting import FEWEST_FOR_FIT, Mixture, Part, Ray, places_of
 from privug.inference.rare.model import LatentModel, Space
@@ -108,9 +108,9 @@ class Measurement:
     def __init__(self, model: LatentModel, points: Array, *, seed: int, attempt: int, searched: int) -> None:
         self._model, self._case, self._points = model, model.typical, points
         self._seed, self._key = seed, (attempt, 1)
-        self._rng = sampling.generator(seed, *self._key, 0)
+        self._rng = blocks.generator(seed, *self._key, 0)
         self._round = int(np.clip(PILOT_SHARE * searched, SMALLEST_ROUND, LARGEST_ROUND))
-        self._layout = self._space(self._rng).layout
+        self._layout = Space.reserved(model, self._rng).layout
         self._others: list[tuple[Part, float]] = [
             (Scattering(self._case.steps()), SCATTERED),
             (Ray.nowhere(points.shape[1]), PRIOR),
@@ -149,11 +149,6 @@ class Measurement:
         places: Array = np.flatnonzero(counts > LEAST_SHARE * len(self._points))
         return places
 
-    def _space(self, rng: np.random.Generator) -> Space:
-        space = Space(self._model, rng)
-        space.reserve()
-        return space
-
     def _fitted(self, points: Array) -> Mixture:
         """Fit a mixture to points, those of each stratum that many belong to by themselves."""
         strata = self._case.strata(points, self._layout)
@@ -182,7 +177,8 @@ class Measurement:
     def _draw(self, mixture: Mixture, count: int) -> Draws:
         """Draw from the mixture and run the program."""
         sizes = np.diff(np.arange(TASKS + 1) * count // TASKS)
-        work = partial(self._batch, mixture, self._batches, sizes)
+        key = (*self._key, self._batches)
+        work = partial(_drawn, self._model, mixture, sizes, self._points.shape[1], self._seed, key)
         needed = 8 * int(sizes.max()) * self._points.shape[1] * (4 + len(mixture.parts))
         parts = run_tasks(range(TASKS), work, opaque=self._case.plan.is_opaque, bytes_per_task=needed)
         draws = Draws.concatenate(list(parts))
@@ -190,18 +186,22 @@ class Measurement:
         self.runs += count
         return draws
 
-    def _batch(self, mixture: Mixture, batch: int, sizes: Array, number: int) -> Draws:
-        rng = sampling.generator(self._seed, *self._key, batch, number)
-        points = mixture.draw(int(sizes[number]), self._points.shape[1], rng)
-        particles = self._space(rng).evaluate(points)
-        logs = np.where(particles.distance <= 0, particles.log_likelihood, -np.inf) - mixture.log_ratio(points)
-        return Draws(particles, logs, mixture.place_of(points))
-
     def quantities(self, draws: Draws) -> tuple[tuple[Batch, ...], Array]:
         """Return the values of draws that agree with the observation, and the logs of their weights."""
         agree = draws.log_weights > -np.inf
         columns = [column[agree] for column in draws.particles.columns]
         return tuple(self._model.quantities(columns, self._rng)), draws.log_weights[agree]
+
+
+def _drawn(
+    model: LatentModel, mixture: Mixture, sizes: Array, width: int, seed: int, key: tuple[int, ...], number: int
+) -> Draws:
+    """Draw a share of a round from the mixture and run the program."""
+    rng = blocks.generator(seed, *key, number)
+    points = mixture.draw(int(sizes[number]), width, rng)
+    particles = Space.reserved(model, rng).evaluate(points)
+    logs = np.where(particles.distance <= 0, particles.log_likelihood, -np.inf) - mixture.log_ratio(points)
+    return Draws(particles, logs, mixture.place_of(points))
 
 
 def _pooled(rounds: Sequence[tuple[Mixture, Draws]]) -> Draws:

@@ -17,6 +17,7 @@ from privug.model.batch import Batch
 from privug.model.graph import parents_key
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
+from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
 from privug.observation.distance import distance_of, is_graded
@@ -170,7 +171,7 @@ def _ordered(model: "LatentModel", case: Case, needed: Sequence[Node]) -> list[N
     return [node for node in ancestors([*model.size_nodes, *leaves, *needed]) if node in wanted]
 
 
-class LatentModel:
+class LatentModel(Shared):
     """A question and an observation, with a case for each size of the tables, made when it is first needed."""
 
     def __init__(
@@ -188,6 +189,9 @@ class LatentModel:
             raise UnsuitableEngine(
                 "engine='rare' cannot search through this distribution of a table's size; engine='sample' can draw it"
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:  # each process makes its own cases
+        return LatentModel, (self.question, self.observation, self.extra, self._expected)
 
     def case(self, sizes: Sizes) -> LatentCase:
         """Return the case of some sizes."""
@@ -242,6 +246,13 @@ class Space:
         self.runs = 0
         self.density: int | None = None
         self._scales: dict[int, Array] = {}
+
+    @classmethod
+    def reserved(cls, model: LatentModel, rng: np.random.Generator) -> "Space":
+        """Return a space with room for the numbers of a typical case."""
+        space = cls(model, rng)
+        space.reserve()
+        return space
 
     def draw(self, samples: int) -> Particles:
         """Draw particles from the prior."""
