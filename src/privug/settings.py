@@ -166,7 +166,7 @@ def _checked(**given: Any) -> dict[str, Any]:
     is_place = on == HERE or "://" in on if isinstance(on, str) else on is None or hasattr(on, "submit")
     if not is_place or getattr(on, "asynchronous", False):
         raise ArgumentError(
-            "on must be a client of dask.distributed (not an asynchronous one), the address of a Dask scheduler such as "
+            "on must be a client of dask.distributed (no asynchronous one), the address of a Dask scheduler such as "
             f'"tcp://10.0.0.1:8786", or "local", not {shown(on)}'
         )
     return {name: value for name, value in given.items() if value is not None}
