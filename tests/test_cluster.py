@@ -18,7 +18,7 @@ distributed = pytest.importorskip("distributed")
 
 @contextmanager
 def two_workers():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -132,10 +132,12 @@ def test_studies_are_the_same(client):
     with pv.limited(on=client):
         there = pv.sweep(attack_for, **options)
     assert [float(e) for e in here["bayes_vulnerability"]] == [float(e) for e in there["bayes_vulnerability"]]
-    compared = {"mild": attack_for(0.5), "strong": attack_for(2.0)}
+    attackers = {"even": {"bit": pv.Bernoulli(0.5)}, "sure": {"bit": pv.Bernoulli(0.9)}}
+    programs = {"flip": lambda bit: 1 - bit, "nothing": lambda bit: 0}
+    compared = {"attackers": attackers, "programs": programs, "secret": "bit", "engine": "sample", "samples": 1000}
     with pv.limited(on=client):
-        there = pv.compare(compared, seed=1)
-    assert str(there) == str(pv.compare(compared, seed=1))
+        there = pv.compare(**compared)
+    assert str(there) == str(pv.compare(**compared))
 
 
 def test_mechanisms_and_commands_are_made_in_the_worker(client, tmp_path):

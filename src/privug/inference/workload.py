@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from privug import interruption
+from privug import interruption, settings
 from privug.errors import UnsuitableEngine
 from privug.inference.question import Case, Question
 from privug.model.node import Node, ancestors
@@ -37,8 +37,8 @@ class Workload:
         self._kept += samples * kept
         if self._kept > MOST_KEPT:
             raise self._refused(self._kept / MOST_KEPT, f"secret and output are {kept:,} numbers, too many to keep")
-        if interruption.seconds_left() is not None:  # the user has said how long it may take
-            return
+        if interruption.seconds_left() is not None or settings.current().on != settings.HERE:
+            return  # the user has said how long it may take, or has more machines
         if self._plain > MOST_PLAIN_NUMBERS:
             reason = f"the program is called sample by sample, with {drawn:,} random numbers each time"
             raise self._refused(self._plain / MOST_PLAIN_NUMBERS, f"{reason}, which would take hours")

@@ -31,6 +31,7 @@ Result = TypeVar("Result")
 
 AHEAD = 3  # batches for each thread of the cluster that are under way or done before the one whose turn it is
 BATCH_SECONDS = 0.25
+MOST_BATCHES_A_SECOND = 400  # that a scheduler can hand out without being what all workers wait for
 POLL_SECONDS = 1.0
 CONNECT_SECONDS = 10.0
 PATIENCE_SECONDS = 300.0  # without any worker
@@ -101,7 +102,8 @@ class _Cluster:
         """Return how many tasks to send together: some for each thread, and so many that sending them is worth it."""
         if self._seconds is None:
             return 1
-        worth = math.ceil(BATCH_SECONDS / max(self._seconds, 1e-6))
+        wanted = max(BATCH_SECONDS, self._threads / MOST_BATCHES_A_SECOND)
+        worth = math.ceil(wanted / max(self._seconds, 1e-6))
         return max(1, min(worth, remaining // max(1, self._threads)))
 
     def send(self, tasks: Sequence[Any]) -> None:
