@@ -234,7 +234,8 @@ class Sampler:
             except SampleFailure as failure:
                 raise self._explained(number, task, failure) from failure.cause
 
-        results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest)
+        name = f"sampling {self._seed} {number} {samples} {self._abandon} {self._not_compiled}"
+        results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest, name=name)
         for task, block in zip(tasks, results, strict=True):
             self._kept.append(block)
             self._draws += len(task.positions)

@@ -202,7 +202,8 @@ def outcomes(jobs: Sequence[Job], study: Settings, label: str) -> Iterator[Outco
     # Libraries with threads of their own do not survive being forked.
     alone = engine.startswith(("pymc", "numpyro"))
     with ProgressMeter(label, len(jobs)) as meter, settings.limited(workers=1 if alone else None):
-        for done, outcome in enumerate(run_tasks(jobs, study.outcome, opaque=True, bytes_per_task=0), 1):
+        results = run_tasks(jobs, study.outcome, opaque=True, bytes_per_task=0, name=label)
+        for done, outcome in enumerate(results, 1):
             if done < len(jobs):
                 meter.update(done, f"{done} of {len(jobs)}")
             yield outcome

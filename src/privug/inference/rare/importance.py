@@ -184,7 +184,8 @@ class Measurement:
         sizes = np.diff(np.arange(TASKS + 1) * count // TASKS)
         work = partial(self._batch, mixture, self._batches, sizes)
         needed = 8 * int(sizes.max()) * self._points.shape[1] * (4 + len(mixture.parts))
-        parts = run_tasks(range(TASKS), work, opaque=self._case.plan.is_opaque, bytes_per_task=needed)
+        opaque, name = self._case.plan.is_opaque, f"measuring {self._seed} {self._key} {self._batches} {count}"
+        parts = run_tasks(range(TASKS), work, opaque=opaque, bytes_per_task=needed, name=name)
         draws = Draws.concatenate(list(parts))
         self._batches += 1
         self.runs += count

@@ -17,7 +17,7 @@ from privug.markup import paragraphs
 from privug.pictures import plots
 from privug.policy.checking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
-from privug.policy.monitoring.fingerprints import fingerprint
+from privug.checkpoints.fingerprints import fingerprint
 from privug.policy.monitoring.log import Entry, Log, LogError, decoded, encoded
 from privug.policy.monitoring.particles import Draws, share_of_error
 from privug.policy.monitoring.queries import Answered, Query

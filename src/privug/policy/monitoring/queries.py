@@ -12,7 +12,7 @@ from privug.arguments import shown
 from privug.errors import ArgumentError, QuestionError
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
-from privug.policy.monitoring.fingerprints import fingerprint
+from privug.checkpoints.fingerprints import fingerprint
 from privug.prior.table import Records, form_of
 from privug.program.drawing import ambient_rng
 from privug.program.outputs import settled
