@@ -66,6 +66,8 @@ class Attack(Portable):
     1.0
     """
 
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_latest": type(None)}
+
     def __init__(
         self,
         program: Callable[..., Any],

@@ -154,8 +154,8 @@ class _Section:
         except OSError as error:
             self._ended = True
             self._remark(
-                f"the checkpoint {self._records.path} could not be written any more ({error.strerror}): the run goes on "
-                "without it, and what it holds is good",
+                f"the checkpoint {self._records.path} could not be written any more ({error.strerror}): the run goes "
+                "on without it, and what it holds is good",
                 loud=True,
             )
         self._unwritten, self._size = [], 0
@@ -165,7 +165,11 @@ class _Section:
 def _surroundings() -> dict[str, Any]:
     """Return what results depend on besides the question."""
     limits = settings.current()
-    versions = {"Python": platform.python_version(), "Privug": privug.__version__, "NumPy": np.__version__}
+    versions: dict[str, str | None] = {
+        "Python": platform.python_version(),
+        "Privug": privug.__version__,
+        "NumPy": np.__version__,
+    }
     for library in ("scipy", "numba"):
         try:
             versions[library] = metadata.version(library)

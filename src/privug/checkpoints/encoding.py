@@ -43,10 +43,10 @@ class Kind:
     put_together: Callable[[Any], Any]
 
 
-def _naive(value: Any) -> str:
-    if value.tzinfo is not None or value.fold:
-        raise NotStorable("a time with a zone")
-    return str(value.isoformat())
+def _naive(value: Any) -> tuple[str, int]:
+    if value.tzinfo is not None:
+        raise NotStorable("times with a zone")
+    return value.isoformat(), value.fold
 
 
 def _fraction(parts: Any) -> Fraction:
@@ -58,8 +58,8 @@ def _fraction(parts: Any) -> Fraction:
 
 PLAIN_KINDS = (
     Kind("date", date, date.toordinal, date.fromordinal),
-    Kind("datetime", datetime, _naive, datetime.fromisoformat),
-    Kind("time", time, _naive, time.fromisoformat),
+    Kind("datetime", datetime, _naive, lambda x: datetime.fromisoformat(x[0]).replace(fold=x[1])),
+    Kind("time", time, _naive, lambda x: time.fromisoformat(x[0]).replace(fold=x[1])),
     Kind("timedelta", timedelta, lambda span: (span.days, span.seconds, span.microseconds), lambda x: timedelta(*x)),
     Kind("Decimal", Decimal, str, Decimal),
     Kind("Fraction", Fraction, lambda ratio: (ratio.numerator, ratio.denominator), _fraction),

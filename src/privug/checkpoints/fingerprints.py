@@ -28,11 +28,11 @@ from privug.program.traced.source import source_of
 
 DEEPEST = 40  # how far containers, closures and attributes are followed
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)  # seeded by Privug
-_OF_CLASSES = frozenset(  # what Python keeps in a class besides what is written there
-    "__module__ __qualname__ __doc__ __dict__ __weakref__ __annotations__ __dataclass_fields__ __dataclass_params__ "
-    "__match_args__ __firstlineno__ __static_attributes__ __abstractmethods__ _abc_impl __annotate_func__ "
-    "__annotations_cache__ __classdictcell__".split()
-)
+_OF_CLASSES = {  # what Python keeps in a class besides what is written there
+    *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__match_args__"),
+    *("__dataclass_fields__", "__dataclass_params__", "__firstlineno__", "__static_attributes__", "_abc_impl"),
+    *("__abstractmethods__", "__annotate_func__", "__annotations_cache__", "__classdictcell__"),
+}
 
 
 def fingerprint(value: Any) -> str:
@@ -134,7 +134,7 @@ class _Walk:
 
     def _object(self, value: Any, depth: int) -> Iterator[str]:
         if dataclasses.is_dataclass(value):
-            names = [field.name for field in dataclasses.fields(value)]
+            names = [field.name for field in dataclasses.fields(value) if field.compare]
         else:
             slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
             names = sorted({*getattr(value, "__dict__", {}), *slots})
@@ -146,7 +146,6 @@ class _Walk:
         for name in names:
             if hasattr(value, name) and name not in left_out:
                 yield f"{name}={self.told(getattr(value, name), depth)}"
-
 
     def _reduced(self, value: Any, depth: int) -> str:
         """Tell of an object without attributes what pickle would write, such as the pattern of a regular expression."""
@@ -218,7 +217,9 @@ def _of_module(name: str, module: Any, attributes: list[str]) -> Iterator[tuple[
         if not isinstance(owner, types.ModuleType) or not is_users(owner.__name__) or id(owner) in met:
             continue
         met.add(id(owner))
-        taken = [(f"{path}.{attribute}", vars(owner)[attribute]) for attribute in attributes if attribute in vars(owner)]
+        taken = [
+            (f"{path}.{attribute}", vars(owner)[attribute]) for attribute in attributes if attribute in vars(owner)
+        ]
         yield from taken
         waiting += taken
 

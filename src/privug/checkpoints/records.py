@@ -28,7 +28,7 @@ class Place(NamedTuple):
     """What a record is about: which tasks, how many these are, and which one of them."""
 
     key: bytes
-    count: int
+    total: int
     number: int
 
 
@@ -37,13 +37,21 @@ class Records:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._in_use = CheckpointError(
+            f"checkpoint: {path} is being written by another run; give each run its own file"
+        )
         try:
+            # A second look at the file would end the lock of the run that has it, once that is closed.
+            if path.exists() and _identity(path.stat()) in _in_use:
+                raise self._in_use
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-        except OSError as error:
-            raise CheckpointError(f"checkpoint: {path} cannot be written: {error.strerror}") from None
+        except (OSError, ValueError) as error:  # no text can hold every path, nor every path a text
+            raise CheckpointError(
+                f"checkpoint: {path} cannot be written: {getattr(error, 'strerror', None) or error}"
+            ) from None
         self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115 - closed by close()
         status = os.fstat(descriptor)
-        self._identity = status.st_dev, status.st_ino
+        self._identity = _identity(status)
         self.found: dict[Place, tuple[int, int, bytes]] = {}
         self._locked = False
         try:
@@ -56,10 +64,9 @@ class Records:
     def _lock(self) -> None:
         """Keep other runs out: those of this process by a list, those of others by a lock that forks do not share."""
         descriptor = self._file.fileno()
-        in_use = CheckpointError(f"checkpoint: {self.path} is being written by another run; give each run its own file")
         with _using:
             if self._identity in _in_use:
-                raise in_use
+                raise self._in_use
             _in_use.add(self._identity)
             self._locked = True
         try:
@@ -71,7 +78,7 @@ class Records:
                 seam.lockf(descriptor, seam.LOCK_EX | seam.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
-                raise in_use from None
+                raise self._in_use from None
             raise CheckpointError(f"checkpoint: {self.path} cannot be locked: {error.strerror}") from None
 
     def _scanned(self, size: int) -> int:
@@ -88,12 +95,12 @@ class Records:
             head = self._read(at, whole)
             if len(head) < whole or not any(self._read(at, size - at) if head[:4] == bytes(4) else b"\1"):
                 break
-            sign, key, count, number, length, digest = _HEAD.unpack(head[:-_CHECK])
+            sign, key, total, number, length, digest = _HEAD.unpack(head[:-_CHECK])
             if sign != _SIGN or _digest(head[:-_CHECK], _CHECK) != head[-_CHECK:]:
                 raise self.damaged(at)
             if at + whole + length > size:
                 break
-            self.found[Place(key, count, number)] = at + whole, length, digest
+            self.found[Place(key, total, number)] = at + whole, length, digest
             at += whole + length
         return at
 
@@ -152,6 +159,10 @@ class Records:
         if self._locked:
             self._locked = False
             _in_use.discard(self._identity)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _digest(content: bytes, size: int) -> bytes:
