@@ -13,8 +13,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 import privug
 from privug import interruption, settings
 from privug.arguments import check_kind
@@ -170,7 +168,7 @@ def _surroundings() -> dict[str, Any]:
         "Privug": privug.__version__,
         "NumPy": np.__version__,
     }
-    for library in ("scipy", "numba"):
+    for library in ("numpy", "scipy", "numba"):
         try:
             versions[library] = metadata.version(library)
         except metadata.PackageNotFoundError:

@@ -43,7 +43,6 @@ def analyze(
       privug analyze survey.py::alice --observe 'near(55.3, within=0.05)'
       privug analyze survey.py --samples 100000 --seed 7 -o report.html -o report.json
       privug analyze survey.py --json | jq '.attacks[].leakage'
-      privug analyze survey.py::alice --samples 1000000 --checkpoint alice.run
 
     Exit codes: 0 all attacks have an answer, 2 the file or a question is wrong, 3 an attack could not be decided.
     """
