@@ -352,7 +352,9 @@ def memory(seconds: float) -> Iterator[str]:
         later = np.array(sizes[len(sizes) // 2 :], float)
         slope = float(np.polyfit(np.arange(len(later)), later, 1)[0])
         growth = float(later[-10:].mean() - later[:10].mean())
-        print(f"memory: {3 * len(sizes):,} runs, {growth / 1024:,.0f} KiB more in the second half, {slope:.0f} B a round")
+        print(
+            f"memory: {3 * len(sizes):,} runs, {growth / 1024:,.0f} KiB more in the second half, {slope:.0f} B a round"
+        )
         return 0 if growth < LARGEST_GROWTH and slope < 3 * LARGEST_SLOPE else 4
 
     code, _ = in_a_child(work)

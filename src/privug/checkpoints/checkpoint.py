@@ -166,7 +166,6 @@ def _surroundings() -> dict[str, Any]:
     versions: dict[str, str | None] = {
         "Python": platform.python_version(),
         "Privug": privug.__version__,
-        "NumPy": np.__version__,
     }
     for library in ("numpy", "scipy", "numba"):
         try:
