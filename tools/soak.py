@@ -47,11 +47,13 @@ class Hang(BaseException):
 
 
 def refused(_signal, _frame):
+    """End what takes too long."""
     raise Hang
 
 
 @contextlib.contextmanager
 def no_hang():
+    """Raise `Hang` in a block that takes longer than anything may."""
     signal.signal(signal.SIGALRM, refused)
     signal.alarm(HANG_SECONDS)
     try:
@@ -133,15 +135,18 @@ def digits(ages):
 
 
 def long_attack():
+    """Return an attack on a program that is called."""
     return pv.Attack(digits, {"ages": pv.Array(pv.DiscreteUniform(10, 99), 5)}, secret=lambda ages: ages[0])
 
 
 def long_run(samples, path=None, **options):
+    """Run it on two workers, always with the same seed."""
     with pv.limited(native=False, workers=2, progress=False):
         return long_attack().run(engine="sample", samples=samples, seed=7, checkpoint=path, **options)
 
 
 def bits(result) -> str:
+    """Return a hash of the samples of secret and output."""
     told = repr([batch.values() for batch in result._run.quantities])
     return hashlib.sha256(told.encode()).hexdigest()
 
@@ -150,6 +155,7 @@ _expected: dict[int, str] = {}
 
 
 def expected(samples: int) -> str:
+    """Return the bits of a run to which nothing happens."""
     if samples not in _expected:
         _expected[samples] = bits(long_run(samples))
     return _expected[samples]
@@ -324,6 +330,7 @@ def killed_run(rng: random.Random, folder: Path) -> Iterator[str]:
 
 
 def resident() -> int:
+    """Return how many bytes this process has in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -337,6 +344,7 @@ def small_runs(number: int) -> None:
 
 
 def digits_of_one(x):
+    """Do what only a call can tell."""
     return int(str(int(x))[::-1])
 
 
@@ -405,6 +413,7 @@ def soaked(seconds: float, seed: int, only: list[str]) -> int:
 
 
 def main() -> None:
+    """Read the arguments and soak."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)

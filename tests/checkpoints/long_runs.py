@@ -41,7 +41,7 @@ def sizes(path):
 
 def rare(path):
     attack = pv.Attack(lambda x, y: x + 2 * y, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, secret="x")
-    return bits(attack.run(pv.between(11.0, 11.5), engine="rare", samples=2000, seed=5, checkpoint=path))
+    return bits(attack.run(pv.between(11.0, 11.5), engine="rare", samples=500, seed=5, checkpoint=path))
 
 
 def noisy(epsilon):
