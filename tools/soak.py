@@ -371,13 +371,13 @@ def memory(seconds: float) -> Iterator[str]:
 
 
 PARTS: dict[str, tuple[float, Callable[[random.Random, Path], Iterator[str]]]] = {
-    "pipeline": (0.40, pipeline),
-    "killed workers": (0.12, killed_workers),
-    "full disk": (0.12, full_disk),
-    "Ctrl-C": (0.13, interrupted),
-    "killed runs": (0.13, killed_run),
+    "pipeline": (0.38, pipeline),
+    "killed workers": (0.11, killed_workers),
+    "full disk": (0.11, full_disk),
+    "Ctrl-C": (0.11, interrupted),
+    "killed runs": (0.11, killed_run),
 }
-SHARE_OF_MEMORY = 0.10
+SHARE_OF_MEMORY = 0.08
 
 
 def soaked(seconds: float, seed: int, only: list[str]) -> int:

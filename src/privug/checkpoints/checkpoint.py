@@ -48,8 +48,9 @@ class Checkpoint:
     @contextmanager
     def section(self, *names: Any) -> Iterator[None]:
         """Keep the results of what is run in the `with` block, which these names tell from the rest of the run."""
+        told = fingerprint(names)
         records = Records(self.path)
-        section = _Section(records, self._vocabulary, fingerprint(names), self._remark)
+        section = _Section(records, self._vocabulary, told, self._remark)
         try:
             self._check_question(records)
             with journal.keeping(section):

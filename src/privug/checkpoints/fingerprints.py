@@ -190,8 +190,15 @@ def _text_of(syntax: ast.FunctionDef | ast.Lambda) -> str:
 
 
 def _bytecode(code: types.CodeType) -> str:
-    inner = [_bytecode(one) if isinstance(one, types.CodeType) else repr(one) for one in code.co_consts]
+    inner = [_constant(one) for one in code.co_consts]
     return f"{code.co_code.hex()} {inner} {code.co_names} {code.co_varnames}"
+
+
+def _constant(value: Any) -> str:
+    """Tell a constant of some code; the order of sets is another one in each process."""
+    if isinstance(value, types.CodeType):
+        return _bytecode(value)
+    return f"set {sorted(map(_constant, value))}" if isinstance(value, frozenset) else repr(value)
 
 
 def _surroundings(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
