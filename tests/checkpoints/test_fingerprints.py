@@ -43,7 +43,8 @@ EVERYTHING = """
     exec("def without_source(x): return x in {'a', 'b', 'c', 'd'}", made)
     values = [program, made["without_source"], pv.mechanisms.laplace(sum, sensitivity=1, epsilon=1),
               pv.Records(pv.Binomial(9, 0.5), lambda i: pv.Row(age=pv.Normal(i, sd=1), colour=pv.Choice(list(Colour)))),
-              pv.Empirical([1.5, 2.5]), pv.near(3, within=1), pv.External(["sh", "-c", "cat"]), pv.Mixture([pv.Normal(0, sd=1)])]
+              pv.Empirical([1.5, 2.5]), pv.near(3, within=1), pv.External(["sh", "-c", "cat"]),
+              pv.Mixture([pv.Normal(0, sd=1)])]
     for value in values:
         print(fingerprint(value))
 """
