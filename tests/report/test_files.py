@@ -18,7 +18,7 @@ def test_a_full_disk_leaves_no_half_of_a_report(tmp_path, result):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        with pytest.raises(pv.ArgumentError, match="report.json cannot be written: File too large"):
+        with pytest.raises(pv.ArgumentError, match=r"report\.json cannot be written: File too large"):
             result.save(target)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
