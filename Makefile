@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check docs bench reproduce clean
+.PHONY: demo test test-all check docs bench reproduce soak clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Privug needs Python 3.11 or newer; try: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -46,6 +46,11 @@ bench: $(STAMP)-bench
 
 reproduce: $(STAMP)-core
 	$(BIN)/python experiments/run.py
+
+# Random questions while things go wrong around them; at most ten minutes.
+SECONDS ?= 600
+soak: $(STAMP)-dev
+	$(BIN)/python tools/soak.py --seconds $(SECONDS)
 
 clean:
 	rm -rf $(VENV) build dist site

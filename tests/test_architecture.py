@@ -29,7 +29,7 @@ LAYERS = [
     {"program"},
     {"observation"},
     {"inference"},
-    {"leakage"},
+    {"checkpoints", "leakage"},
     {"report"},
     {"attack"},
     {"mechanisms", "reports", "studies", "reidentification", "policy"},
@@ -38,7 +38,7 @@ LAYERS = [
 # Inside a room the same: each file or folder may import from those in the lines before it, and a folder from itself.
 INSIDE = {
     "model": [
-        "array_methods critical garbage keys pickling refusal traits",
+        "array_methods critical garbage journal keys pickling refusal traits",
         "node workers",
         "distinct execution overflow segments value_types whole_numbers",
         "operations",
