@@ -65,7 +65,7 @@ def differences(entry, prior, samples, seed):
 
 @pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)
 def test_the_best_tier_gives_what_polars_gives(entry):
-    found, wrong = differences(entry, entry.prior(), samples=80, seed=1)
+    found, wrong = differences(entry, entry.prior(), samples=30, seed=1)
     assert found.tier == entry.tier, str(found)
     assert wrong == []
     assert_told_in_the_docs(entry, lifting_of(entry) if entry.on_error == "exclude" else found)
@@ -76,6 +76,12 @@ def test_edge_values_give_what_polars_gives(entry):
     found, wrong = differences(entry, EDGES[entry.prior](), samples=30, seed=2)
     assert found.tier == entry.tier, str(found)
     assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)
+def test_the_best_tier_gives_what_polars_gives_on_more_tables(entry):
+    assert differences(entry, entry.prior(), samples=80, seed=4)[1] == []
 
 
 @pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)
