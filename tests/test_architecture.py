@@ -261,4 +261,11 @@ match operation.name:
     case "multiply" | "dot":
         pass
 """
-    assert sorted(operations_told_apart(ast.walk(ast.parse(text)))) == ["add", "dot", "exp, log", "floor, ceil", "logical_not", "multiply"]
+    assert sorted(operations_told_apart(ast.walk(ast.parse(text)))) == [
+        "add",
+        "dot",
+        "exp, log",
+        "floor, ceil",
+        "logical_not",
+        "multiply",
+    ]

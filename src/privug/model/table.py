@@ -27,7 +27,7 @@ class Row(tuple[Any, ...]):
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
-    _places: dict[str, int] = {}  # noqa: RUF012 (of each kind of row its own, and never changed)
+    _places: dict[str, int] = {}
 
     def __new__(cls, /, **columns: Any) -> "Row":
         if not columns:
