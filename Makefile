@@ -26,11 +26,16 @@ $(STAMP)-bench: pyproject.toml | $(STAMP)-dev
 demo: $(STAMP)-core
 	$(BIN)/privug demo
 
+# Neighbours share what a module computes once, so workers take whole stretches of tests; bytecode is kept, because
+# each worker and each process that a test starts would compile all of Privug anew.
+test test-all: export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(STAMP)-dev
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(STAMP)-dev
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 check: $(STAMP)-dev
 	$(BIN)/ruff check .
