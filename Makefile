@@ -17,11 +17,15 @@ $(STAMP)-core: pyproject.toml | $(BIN)/python
 
 $(STAMP)-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp]'
-	touch $@ $(STAMP)-core
+	touch $@ $(STAMP)-core $(STAMP)-report
 
 $(STAMP)-bench: pyproject.toml | $(STAMP)-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp]'
 	touch $@
+
+$(STAMP)-report: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
+	touch $@ $(STAMP)-core
 
 demo: $(STAMP)-core
 	$(BIN)/privug demo
@@ -44,8 +48,8 @@ docs: $(STAMP)-dev
 bench: $(STAMP)-bench
 	$(BIN)/python benchmarks/run.py
 
-reproduce: $(STAMP)-core
-	$(BIN)/python experiments/run.py
+reproduce: $(STAMP)-report
+	$(BIN)/privug reproduce
 
 clean:
-	rm -rf $(VENV) build dist site
+	rm -rf $(VENV) build dist site reproduction
