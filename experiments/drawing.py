@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
+import privug as pv
+
 Draw = Callable[[Any], None]
 
 
@@ -21,6 +25,11 @@ def drawn(draw: Draw, alt: str) -> str:
     canvas().picture(draw)(axes)
     svg: str = canvas().inline_svg(axes, alt)
     return svg
+
+
+def density(belief: pv.Belief, edges: np.ndarray) -> np.ndarray:
+    """Return the mean density of a belief between edges that follow each other."""
+    return np.array([float(share) for share in belief.histogram(list(edges)).probabilities]) / np.diff(edges)
 
 
 def bars(
