@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+
 def plug_in(secret: np.ndarray, output: np.ndarray) -> tuple[float, int, int, int]:
     """The mutual information in bits of the shares that were seen, and how many pairs, secrets and outputs those are."""
     entropy, seen = [], []

@@ -79,9 +79,7 @@ def comparisons() -> list[Comparison]:
             )
             for letter, n in (("w", 500), ("x", 1_000))
         ),
-        Comparison(
-            "(y) I(s; o)", "I(s; o) in bits", mean, information, mean.information, near, few[1:], comparable
-        ),
+        Comparison("(y) I(s; o)", "I(s; o) in bits", mean, information, mean.information, near, few[1:], comparable),
         *(
             Comparison(f"({letter}) Bayes risk", "Bayes risk", Sum(n), risk, Sum(n).risk, rules, most, comparable)
             for letter, n in (("z", 500), ("aa", 1_000))
