@@ -1,6 +1,6 @@
 """How fast estimates converge, and whether their intervals hold.
 
-Probability queries, mutual information and Bayes risk of the paper's synthetic programs by Privug's sampling engine, over
+Probability queries, mutual information and Bayes risk of the paper's synthetic programs by the sampling engine, over
 the number of samples and with repetitions. Each figure shows the median and the band of nine in ten repetitions around
 the exact value. How often the intervals cover it is counted over all repetitions and sizes.
 """
@@ -72,9 +72,9 @@ def kinds(found: dict[str, dict[str, Repeated]]) -> dict[str, list[Repeated]]:
 def run(repetitions: int = 100, sizes: tuple[int, ...] = SIZES) -> Findings:
     found: dict[str, dict[str, Repeated]] = {}
     findings = Findings()
-    for quantity, program, measure, exact, paper in questions():
+    for place, (quantity, program, measure, exact, paper) in enumerate(questions()):
         asked, times = (sizes, repetitions) if quantity.startswith("P") else (sizes[1:], max(2, repetitions // 3))
-        some = repeated(program.attack, exact, measure, asked, lambda size, times=times: times)
+        some = repeated(program.attack, exact, measure, asked, lambda size, times=times: times, 1_000 * place)
         found.setdefault(quantity, {})[str(program)] = some
         findings.lines.append(Line(f"{program}: {quantity}", some.typical, exact))
         if 5_000 in asked:
@@ -88,7 +88,7 @@ def run(repetitions: int = 100, sizes: tuple[int, ...] = SIZES) -> Findings:
         f"Values are the median of {repetitions} repetitions (a third of that for information and risk) with "
         f"{sizes[-1]:,} samples; errors are those that 95 of 100 repetitions keep below.",
         "The Bayes risk of x + y is so close to one (without any output it is 1 - 1/(n + 1)) that every estimate looks "
-        "converged after 1,000 samples, as the paper says. What the output changes is the chance of a right guess, which "
-        "nearly doubles: the figure shows that one, and Privug's intervals say how little so few samples tell about it.",
+        "converged after 1,000 samples, as the paper says. What the output changes is the chance of a right guess, "
+        "which nearly doubles: the figure shows that one, and Privug's intervals say how little samples tell of it.",
     ]
     return findings

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def plug_in(secret: np.ndarray, output: np.ndarray) -> tuple[float, int, int, int]:
-    """The mutual information in bits of the shares that were seen, and how many pairs, secrets and outputs those are."""
+    """The mutual information in bits of the shares that were seen; how many pairs, secrets and outputs those are."""
     entropy, seen = [], []
     for codes in (secret * (int(output.max()) + 1) + output, secret, output):
         counts = np.unique(codes, return_counts=True)[1]

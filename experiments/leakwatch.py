@@ -87,10 +87,10 @@ def comparisons() -> list[Comparison]:
     ]
 
 
-def compared(comparison: Comparison, times: Callable[[int], int]) -> tuple[list[Line], Draw, Repeated]:
+def compared(comparison: Comparison, times: Callable[[int], int], first: int) -> tuple[list[Line], Draw, Repeated]:
     """The lines and the figure of one comparison, and what Privug found."""
     program, exact = comparison.program, comparison.exact
-    found = {"Privug": repeated(program.attack, exact, comparison.measure, comparison.sizes, times)}
+    found = {"Privug": repeated(program.attack, exact, comparison.measure, comparison.sizes, times, first)}
     found |= {name: comparison.by_direct_sampling(rule, times) for name, rule in comparison.estimators.items()}
     most = comparison.sizes[-1]
     title = f"{comparison.caption}, {program}"
@@ -112,20 +112,20 @@ def _plain(value: pv.Estimate | float) -> str:
 def run(few: int = 20, many: int = 5, most: int = 500_000) -> Findings:
     findings = Findings()
     privug = []
-    for comparison in comparisons():
+    for place, comparison in enumerate(comparisons()):
         kept = Comparison(**{**vars(comparison), "sizes": tuple(s for s in comparison.sizes if s <= most)})
-        lines, figure, found = compared(kept, lambda size: few if size <= 20_000 else many)
+        lines, figure, found = compared(kept, lambda size: few if size <= 20_000 else many, 1_000 * place)
         findings.lines += lines
         findings.figures[f"{kept.caption}, {kept.program}"] = figure
         privug.append(found)
     share, note = coverage(*privug)
     findings.lines.append(Line("Privug: intervals that cover the exact value", share, None, "no intervals", note))
     findings.notes += [
-        "Samples are the same on both sides: independent draws of the inputs, pushed through the program. What differs is "
-        "the estimator, that Privug states an interval, and that it needs no samples for these programs.",
+        "Samples are the same on both sides: independent draws of the inputs, pushed through the program. What differs "
+        "is the estimator, that Privug states an interval, and that it needs no samples for these programs.",
         "LeakiEst's correction assumes that every secret can lead to every output, which is far from true of x + y: it "
-        "takes away too much, and Miller and Madow's, which counts the pairs that were seen, too little. Both need more "
-        "samples than there are pairs (251,001 and 1,002,001): this is what the paper sees below half a "
+        "takes away too much, and Miller and Madow's, which counts the pairs that were seen, too little. Both need "
+        "more samples than there are pairs (251,001 and 1,002,001): this is what the paper sees below half a "
         "million samples. Privug takes sums for numbers, and measures distances between them.",
     ]
     if find_spec("sklearn") is None:

@@ -71,11 +71,11 @@ class Repeated:
 
 
 def repeated(
-    attack: pv.Attack, exact: float, measure: Measure, sizes: Sequence[int], times: Callable[[int], int]
+    attack: pv.Attack, exact: float, measure: Measure, sizes: Sequence[int], times: Callable[[int], int], first: int
 ) -> Repeated:
     """Ask the sampling engine for a quantity, `times(samples)` times with each number of samples."""
     estimates = [
-        tuple(measure(attack.run(engine="sample", samples=size, seed=seed)) for seed in range(times(size)))
+        tuple(measure(attack.run(engine="sample", samples=size, seed=first + seed)) for seed in range(times(size)))
         for size in sizes
     ]
     return Repeated(exact, tuple(sizes), tuple(estimates))

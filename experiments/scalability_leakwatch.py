@@ -1,7 +1,7 @@
 """Time to draw samples, beside direct sampling in plain Python.
 
-20,000 samples of P(8,1) with more and more variables: by Privug's sampling engine, and by a loop that draws each number and
-calls the program, as LeakWatch does for Java. The largest case runs in a process of its own, which tells its memory.
+20,000 samples of P(8,1) with more and more variables: by Privug's sampling engine, and by a loop that draws each number
+and calls the program, as LeakWatch does for Java. The largest case has a process of its own, which tells its memory.
 """
 
 import json
@@ -103,8 +103,8 @@ def run(sizes: tuple[int, ...] = SIZES, largest: int = LARGEST, samples: int = S
         curve, x="variables", y=f"seconds for {samples:,} samples", log="xy"
     )
     findings.notes.append(
-        "LeakWatch ran out of memory beyond 10,000 variables and the paper's Privug beyond 30,000. Here blocks of samples "
-        "are drawn, summed and forgotten, so that variables cost time and not memory."
+        "LeakWatch ran out of memory beyond 10,000 variables and the paper's Privug beyond 30,000. Here blocks of "
+        "samples are drawn, summed and forgotten, so that variables cost time and not memory."
     )
     return findings
 

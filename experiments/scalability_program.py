@@ -1,7 +1,7 @@
 """Inference time over what the program costs.
 
-f(arr, c) adds up n numbers c loops deep, which takes n^c steps. Samples by Privug, lifting included, beside as many plain
-calls of the program: what the paper calls the overhead of inference.
+f(arr, c) adds up n numbers c loops deep, which takes n^c steps. Samples by Privug, lifting included, beside as many
+plain calls of the program: what the paper calls the overhead of inference.
 """
 
 import time
@@ -97,9 +97,9 @@ def run(samples: int = SAMPLES, lengths: tuple[int, ...] = LENGTHS, depths: tupl
             "f(arr, c) over c, for 20 numbers": figure(by_depth, list(depths), "c", "y"),
         },
         [
-            f"{samples:,} samples each, with drawing and lifting; plain calls get inputs that were drawn beforehand, and "
-            f"are timed for some {STEPS:,} steps. Beyond {MOST_CELLS:,} numbers fewer samples are drawn, and scaled.",
-            "Here a program that loops over the cells of an array is looked at cell by cell. Privug is built for tables and "
-            "whole arrays, whose rows it evaluates at once: arr.sum() of 20,000 numbers is part of the other figures.",
+            f"{samples:,} samples each, with drawing and lifting; plain calls get inputs that were drawn beforehand, "
+            f"and are timed for some {STEPS:,} steps. Beyond {MOST_CELLS:,} numbers, times are scaled.",
+            "A program that loops over the cells of an array is looked at cell by cell. Privug is built for tables and "
+            "whole arrays, whose rows it evaluates at once: the sums of 20,000 numbers in the other figures are such.",
         ],
     )

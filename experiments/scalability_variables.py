@@ -1,8 +1,8 @@
 """Inference time over the number of variables.
 
-The mean of one secret number and many more (continuous), and a sum of them (discrete), with and without an observation: by
-the engine that Privug chooses, which computes, by its sampling engine, and by PyMC's NUTS, which the paper used, for as
-many variables as it can do in some seconds. The paper drew two chains of 10,000 samples; so do all samplers here.
+The mean of one secret number and many more (continuous), and a sum of them (discrete), with and without an observation:
+by the engine that Privug chooses, which computes, by its sampling engine, and by PyMC's NUTS, which the paper used, for
+as many variables as it can do in some seconds. The paper drew two chains of 10,000 samples; so do all samplers here.
 """
 
 import time
@@ -103,10 +103,10 @@ def run(most: int = 20_000, samples: int = SAMPLES) -> Findings:
         findings.lines += exponents(kind, found)
         findings.figures[f"Inference time, {kind} variables"] = figure(found, kind)
     findings.notes += [
-        f"Every sampler draws {samples:,} samples. Seconds include making the attack, lifting the program and the answer; "
+        f"Every sampler draws {samples:,} samples. Seconds include making the attack, lifting and the answer; "
         "exact values are computed here without Privug: a truncated normal, and a power of a characteristic function.",
-        "The paper measured on eight cores of 1.7 GHz. Discrete sums without an observation are enumerated, pair by pair of "
-        "secret and sum, while that is at most some millions of pairs; beyond that they are computed as densities are.",
+        "The paper measured on eight cores of 1.7 GHz. Discrete sums without an observation are enumerated, pair by "
+        "pair of secret and sum, while these are some millions; beyond that they are computed as densities are.",
     ]
     if find_spec("pymc") is None:
         findings.notes.append("PyMC is not installed, so there is no curve of NUTS.")

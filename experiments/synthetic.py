@@ -1,4 +1,4 @@
-"""The synthetic programs of the paper's second and third research question, and what is known about them without Privug."""
+"""The synthetic programs of the paper's research questions, and what is known about them without Privug."""
 
 import math
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Leakage tools and what they can do.
 
-What the paper says of other tools is data here. What Privug can do is decided by tests: each of its cells names one, which
-is run now, and says yes if it passes.
+What the paper says of other tools is data here. What Privug can do is decided by tests: each of its cells names one,
+which is run now, and says yes if it passes.
 """
 
 import os
@@ -37,17 +37,27 @@ FEATURES = (
     Feature("continuous input", "yes", "tests/test_paper_examples.py::test_mean_of_two_hundred"),
     Feature("discrete output", "yes", "tests/leakage/test_information.py::TestExact::test_sum_of_two_dice"),
     Feature("continuous output", "yes", "tests/test_paper_examples.py::test_four_normal_ages_seen_exactly"),
-    Feature("programs of any language", "Java/Scala/Python", "tests/program/test_external.py::test_conditioning_on_an_external_output"),
+    Feature(
+        "programs of any language",
+        "Java/Scala/Python",
+        "tests/program/test_external.py::test_conditioning_on_an_external_output",
+    ),
     Feature("exact", "?", "tests/inference/test_engines.py::test_auto_is_exact_where_it_can_be"),
-    Feature("sampling", "yes", "tests/inference/test_engines.py::test_auto_samples_where_draws_from_the_prior_are_worth_enough"),
-    Feature("estimation", "yes", "tests/leakage/test_black_box.py::test_every_method_bounds_the_risk_of_geometric_noise"),
+    Feature(
+        "sampling",
+        "yes",
+        "tests/inference/test_engines.py::test_auto_samples_where_draws_from_the_prior_are_worth_enough",
+    ),
+    Feature(
+        "estimation", "yes", "tests/leakage/test_black_box.py::test_every_method_bounds_the_risk_of_geometric_noise"
+    ),
     Feature("KSP", "yes", "tests/policy/test_check.py::test_published_policy_decisions"),
     Feature("entropy", "yes", "tests/leakage/test_entropy.py::test_closed_forms"),
     Feature("min-entropy", "(yes) c", "tests/leakage/test_entropy.py::test_min_entropy_and_guesses_of_samples"),
     Feature("mutual information", "(yes) c", "tests/leakage/test_information.py::TestExact::test_channel"),
     Feature("Bayes risk", "(yes) c", "tests/leakage/test_vulnerability.py::TestExact::test_closed_forms"),
     Feature("KL divergence", "yes", "tests/leakage/test_divergence.py::test_closed_forms"),
-)  # fmt: skip
+)
 
 # The cells of other tools, in the order of the features, as the paper prints them: y yes, n no, a b c yes but for its
 # footnotes of that name, and what the tool takes as input.
@@ -61,10 +71,10 @@ TOOLS = {
     "LeakWatch": ("ybyy", "Java", "nyy", "bncbnn"),
 }
 CORRECTIONS = (
-    "LeakiEst and LeakWatch give the Bayes risk as well: they estimate min-entropy leakage, and the risk is 1 - 2^-H of the "
-    "min-entropy H that is left. The paper says no.",
-    "DKBP's polyhedra are sound bounds on beliefs rather than exact ones, so its yes under exact is one with conditions.",
-    "HyLeak computes the parts of a program that are small exactly and samples the others, so its no under exact is, too.",
+    "LeakiEst and LeakWatch give the Bayes risk as well: they estimate min-entropy leakage, and the risk is 1 - 2^-H "
+    "of the min-entropy H that is left. The paper says no.",
+    "DKBP's polyhedra are sound bounds on beliefs rather than exact ones, so its yes under exact has conditions.",
+    "HyLeak computes small parts of a program exactly and samples the others, so its no under exact does, too.",
 )
 FOOTNOTES = "a: foundations only, not implemented; b: shown by the paper, not by the tool's authors; c: by other tools."
 
