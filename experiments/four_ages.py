@@ -46,7 +46,11 @@ def run() -> Findings:
         points[f"closed form, {reading}"] = (middles[::12], stats.norm(mean, sd).pdf(middles[::12]))
     return Findings(
         lines,
-        {"Alice's age before and after the mean 29.25 was seen": curves(densities, x="age", y="density", points=points)},
+        {
+            "Alice's age before and after the mean 29.25 was seen": curves(
+                densities, x="age", y="density", points=points
+            )
+        },
         [
             "The paper's N(41, 2.5) is neither reading: 40.7 and a variance of 2.73 if N(40, 3) and N(23, 10) name "
             "variances, 40.2 and a deviation of 2.96 if they name deviations."

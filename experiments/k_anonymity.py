@@ -6,7 +6,7 @@ from scipy import stats
 from .drawing import bars
 from .findings import Findings, Line
 from .governor import COMBINATIONS, none_alone
-from .k_anonymous import K, ROWS, SAMPLES, sampled
+from .k_anonymous import ROWS, SAMPLES, K, sampled
 
 PAPER = "Fig. 4 (k), (l)"
 SEX = COMBINATIONS.index(("sex",))
