@@ -58,8 +58,9 @@ def experiments() -> dict[str, Experiment]:
     for place, beginning in enumerate(ORDER):
         for path in sorted(Path(__file__).parent.glob(f"{beginning}*.py")):
             names = [other for other in ORDER if path.stem.startswith(other)]
-            if max(names, key=len) == ORDER[place]:
-                found[path.stem] = _described(path)
+            described = _described(path)
+            if described.paper and max(names, key=len) == ORDER[place]:
+                found[path.stem] = described
     return found
 
 

@@ -1,4 +1,4 @@
-"""A table with the governor's record in it, the rows that match his, and how many of those there are by closed forms."""
+"""A table with the governor's record in it, the rows that match his, and closed forms of how many there are."""
 
 from collections.abc import Mapping
 from math import comb, prod
@@ -29,6 +29,16 @@ def person(position):
 
 def matches(row: Mapping, columns) -> bool:
     return all(row[column] == GOVERNOR[column] for column in columns)
+
+
+def alike(columns):
+    """Return the program that counts the rows that match the governor's."""
+    return lambda records: sum(matches(row, columns) for row in records)
+
+
+def healthy(columns):
+    """Return the program that counts the healthy among them: if there are none, his diagnosis is known."""
+    return lambda records: sum(matches(row, columns) and not row.ill for row in records)
 
 
 def run(program, rows: int, secret=lambda records: records[1].ill, **settings) -> pv.Result:

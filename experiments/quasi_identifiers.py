@@ -6,7 +6,7 @@ import numpy as np
 
 from .drawing import bars
 from .findings import Findings, Line
-from .governor import COLUMNS, COMBINATIONS, heights, matches, matching_rows, named, share_of
+from .governor import COLUMNS, COMBINATIONS, alike, heights, matching_rows, named, share_of
 from .governor import run as attacked
 
 PAPER = "Fig. 4 (a)-(i)"
@@ -36,7 +36,7 @@ def run() -> Findings:
 
 
 def _asked(findings: Findings, rows: int, columns) -> None:
-    belief = attacked(lambda records: sum(matches(row, columns) for row in records), rows).prediction
+    belief = attacked(alike(columns), rows).prediction
     truth = matching_rows(rows, columns)
     likeliest = max(1, math.ceil(rows * share_of(columns)))  # the mode of one and a binomial number of `rows - 1`
     who = f"{rows:,} rows, {named(columns)}"

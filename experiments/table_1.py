@@ -9,10 +9,11 @@ from .findings import Findings, Line
 
 PAPER = "Table 1"
 NAMES = ("mean", "sd", "P(age < 18)", "differential entropy", "KL divergence", "mutual information")
+NOTHING = ("",) * len(NAMES)
 WIDTH = 0.04  # of the ages that four rows and a mean between 55.295 and 55.305 leave: 55.58 to 55.62
 
 
-def lines(who, result, exact, paper=("",) * len(NAMES)) -> list[Line]:
+def lines(who, result, exact, paper=NOTHING) -> list[Line]:
     posterior = result.posterior
     found = (
         posterior.mean(),
@@ -25,7 +26,7 @@ def lines(who, result, exact, paper=("",) * len(NAMES)) -> list[Line]:
     return [Line(f"{who}: {name}", *rest) for name, *rest in zip(NAMES, found, exact, paper, strict=True)]
 
 
-def of_a_bit(who, var, share=0.3, paper=("",) * len(NAMES)) -> list[Line]:
+def of_a_bit(who, var, share=0.3, paper=NOTHING) -> list[Line]:
     belief = KnowsABit(var, share)
     entropy = belief.entropy
     exact = (belief.mean, belief.sd, belief.below(18), entropy, math.log2(100) - entropy, belief.mutual_information)

@@ -1,7 +1,7 @@
 """Whether all rows that match the governor's are ill."""
 
 from .findings import Findings, Line
-from .governor import COLUMNS, COMBINATIONS, all_ill, matches, matching_rows, named, none_alone
+from .governor import COLUMNS, COMBINATIONS, all_ill, healthy, matching_rows, named, none_alone
 from .governor import run as attacked
 from .k_anonymous import ROWS, sampled
 
@@ -21,9 +21,7 @@ def run() -> Findings:
     lines = []
     for place, rows in enumerate((1_000, 14_000)):
         for columns, printed in PRINTED.items():
-            found = attacked(
-                lambda records, columns=columns: all(row.ill for row in records if matches(row, columns)), rows
-            ).prediction.probability_of([True])
+            found = attacked(healthy(columns), rows).prediction.probability_of([0])
             unique = float(matching_rows(rows, columns).pmf(1))
             note = f"his row alone matches with {unique:.4f}" if unique > 0.4 and rows > 1_000 else ""
             who = f"{rows:,} rows, {named(columns)}"
