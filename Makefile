@@ -17,15 +17,11 @@ $(STAMP)-core: pyproject.toml | $(BIN)/python
 
 $(STAMP)-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp]'
-	touch $@ $(STAMP)-core $(STAMP)-report
+	touch $@ $(STAMP)-core
 
 $(STAMP)-bench: pyproject.toml | $(STAMP)-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp]'
 	touch $@
-
-$(STAMP)-report: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
-	touch $@ $(STAMP)-core
 
 demo: $(STAMP)-core
 	$(BIN)/privug demo
@@ -48,7 +44,7 @@ docs: $(STAMP)-dev
 bench: $(STAMP)-bench
 	$(BIN)/python benchmarks/run.py
 
-reproduce: $(STAMP)-report
+reproduce: $(STAMP)-dev
 	$(BIN)/privug reproduce
 
 clean:
