@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,18 @@ def compared(comparison: Comparison, times: Callable[[int], int], first: int) ->
     started = time.perf_counter()
     answer = comparison.measure(program.attack.run())
     lines.append(Line("   Privug, without samples", answer, exact, "", f"{time.perf_counter() - started:.2g} s"))
-    return lines, over_samples(found, comparison.quantity), found["Privug"]
+    figure = over_samples(found, comparison.quantity)
+    return lines, near_exact(figure, exact) if "direct, LeakiEst" in found else figure, found["Privug"]
+
+
+def near_exact(figure: Draw, exact: float, reach: float = 3.0) -> Draw:
+    """Return what draws a figure as far as so many bits from the exact value: wrong corrections lie a hundred away."""
+
+    def draw(axes: Any) -> None:
+        figure(axes)
+        axes.set_ylim(exact - reach, exact + reach)
+
+    return draw
 
 
 def _plain(value: pv.Estimate | float) -> str:

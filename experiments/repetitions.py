@@ -98,7 +98,7 @@ def over_samples(several: Mapping[str, Repeated], quantity: str) -> Draw:
     """Return what draws estimates by name over the number of samples, and their exact values."""
     lines = {name: found.middle() for name, found in several.items()}
     ends = min(found.sizes[0] for found in several.values()), max(found.sizes[-1] for found in several.values())
-    truths = {f"{found.exact:.4g}": found.exact for found in several.values()}
+    truths = {f"{found.exact:.3g}": found.exact for found in several.values()}
     lines |= {f"exact: {text}": (ends, (truth, truth)) for text, truth in truths.items()}
     bands = {name: found.band() for name, found in several.items()}
     return curves(lines, bands=bands, x="samples", y=quantity, log="x")
