@@ -18,8 +18,8 @@ from privug.model.tallies import Computation, Link, tallies
 # block gains nothing, because the cost of starting an operation is already well below 1 %.
 BLOCK_BYTES = 2 << 20
 LARGEST_BLOCK = 1 << 14
-# Starting an operation takes as long as computing some thousand numbers. Where a program computes with single numbers out
-# of many, such as each of 10,000 cells, a block may leave the cache rather than start every operation for a few samples.
+# Starting an operation takes as long as computing some thousand numbers. Where a program computes with single numbers
+# out of many, such as each of 10,000 cells, a block may leave the cache rather than start all that for a few samples.
 FEWEST_NUMBERS = 1 << 9
 MOST_BLOCK_BYTES = 128 << 20
 LARGEST_OPAQUE_BLOCK = 1 << 8
