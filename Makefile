@@ -49,8 +49,8 @@ docs: $(STAMP)-dev
 bench: $(STAMP)-bench
 	$(BIN)/python benchmarks/run.py
 
-reproduce: $(STAMP)-core
-	$(BIN)/python experiments/run.py
+reproduce: $(STAMP)-dev
+	$(BIN)/privug reproduce
 
 # Random questions while things go wrong around them; at most ten minutes.
 SECONDS ?= 600
@@ -58,4 +58,4 @@ soak: $(STAMP)-dev
 	$(BIN)/python tools/soak.py --seconds $(SECONDS)
 
 clean:
-	rm -rf $(VENV) build dist site
+	rm -rf $(VENV) build dist site reproduction

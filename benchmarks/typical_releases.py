@@ -22,7 +22,7 @@ from measuring import Bar, Outcome, in_subprocess, seconds
 import privug as pv
 
 PROJECT = Path(__file__).parents[1]
-sys.path += [str(PROJECT / "tests"), str(PROJECT / "experiments")]
+sys.path += [str(PROJECT / "tests"), str(PROJECT / "tools")]
 
 from releases.draws import DRAWS  # noqa: E402
 

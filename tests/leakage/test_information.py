@@ -211,6 +211,14 @@ class TestTables:
         assert truth > 1.3
         assert truth in mutual_information(joint)
 
+    @pytest.mark.parametrize("seed", [1, 3, 5])
+    def test_five_samples_for_each_pair_are_corrected_beyond_half_a_sample_a_pair(self, seed):
+        x, y = np.random.default_rng(seed).integers(0, 101, (2, 50_000))
+        found = mutual_information(Joint.from_samples(x, x + y))
+        assert "plug-in" in found.method
+        assert 0.721168375654023 in found
+        assert found.value == pytest.approx(0.721168375654023, abs=0.0123)  # three standard errors, measured
+
     def test_constant_output(self):
         estimate = mutual_information(Joint.from_samples([0, 1] * 500, ["same"] * 1000))
         assert estimate.value == estimate.low == 0

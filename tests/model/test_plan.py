@@ -319,3 +319,11 @@ def test_forgiving_puts_zeros():
     assert Plan([(1 / x).node]).run(3, rng(), forgiving=True)[0].tolist() == [0.0] * 3
     with pytest.raises(SampleFailure):
         Plan([(1 / x).node]).run(3, rng())
+
+
+def test_blocks_of_a_program_on_single_numbers_out_of_many_are_worth_starting():
+    cells = pv.Array(pv.Normal(0, sd=1), 10_000)
+    by_cell, at_once = Plan([sum(cells[i] for i in range(10_000)).node]), Plan([cells.sum().node])
+    assert at_once.block == (2 << 20) // at_once.bytes_per_sample < 30  # a few large operations stay in the cache
+    assert 256 <= by_cell.block <= 512
+    assert by_cell.block * by_cell.bytes_per_sample < 128 << 20

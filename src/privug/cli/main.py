@@ -22,6 +22,7 @@ COMMANDS = {
     "estimate": "Measure the leak in a file of recorded secrets and outputs.",
     "explain": "Show line by line how a program is lifted to distributions.",
     "new": "Write a commented file to start from.",
+    "reproduce": "Reproduce the tables and figures of the paper.",
     "sweep": "Run an attack for many values of its parameters.",
 }
 

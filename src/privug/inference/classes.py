@@ -163,11 +163,15 @@ def rows_alike(row: Array, column: Array, share: Array, rows: int) -> tuple[Arra
         going_on = np.flatnonzero(lengths)
         for step in range(int(lengths.max())):
             going_on = going_on[lengths[going_on] > step]
+            if not len(going_on):
+                break
             # Rows that end here keep their class; those that go on get new ones, which no other row has.
             keys = (classes[going_on] + 1) * most + kinds[starts[going_on] + step]
             codes, distinct = ranked(keys)
             classes[going_on] = codes + fresh
             fresh += len(distinct)
+            # A row that no other equals so far is a class of its own: the rest of it need not be looked at.
+            going_on = going_on[np.bincount(codes)[codes] > 1]
         classes[lengths > 0] = ranked(classes[lengths > 0])[0]
     shown = np.zeros(rows, bool)
     shown[row[first_places(classes[row])]] = True

@@ -2,7 +2,8 @@
 
 Both are sums of p log p over the pairs, the secrets and the outputs, with a sign each. Every such sum is too large by
 half the number of its terms over the number of samples (Miller, 1955; over all possible pairs of an independent table
-this is the correction of Chothia and Guha, 2011). How many terms were not seen at all is told by those that were seen
+this is the correction of Chothia and Guha, 2011), and by more where terms stand for few samples each (Grassberger,
+2003). How many terms were not seen at all is told by those that were seen
 once or twice (Chao, 1984); the interval reaches to what they would change.
 """
 
@@ -19,6 +20,7 @@ from privug.model.node import Array
 
 LN2 = math.log(2)
 MOST_SHUFFLES, FEWEST_SHUFFLES, SHUFFLED = 200, 10, 1 << 22  # times, times and samples in all
+FEW = 12  # samples of a term on average, below which its excess is not yet half a sample's share
 CLEAR = 0.02  # bits that unseen pairs may change before a table counts as too sparse
 
 
@@ -50,6 +52,20 @@ class _Sum:
     def excess(self) -> float:
         """By how much the sum of p log p is too large on average, in nats."""
         return (float((self.squares / self.probability).sum()) - float(self.squares.sum())) / 2
+
+    @property
+    def further(self) -> tuple[float, float]:
+        """By how much more terms of a few samples make it too large, in nats, and the variance of that."""
+        counts = self.probability**2 / self.squares
+        n = np.rint(counts)
+        if counts.mean() > FEW or np.abs(counts - n).max() > 1e-6:  # many samples, or some that count for more
+            return 0.0, 0.0
+        expected = scipy.special.digamma(n) + (-1.0) ** n / 2 * (
+            scipy.special.digamma((n + 1) / 2) - scipy.special.digamma(n / 2)
+        )
+        return float(self.probability @ (np.log(n) - expected - 0.5 / n)), float(
+            ((self.probability / n) ** 2).sum()
+        ) / 4
 
     @property
     def once(self) -> Array:
@@ -154,12 +170,17 @@ def _counted(pairs: Pairs, sums: list[_Sum], *, from_zero: bool) -> Counted:
     excess = sum(part.sign * part.excess for part in sums)
     unseen = sum(part.sign * part.missing for part in sums) / pairs.samples
     doubt = 2 * math.sqrt(sum(abs(part.sign) * part.missing for part in sums)) / pairs.samples
-    second = abs(excess) / pairs.samples
+    further = sum(part.sign * part.further[0] for part in sums)
+    second = abs(excess) / pairs.samples + sum(abs(part.sign) * part.further[1] for part in sums)
     growth = variance / (2 * plain) if from_zero and plain > 0 else 0.0
-    middle = plain - excess
-    high = _end(middle - min(0.0, unseen - doubt), variance, second, growth, quantile(pairs.samples))
+    middle = plain - excess - further
+    high = _end(
+        middle + max(0.0, further) - min(0.0, unseen - doubt), variance, second, growth, quantile(pairs.samples)
+    )
     skewed = _skewed(excess, pairs.samples) if from_zero else second
-    low = _end(middle - max(0.0, unseen + doubt), variance, skewed, growth, -quantile(pairs.samples))
+    low = _end(
+        middle + min(0.0, further) - max(0.0, unseen + doubt), variance, skewed, growth, -quantile(pairs.samples)
+    )
     missed = _never_seen(pairs.samples)
     if min(len(pairs.secrets), len(pairs.outputs)) == 1:
         high += missed

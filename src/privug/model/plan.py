@@ -18,6 +18,10 @@ from privug.model.tallies import Computation, Link, tallies
 # block gains nothing, because the cost of starting an operation is already well below 1 %.
 BLOCK_BYTES = 2 << 20
 LARGEST_BLOCK = 1 << 14
+# Starting an operation takes as long as computing some thousand numbers. Where a program computes with single numbers
+# out of many, such as each of 10,000 cells, a block may leave the cache rather than start all that for a few samples.
+FEWEST_NUMBERS = 1 << 9
+MOST_BLOCK_BYTES = 128 << 20
 LARGEST_OPAQUE_BLOCK = 1 << 8
 
 
@@ -89,6 +93,7 @@ class Plan:
         pardoned = {id(node) for node in (order if excused is None else (*rows, *ancestors(excused)))}
         self._steps, peak = _schedule(order, self._slots, self._targets, hidden, ways, pardoned)
         self.bytes_per_sample = max(peak, 1)
+        self._numbers_per_step = sum(math.prod(step.node.shape) for step in self._steps) / max(1, len(self._steps))
         self.random_numbers = sum(math.prod(node.shape) for node in order if node.is_random)
         self.is_opaque = any(node.operation.opaque for node in order)
         self.can_fail = any(step.node.operation.can_fail(step.node.parents) for step in self._steps)
@@ -101,7 +106,9 @@ class Plan:
     def block(self) -> int:
         """How many samples are evaluated at a time; it follows from the model alone, never from the limits."""
         largest = LARGEST_OPAQUE_BLOCK if self.is_opaque else LARGEST_BLOCK
-        return max(1, min(largest, BLOCK_BYTES // self.bytes_per_sample))
+        cached, held = (limit // self.bytes_per_sample for limit in (BLOCK_BYTES, MOST_BLOCK_BYTES))
+        worth_starting = int(FEWEST_NUMBERS / max(1.0, self._numbers_per_step))
+        return max(1, min(largest, max(cached, min(held, worth_starting))))
 
     @property
     def roots(self) -> list[Node]:

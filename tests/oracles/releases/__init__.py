@@ -1,7 +1,7 @@
 """Typical releases of statistical offices and users of differential privacy, and what is known of each.
 
 The programs are written as analysts write them. The numbers in `releases.json` share no code with Privug:
-`experiments/oracles_of_releases.py` computes them from plain NumPy draws, closed forms and quadrature.
+`tools/oracles_of_releases.py` computes them from plain NumPy draws, closed forms and quadrature.
 """
 
 from oracles.releases.counts import COUNTS

@@ -1,6 +1,6 @@
 """The typical releases by kind, and what is known not to be exact about them.
 
-`test_releases.py` holds the engine to these lists; `experiments/exact_table.py` makes a table of them for the docs.
+`test_releases.py` holds the engine to these lists; `tools/exact_table.py` makes a table of them for the docs.
 """
 
 KINDS: dict[str, tuple[str, ...]] = {

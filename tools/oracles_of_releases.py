@@ -1,7 +1,7 @@
 """What is known of the typical releases without Privug: plain draws, closed forms, quadrature and enumeration.
 
-    python experiments/oracles_of_releases.py            # compare with what is stored
-    python experiments/oracles_of_releases.py --write    # store, in tests/oracles/releases/releases.json
+    python tools/oracles_of_releases.py            # compare with what is stored
+    python tools/oracles_of_releases.py --write    # store, in tests/oracles/releases/releases.json
 
 Draws take a quarter of an hour; with `--closed` those that are stored are not drawn again. For each release there are
 

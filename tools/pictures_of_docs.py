@@ -1,8 +1,8 @@
 """The pictures of the docs, drawn from the programs that the pages show, by Privug's own plots.
 
-python experiments/pictures_of_docs.py            # into docs/pictures, as SVG
-python experiments/pictures_of_docs.py FOLDER     # into another folder, as PNG too
-python experiments/pictures_of_docs.py FOLDER first-report bits    # only these
+python tools/pictures_of_docs.py            # into docs/pictures, as SVG
+python tools/pictures_of_docs.py FOLDER     # into another folder, as PNG too
+python tools/pictures_of_docs.py FOLDER first-report bits    # only these
 """
 
 import math

@@ -1,7 +1,7 @@
 """The three pictures of docs/explanation/exact.md: the cells, the tally and the pull-back of one worked example.
 
-python experiments/pictures_of_exact.py           # into docs/pictures, as SVG
-python experiments/pictures_of_exact.py FOLDER    # into another folder, as PNG too
+python tools/pictures_of_exact.py           # into docs/pictures, as SVG
+python tools/pictures_of_exact.py FOLDER    # into another folder, as PNG too
 """
 
 import sys

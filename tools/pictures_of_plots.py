@@ -1,6 +1,6 @@
 """The pictures of the page about pictures: drawn by the blocks of the page itself.
 
-python experiments/pictures_of_plots.py    # into docs/pictures
+python tools/pictures_of_plots.py    # into docs/pictures
 """
 
 import os
