@@ -1,0 +1,136 @@
+"""Cells of a task, each in its process, take turns: what else the machine does then bears on all of them alike."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from typing import Any
+
+from harness.results import CellResult, TaskResult
+from harness.tasks import TOOLS, Task
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often a cell is asked, and for how long.
+
+    `repeats` times, but no more once its turns have taken `seconds`; nothing it does may take longer than `limit`.
+    """
+
+    repeats: int = 5
+    seconds: float = 6.0
+    limit: float = 60.0
+
+
+class Stopped(Exception):
+    """A cell that will not answer any more."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class CellProcess:
+    """The process of one cell."""
+
+    def __init__(self, task: Task, tool: str) -> None:
+        self.pipe, theirs = Pipe()
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed with the process
+        names = (str(theirs.fileno()), task.module, task.name, tool)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "harness.cell", *names],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        )
+        theirs.close()
+
+    def answer(self, limit: float) -> dict[str, Any]:
+        """Wait for what the cell has to say."""
+        if not self.pipe.poll(limit):
+            raise Stopped("exceeded", f"over {limit:g} s")
+        try:
+            found: dict[str, Any] = self.pipe.recv()
+        except EOFError:
+            code = self.process.wait()
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            raise Stopped("crashed", f"died: {how}") from None
+        if "crash" in found:
+            raise Stopped("crashed", found["crash"])
+        return found
+
+    def again(self, limit: float) -> dict[str, Any]:
+        self.pipe.send(True)
+        return self.answer(limit)
+
+    def said(self) -> str:
+        """Return the end of what it wrote."""
+        self.log.seek(0)
+        return self.log.read()[-2000:]
+
+    def close(self) -> None:
+        """End the process and those it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.pipe.close()
+        self.log.close()
+
+
+def measure(
+    task: Task, patience: Patience, tools: Iterable[str] = TOOLS, tell: Callable[[str], None] = lambda line: None
+) -> TaskResult:
+    """Measure the cells of a task by turns."""
+    result = TaskResult(task, {tool: CellResult(tool, "cannot", task.reason(tool)) for tool in TOOLS})
+    running: dict[str, CellProcess] = {}
+    wanted = [tool for tool, cell in task.cells.items() if not isinstance(cell, str)]
+    for tool in wanted:
+        if tool not in tools:
+            result.cells[tool] = CellResult(tool, "cannot", "not asked")
+    processes: list[CellProcess] = []
+    try:
+        for tool in [tool for tool in wanted if tool in tools]:
+            process = CellProcess(task, tool)
+            processes.append(process)
+            cell = result.cells[tool] = CellResult(tool, "ok")
+            if attempt(cell, process, lambda process=process: process.answer(patience.limit), tell):  # type: ignore[misc]
+                running[tool] = process
+        for _ in range(patience.repeats):
+            for tool, process in list(running.items()):
+                cell = result.cells[tool]
+                if sum(cell.turns) > patience.seconds:
+                    continue
+                started = time.perf_counter()
+                if attempt(cell, process, lambda process=process: process.again(patience.limit), tell):  # type: ignore[misc]
+                    cell.turns.append(time.perf_counter() - started)
+                else:
+                    del running[tool]
+    finally:
+        for process in processes:
+            process.close()
+    result.judge()
+    return result
+
+
+def attempt(
+    cell: CellResult, process: CellProcess, ask: Callable[[], dict[str, Any]], tell: Callable[[str], None]
+) -> bool:
+    """Ask a cell and keep what it says; say whether it may be asked again."""
+    try:
+        cell.take(ask())
+        return True
+    except (Stopped, BrokenPipeError) as stop:
+        cell.status, cell.reason = getattr(stop, "status", "crashed"), getattr(stop, "reason", "died")
+        if cell.status == "crashed":
+            tell(process.said().rstrip())
+        process.close()
+        return False
