@@ -50,7 +50,7 @@ def main() -> int:
         for name in wanted:
             console.print(f"{name}: {known[name].question}")
         return 0
-    patience = measuring.Patience(options.repeats, 1.0 if options.quick else 6.0, options.limit)
+    patience = measuring.Patience(options.repeats, 1.0 if options.quick else 5.0, options.limit)
     asked = options.tools.split(",") if options.tools else list(TOOLS)
     if unknown := [tool for tool in asked if tool not in TOOLS]:
         sys.exit(f"no such tool: {', '.join(unknown)}; there are {', '.join(TOOLS)}")

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import Pipe
 from typing import Any
 
@@ -20,12 +21,17 @@ from harness.tasks import TOOLS, Task
 class Patience:
     """How often a cell is asked, and for how long.
 
-    `repeats` times, but no more once its turns have taken `seconds`; nothing it does may take longer than `limit`.
+    `repeats` times, but no more once its turns have taken `seconds`. A turn may take `limit` seconds, and to import,
+    compile and work for the first time three times as long.
     """
 
     repeats: int = 5
-    seconds: float = 6.0
+    seconds: float = 5.0
     limit: float = 60.0
+
+    @property
+    def start(self) -> float:
+        return 3 * self.limit
 
 
 class Stopped(Exception):
@@ -79,6 +85,8 @@ class CellProcess:
 
     def close(self) -> None:
         """End the process and those it started."""
+        if self.pipe.closed:
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -96,26 +104,24 @@ def measure(
     for tool in wanted:
         if tool not in tools:
             result.cells[tool] = CellResult(tool, "cannot", "not asked")
-    processes: list[CellProcess] = []
+    started = {tool: CellProcess(task, tool) for tool in wanted if tool in tools}
     try:
-        for tool in [tool for tool in wanted if tool in tools]:
-            process = CellProcess(task, tool)
-            processes.append(process)
+        for tool, process in started.items():  # they prepare at the same time, and work one at a time
             cell = result.cells[tool] = CellResult(tool, "ok")
-            if attempt(cell, process, lambda process=process: process.answer(patience.limit), tell):  # type: ignore[misc]
+            if attempt(cell, process, partial(process.answer, patience.start), tell):
                 running[tool] = process
         for _ in range(patience.repeats):
             for tool, process in list(running.items()):
                 cell = result.cells[tool]
                 if sum(cell.turns) > patience.seconds:
                     continue
-                started = time.perf_counter()
-                if attempt(cell, process, lambda process=process: process.again(patience.limit), tell):  # type: ignore[misc]
-                    cell.turns.append(time.perf_counter() - started)
+                begun = time.perf_counter()
+                if attempt(cell, process, partial(process.again, patience.limit), tell):
+                    cell.turns.append(time.perf_counter() - begun)
                 else:
                     del running[tool]
     finally:
-        for process in processes:
+        for process in started.values():
             process.close()
     result.judge()
     return result

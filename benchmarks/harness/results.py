@@ -103,15 +103,16 @@ class TaskResult:
 
     task: Task
     cells: dict[str, CellResult]
+    truth: list[float] | None = None
 
     def judge(self) -> None:
         """Compare answers with the oracle's."""
         if self.task.oracle is None:
             return
-        truth = self.task.oracle()
+        self.truth = [float(value) for value in self.task.oracle()]
         for cell in self.cells.values():
             if cell.measured and cell.values:
-                cell.error = error(cell.values, truth, self.task.scale)
+                cell.error = error(cell.values, self.truth, self.task.scale)
                 allowed = max(self.task.within, STANDARD_ERRORS / math.sqrt(cell.effective))
                 if not cell.error <= allowed:
                     cell.status, cell.reason = "wrong", f"off by {cell.error:.2g}, more than {allowed:.2g}"
@@ -151,7 +152,7 @@ class TaskResult:
             "question": self.task.question,
             "family": self.task.family,
             "size": self.task.size,
-            "oracle": self.task.oracle and [float(value) for value in self.task.oracle()],
+            "oracle": self.truth,
             "cells": {tool: cell.to_json() for tool, cell in self.cells.items()},
             "ratios": {tool: list(ratio) for tool, ratio in ratios.items() if ratio},
             "bars": self.bars(),

@@ -189,20 +189,17 @@ def truth_of_pairs(pairs: int) -> list[float]:
 def pairs_by_privug(divisors: tuple[int, int], pairs: int) -> Work:
     secrets, outputs = drawn(pairs, divisors)
     leak = pv.leakage
-    of_joints = [
-        getattr(leak, name)
-        for name in [
-            "conditional_entropy",
-            "bayes_vulnerability",
-            "bayes_risk",
-            "min_entropy_leakage",
-            "multiplicative_leakage",
-            "additive_leakage",
-            "bayes_security",
-            "posterior_guessing_entropy",
-            "max_posterior_belief",
-        ]
-    ]
+    of_joints = (
+        leak.conditional_entropy,
+        leak.bayes_vulnerability,
+        leak.bayes_risk,
+        leak.min_entropy_leakage,
+        leak.multiplicative_leakage,
+        leak.additive_leakage,
+        leak.bayes_security,
+        leak.posterior_guessing_entropy,
+        leak.max_posterior_belief,
+    )
     of_beliefs = (leak.entropy, leak.min_entropy, leak.guessing_entropy, partial(leak.renyi_entropy, order=2))
 
     def work() -> list[float]:

@@ -4,6 +4,7 @@ Gradients cannot see a window, so the models of PyMC and NumPyro are written as 
 the window, and the secret is what the other numbers leave of it. The posterior is the same one.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import cache
@@ -29,11 +30,12 @@ def by_privug(attack: Callable[[], pv.Attack], **options: Any) -> Work:
     return work
 
 
-def on_grid(low: float, high: float, density: Callable[[Array], Array], count: int = 200) -> tuple[float, float]:
-    """Return mean and deviation of a density on an interval, by Gauss's quadrature."""
+def on_grid(edges: tuple[float, ...], density: Callable[[Array], Array], count: int = 200) -> tuple[float, float]:
+    """Return mean and deviation of a density that is smooth between its edges, by Gauss's quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
-    points = (nodes + 1) / 2 * (high - low) + low
-    mass = weights * density(points)
+    panels = [(low, high - low) for low, high in itertools.pairwise(edges)]
+    points = np.concatenate([low + (nodes + 1) / 2 * width for low, width in panels])
+    mass = np.concatenate([weights * width for _, width in panels]) * density(points)
     mean = float(points @ mass / mass.sum())
     return mean, math.sqrt(float((points - mean) ** 2 @ mass / mass.sum()))
 
@@ -135,7 +137,7 @@ def truth_of_four_ages() -> tuple[float, float]:
         low, high = 4 * (SEEN - WINDOW) - age, 4 * (SEEN + WINDOW) - age
         return probability_between(low, high, 3 * 55.2, 3.5 * math.sqrt(3))
 
-    return on_grid(0, 100, window)
+    return on_grid((0, 100), window)
 
 
 def four_ages_in_pymc(pm: Any) -> None:
@@ -204,7 +206,7 @@ def truth_of_running_example() -> tuple[float, float]:
         others = probability_between(*ends, 55.2 * (sizes - 1), np.sqrt(VARIANCE * (sizes - 1)))
         return (chances * others).sum(axis=0)  # type: ignore[no-any-return]
 
-    return on_grid(0, 100, window)
+    return on_grid((0, 100), window)
 
 
 def running_example_by_loop() -> Work:
@@ -268,7 +270,7 @@ def truth_of_private_mean() -> tuple[float, float]:
     def density(new: Array) -> Array:
         return np.array([np.trapezoid(size * np.cos(t * (INCOME - one / 200 - centre)), dx=step) for one in new])
 
-    return on_grid(10, 200, density, 100)
+    return on_grid((10, 200), density, 100)
 
 
 def private_mean_in_pymc(pm: Any) -> None:
@@ -300,4 +302,67 @@ PRIVATE_MEAN = Task(
     bars={"pymc": 1},
 )
 
-TASKS = register(AGES, REJECTION, RUNNING_EXAMPLE, PRIVATE_MEAN)
+# clamped-mean: 15 ages, clamped to 18..90; their mean has normal noise and is seen within 0.5.
+PEOPLE, NOISE, CLAMPED = 15, 4.8, (18.0, 90.0)
+
+
+def clamped_ages() -> pv.Attack:
+    def release(ages, noise):  # type: ignore[no-untyped-def]
+        return np.clip(ages, *CLAMPED).mean() + noise
+
+    prior = {"ages": pv.Array(pv.Normal(40, sd=25), PEOPLE), "noise": pv.Normal(0, sd=NOISE)}
+    return pv.Attack(release, prior, lambda ages: ages[0], observe=pv.near(50, within=0.5))
+
+
+def truth_of_clamped_ages() -> tuple[float, float]:
+    """Invert the characteristic function of the other ages and the noise, times that of the window."""
+    t, step = np.linspace(1e-9, 2.5, 5_001, retstep=True)
+    age, low, high = stats.norm(40, 25), *CLAMPED
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    inside = low + (nodes + 1) / 2 * (high - low)
+    between = np.exp(1j * np.outer(t, inside) / PEOPLE) @ (weights * (high - low) / 2 * age.pdf(inside))
+    one = between + age.cdf(low) * np.exp(1j * t * low / PEOPLE) + age.sf(high) * np.exp(1j * t * high / PEOPLE)
+    all_others = one ** (PEOPLE - 1) * np.exp(-((NOISE * t) ** 2) / 2) * np.sin(0.5 * t) / t
+
+    def density(ages: Array) -> Array:
+        left = 50 - np.clip(ages, low, high) / PEOPLE
+        seen = [np.trapezoid((all_others * np.exp(-1j * t * one)).real, dx=step) for one in left]
+        return np.array(seen) * age.pdf(ages)
+
+    return on_grid((-160, low, high, 240), density, 100)
+
+
+def clamped_ages_in_pymc(pm: Any) -> None:
+    ages = pm.Normal("ages", 40.0, 25.0, shape=PEOPLE)
+    pm.Deterministic("secret", ages[0])
+    mean, scale = pm.math.clip(ages, *CLAMPED).mean(), NOISE * math.sqrt(2)
+    seen = pm.math.erf((50.5 - mean) / scale) - pm.math.erf((49.5 - mean) / scale)
+    pm.Potential("seen", pm.math.log(seen))
+
+
+def clamped_ages_in_numpyro(numpyro: Any, dist: Any) -> None:
+    import jax
+
+    ages = numpyro.sample("ages", dist.Normal(40.0, 25.0).expand([PEOPLE]))
+    numpyro.deterministic("secret", ages[0])
+    mean, scale = jax.numpy.clip(ages, *CLAMPED).mean(), NOISE * math.sqrt(2)
+    erf = jax.scipy.special.erf
+    numpyro.factor("seen", jax.numpy.log(erf((50.5 - mean) / scale) - erf((49.5 - mean) / scale)))
+
+
+CLAMPED_MEAN = Task(
+    "clamped-mean",
+    "posterior mean of one age of 15, given their clamped mean with normal noise within 0.5",
+    {
+        "privug": lambda: by_privug(clamped_ages),
+        "privug-sampling": lambda: by_privug(clamped_ages, engine="sample", samples=sized(1_000_000, 20_000)),
+        "pymc": lambda: by_pymc(clamped_ages_in_pymc),
+        "nutpie": lambda: by_nutpie(clamped_ages_in_pymc),
+        "numpyro": lambda: by_numpyro(clamped_ages_in_numpyro),
+    },
+    lambda: truth_of_clamped_ages()[:1],
+    scale=25.2,
+    bars={"numpyro": 100},
+)
+
+TASKS = register(AGES, REJECTION, RUNNING_EXAMPLE, PRIVATE_MEAN, CLAMPED_MEAN)

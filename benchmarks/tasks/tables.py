@@ -183,8 +183,13 @@ def seven_answers(records):  # type: ignore[no-untyped-def]
     return [count == 0 for count in bad]
 
 
+def citizen(position: int) -> pv.Row:
+    columns = {"zip": pv.Choice(ZIPS), "day": pv.DiscreteUniform(0, 99), "sex": pv.Choice(SEXES)}
+    return pv.Row(**columns, ill=1 if position == 0 else pv.Bernoulli(ILL))
+
+
 def town(program: Callable[[Any], Any]) -> pv.Attack:
-    return pv.Attack(program, {"records": pv.Records(TOWN, patient)}, lambda records: records[1].sex)
+    return pv.Attack(program, {"records": pv.Records(TOWN, citizen)}, lambda records: records[0].sex)
 
 
 def disclosed() -> Work:
