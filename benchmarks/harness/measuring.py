@@ -116,7 +116,7 @@ def measure(
                 if sum(cell.turns) > patience.seconds:
                     continue
                 begun = time.perf_counter()
-                if attempt(cell, process, partial(process.again, patience.limit), tell):
+                if attempt(cell, process, partial(process.again, patience.limit * task.patience), tell):
                     cell.turns.append(time.perf_counter() - begun)
                 else:
                     del running[tool]

@@ -22,7 +22,7 @@ class Tool:
 
 TOOLS = {
     "privug": Tool("Privug", "", ("harness.first_use",)),
-    "privug-sampling": Tool("Privug, sampling", "nothing to draw", ("harness.first_use",)),
+    "privug-sampling": Tool("Privug, sampling", "same", ("harness.first_use",)),
     "pymc": Tool("PyMC", "densities only", ("pymc", "arviz")),
     "nutpie": Tool("nutpie", "densities only", ("nutpie", "pymc", "arviz")),
     "numpyro": Tool("NumPyro", "densities only", ("numpyro", "numpyro.infer", "numpyro.diagnostics")),
@@ -30,7 +30,7 @@ TOOLS = {
     "qif": Tool("qif", "channels only", ("qif",)),
     "dit": Tool("dit", "small finite joints only", ("dit",)),
     "brute-force": Tool("brute force", "neighbours only"),
-    "loop": Tool("Python loop", "too slow"),
+    "loop": Tool("Python loop", "not written"),
     "numpy": Tool("NumPy by hand", "not written"),
     "random-numbers": Tool("random numbers", "nothing to draw"),
 }
@@ -64,7 +64,8 @@ class Task:
     `cells` are functions that prepare, which is not timed, and return the work, or the reason why there is none. Errors
     are in units of `scale`; an answer is wrong if it is off by more than `within`, or by five standard errors if it is
     sampled. Times of sampled answers are counted up to `samples` effective ones. `bars` says how many times as long as
-    Privug a tool should take at least, `memory` and `seconds` what Privug may take.
+    Privug a tool should take at least, `memory` and `seconds` what Privug may take. Turns may take `patience` times as
+    long as those of other tasks.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Task:
     bars: dict[str, float] = field(default_factory=dict)
     memory: float | None = None
     seconds: float | None = None
+    patience: float = 1.0
     module: str = ""
     family: str = ""
     size: int | None = None

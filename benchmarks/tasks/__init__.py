@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harness.tasks import Task
 
-MODULES = ("posteriors", "exact", "finite", "enumeration", "neighbours", "drawing", "calling", "frames", "tables")
+MODULES = ("posteriors", "finite", "enumeration", "neighbours", "drawing", "calling", "frames", "tables", "exact")
 
 
 def load() -> dict[str, Task]:
