@@ -29,7 +29,6 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
         if figure is not None:
             path = folder / f"{name}.svg"
             figure.savefig(path, metadata={"Date": None})
-            figure.savefig(path.with_suffix(".png"), dpi=110)
             paths.append(path)
     return paths
 

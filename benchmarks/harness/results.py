@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.tasks import Task
+from harness.tasks import TOOLS, Task
 
 REFERENCES = ("privug", "privug-sampling")
 LIBRARIES = [
@@ -159,6 +159,15 @@ class TaskResult:
         }
 
 
+def skipped(task: Task) -> TaskResult:
+    """Return the cells of a task that there was no time for."""
+    cells = {}
+    for tool in TOOLS:
+        reason = task.reason(tool)
+        cells[tool] = CellResult(tool, "cannot", reason) if reason else CellResult(tool, "skipped", "out of time")
+    return TaskResult(task, cells)
+
+
 def error(values: Sequence[float], truth: Sequence[float], scale: float) -> float:
     """Return the largest difference, in units of the scale; infinite where there are not as many numbers."""
     if len(values) != len(truth):
@@ -237,3 +246,19 @@ def commit() -> str:
 
 def to_json(results: Sequence[TaskResult], **about: Any) -> dict[str, Any]:
     return {**about, "tasks": {result.task.name: result.to_json() for result in results}, "growth": growth(results)}
+
+
+def merged(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return runs of different tasks as one; all must be of the same commit, on the same machine."""
+    first = runs[0]
+    if any(run["machine"] != first["machine"] or run["quick"] != first["quick"] for run in runs):
+        raise SystemExit("these runs are of different commits, machines or sizes, and cannot be shown as one")
+    loads = [load for run in runs for load in run["load"]]
+    return {
+        **first,
+        "command": "; ".join(run["command"] for run in runs),
+        "load": [min(loads), max(loads)],
+        "minutes": sum(run["minutes"] for run in runs),
+        "tasks": {name: task for run in runs for name, task in run["tasks"].items()},
+        "growth": {name: curves for run in runs for name, curves in run["growth"].items()},
+    }

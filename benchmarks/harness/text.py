@@ -1,6 +1,5 @@
 """Results as text: a line for each cell as it is known, a table of ratios, and the README."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +63,22 @@ def described(cell: CellResult, ratio: Spread | None) -> str:
     return "; ".join(part for part in (*parts, cell.note) if part)
 
 
-def matrix(results: Sequence[TaskResult]) -> Table:
+def matrix(tasks: dict[str, Any]) -> Table:
     """Return a table with a row for each task and a column for each tool: Privug's time, and ratios to it."""
-    tools = [tool for tool in TOOLS if any(result.cells[tool].status != "cannot" for result in results)]
+    tools = [tool for tool in TOOLS if any(task["cells"][tool]["status"] != "cannot" for task in tasks.values())]
     table = Table("task", *(TOOLS[tool].label for tool in tools), title="Times Privug's time, for the same precision")
-    for result in results:
-        table.add_row(result.task.name, *(entry(result, tool) for tool in tools))
+    for name, task in tasks.items():
+        table.add_row(name, *(entry(task, tool) for tool in tools))
     return table
 
 
-def entry(result: TaskResult, tool: str) -> Text:
-    cell, ratio = result.cells[tool], result.ratio(tool)
-    if not cell.measured:
-        return Text(cell.reason, style="dim" if cell.status == "cannot" else "red")
-    shown = duration(Spread.of(cell.seconds).median) if ratio is None else number(ratio.median)
-    return Text(shown + ("" if cell.status == "ok" else f" {STATUS[cell.status]}"), style=style(cell))
+def entry(task: dict[str, Any], tool: str) -> Text:
+    cell = task["cells"][tool]
+    if "median" not in cell:
+        return Text(cell["reason"], style="dim" if cell["status"] in ("cannot", "skipped") else "red")
+    shown = number(task["ratios"][tool][0]) if tool in task["ratios"] else duration(cell["median"])
+    wrong = cell["status"] != "ok"
+    return Text(f"{shown} {STATUS[cell['status']]}" if wrong else shown, style="red" if wrong else "")
 
 
 def growth_table(curves: dict[str, dict[str, dict[str, Any]]]) -> Table:
@@ -103,8 +103,8 @@ def measured(found: dict[str, Any]) -> str:
     said = [
         f"Commit `{about['commit']}`, {about['date']}, `{found['command']}`: {about['cores']} cores, "
         f"{about['system']}, {about['architecture']}, Python {about['python']}, {versions}.",
-        f"Load of the machine (processes that wanted a core, on average over a minute) at start and end: {loads}; "
-        f"{about['cores']} cores are busy at {about['cores']}. The run took {found['minutes']:.0f} minutes.",
+        f"Load of the machine (processes that wanted a core, on average over a minute): {loads}; "
+        f"{about['cores']} cores are busy at {about['cores']}. It took {found['minutes']:.0f} minutes.",
         "### Ratios",
         *ratio_table(found["tasks"]),
         "### Empty cells",
