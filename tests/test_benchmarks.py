@@ -14,7 +14,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from harness import text  # noqa: E402
 from harness.measuring import Patience, measure  # noqa: E402
-from harness.results import CellResult, Spread, TaskResult, fit, growth, machine, to_json  # noqa: E402
+from harness.results import CellResult, Spread, TaskResult, fit, growth, machine, merged, to_json  # noqa: E402
 from harness.tasks import TOOLS, Growth, register  # noqa: E402
 
 from benchmark_tasks import TASKS  # noqa: E402
@@ -123,6 +123,15 @@ def test_json_keeps_to_its_schema_and_names_no_path(written):
     jsonschema.validate(written, json.loads((ROOT / "benchmarks/schema.json").read_text()))
     assert str(ROOT) not in json.dumps(written)
     assert written["tasks"]["trivial"]["cells"]["privug"]["quartiles"] == [1.25, 1.75]
+
+
+def test_runs_of_one_commit_are_shown_as_one(written):
+    other = {**written, "load": [3.0, 0.5], "tasks": {"another": written["tasks"]["trivial"]}, "command": "second"}
+    both = merged([written, other])
+    assert list(both["tasks"]) == ["trivial", "another"]
+    assert (both["load"], both["command"]) == ([0.0, 3.0], "python benchmarks/run.py; second")
+    with pytest.raises(SystemExit, match="different commits"):
+        merged([written, {**written, "machine": {**written["machine"], "commit": "0"}}])
 
 
 def test_the_readme_is_written_between_its_marks(written, tmp_path):
