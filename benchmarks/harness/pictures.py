@@ -72,6 +72,7 @@ def ratios(found: dict[str, Any]) -> Any:
     axes.set(
         xscale="log", ylim=(len(rows) - 0.4, -0.6), xlabel="times Privug's time for the same precision (log scale)"
     )
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
     axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=9)
     axes.grid(axis="both", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
