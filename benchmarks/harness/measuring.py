@@ -60,9 +60,9 @@ class CellProcess:
         )
         theirs.close()
 
-    def answer(self, limit: float) -> dict[str, Any]:
-        """Wait for what the cell has to say."""
-        if not self.pipe.poll(limit):
+    def answer(self, limit: float, since: float) -> dict[str, Any]:
+        """Wait for what the cell has to say, for so many seconds since a time."""
+        if not self.pipe.poll(max(0.0, since + limit - time.monotonic())):
             raise Stopped("exceeded", f"over {limit:g} s")
         try:
             found: dict[str, Any] = self.pipe.recv()
@@ -76,7 +76,7 @@ class CellProcess:
 
     def again(self, limit: float) -> dict[str, Any]:
         self.pipe.send(True)
-        return self.answer(limit)
+        return self.answer(limit, time.monotonic())
 
     def said(self) -> str:
         """Return the end of what it wrote."""
@@ -106,9 +106,10 @@ def measure(
             result.cells[tool] = CellResult(tool, "cannot", "not asked")
     started = {tool: CellProcess(task, tool) for tool in wanted if tool in tools}
     try:
+        since = time.monotonic()
         for tool, process in started.items():  # they prepare at the same time, and work one at a time
             cell = result.cells[tool] = CellResult(tool, "ok")
-            if attempt(cell, process, partial(process.answer, patience.start), tell):
+            if attempt(cell, process, partial(process.answer, patience.start, since), tell):
                 running[tool] = process
         for _ in range(patience.repeats):
             for tool, process in list(running.items()):
