@@ -93,15 +93,16 @@ def errors(found: dict[str, Any]) -> Any:
     columns = min(4, len(panels))
     lines = math.ceil(len(panels) / columns)
     figure = new_figure(3 * columns, 0.8 + 2.5 * lines)
-    grid = figure.subplots(lines, columns, squeeze=False).ravel()
+    grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, (name, cells) in zip(grid, panels, strict=False):
         for tool, cell in cells.items():
             low, high = cell["quartiles"]
             spread = [[max(0.0, cell["median"] - low)], [max(0.0, high - cell["median"])]]
             at = max(cell["error"], SMALLEST)
             axes.errorbar([cell["median"]], [at], xerr=spread, **tool_style(tool, cell["status"] == "ok"))
-        axes.set(xscale="log", yscale="log")
-        axes.margins(0.15)
+        seconds = [cell["median"] for cell in cells.values()]
+        axes.set(xscale="log", yscale="log", ylim=(SMALLEST / 10, 10), xlim=(min(seconds) / 4, max(seconds) * 4))
+        axes.xaxis.set_minor_formatter("")
         axes.set_title(name, fontsize=9)
         axes.tick_params(labelsize=7)
         axes.grid(color="#e5e5e5", linewidth=0.5)

@@ -1,6 +1,5 @@
 """What was measured: medians and spreads, errors, ratios that take turns into account, exponents; all of it as JSON."""
 
-import itertools
 import math
 import os
 import platform
@@ -86,14 +85,14 @@ class CellResult:
         pairs = zip(self.seconds, self.fixed, strict=True)
         return [fixed + (spent - fixed) * samples / self.effective for spent, fixed in pairs]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, samples: float) -> dict[str, Any]:
         found: dict[str, Any] = {"status": self.status, "reason": self.reason}
         if self.measured:
             spread = Spread.of(self.seconds)
             found |= {"seconds": self.seconds, "median": spread.median, "quartiles": [spread.low, spread.high]}
             found |= {"first": self.first, "memory": self.memory, "share": self.share, "note": self.note}
             found |= {"values": [finite(value) for value in self.values], "error": finite(self.error)}
-            found |= {"effective": finite(self.effective)}
+            found |= {"effective": finite(self.effective), "precise": Spread.of(self.precise(samples)).median}
         return found
 
 
@@ -153,7 +152,7 @@ class TaskResult:
             "family": self.task.family,
             "size": self.task.size,
             "oracle": self.truth,
-            "cells": {tool: cell.to_json() for tool, cell in self.cells.items()},
+            "cells": {tool: cell.to_json(self.task.samples) for tool, cell in self.cells.items()},
             "ratios": {tool: list(ratio) for tool, ratio in ratios.items() if ratio},
             "bars": self.bars(),
         }
@@ -199,14 +198,14 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Exponent:
     return Exponent(float(slope), math.sqrt(residual / float(np.sum((x - x.mean()) ** 2))), last)
 
 
-def growth(results: Sequence[TaskResult]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the curve of each tool in each family of tasks, with its exponents."""
+def growth(tasks: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the curve of each tool in each family of tasks, for one precision at all sizes, with its exponents."""
     curves: dict[str, dict[str, dict[str, Any]]] = {}
-    families = itertools.groupby((r for r in results if r.task.family), key=lambda result: result.task.family)
-    for family, members in families:
-        listed = list(members)
-        for tool in listed[0].cells:
-            points = [(r.task.size, Spread.of(r.cells[tool].seconds).median) for r in listed if r.cells[tool].measured]
+    for family in dict.fromkeys(task["family"] for task in tasks.values() if task["family"]):
+        members = sorted((task for task in tasks.values() if task["family"] == family), key=lambda task: task["size"])
+        for tool in TOOLS:
+            cells = [(task["size"], task["cells"][tool]) for task in members]
+            points = [(size, cell["precise"]) for size, cell in cells if "precise" in cell]
             if len(points) >= 2:
                 sizes, seconds = zip(*points, strict=True)
                 curve = {"sizes": sizes, "seconds": seconds, **fit(sizes, seconds)._asdict()}
@@ -245,7 +244,8 @@ def commit() -> str:
 
 
 def to_json(results: Sequence[TaskResult], **about: Any) -> dict[str, Any]:
-    return {**about, "tasks": {result.task.name: result.to_json() for result in results}, "growth": growth(results)}
+    tasks = {result.task.name: result.to_json() for result in results}
+    return {**about, "tasks": tasks, "growth": growth(tasks)}
 
 
 def merged(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -254,11 +254,17 @@ def merged(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if any(run["machine"] != first["machine"] or run["quick"] != first["quick"] for run in runs):
         raise SystemExit("these runs are of different commits, machines or sizes, and cannot be shown as one")
     loads = [load for run in runs for load in run["load"]]
+    tasks: dict[str, Any] = {}
+    for run in runs:
+        for name, task in run["tasks"].items():
+            late = any(cell["status"] == "skipped" for cell in task["cells"].values())
+            if name not in tasks or not late:  # what one had no time for, another may have measured
+                tasks[name] = task
     return {
         **first,
         "command": "; ".join(run["command"] for run in runs),
         "load": [min(loads), max(loads)],
         "minutes": sum(run["minutes"] for run in runs),
-        "tasks": {name: task for run in runs for name, task in run["tasks"].items()},
-        "growth": {name: curves for run in runs for name, curves in run["growth"].items()},
+        "tasks": tasks,
+        "growth": growth(tasks),
     }
