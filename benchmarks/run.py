@@ -7,6 +7,7 @@ of them.
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -31,11 +32,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5, help="turns of each cell, at most")
     parser.add_argument("--limit", type=float, default=60, help="seconds that a cell may take for one turn")
     parser.add_argument("--output", type=Path, default=HERE.parent / ".benchmarks", help="folder of JSON and pictures")
-    parser.add_argument(
-        "--from", dest="earlier", type=Path, metavar="JSON", help="show an earlier run, measure nothing"
-    )
+    parser.add_argument("--from", dest="earlier", type=Path, action="append", metavar="JSON", help="show earlier runs")
     parser.add_argument("--write-readme", action="store_true", help="put what was found into benchmarks/README.md")
     return parser.parse_args()
+
+
+def command() -> str:
+    """Return what was typed, without the place where results go, which is this machine's business."""
+    return re.sub(r" --output[ =]\S+", "", " ".join(["python benchmarks/run.py", *sys.argv[1:]]))
 
 
 def chosen(known: dict[str, Task], options: argparse.Namespace) -> list[Task]:
@@ -66,7 +70,7 @@ def measure_all(wanted: list[Task], options: argparse.Namespace, console: Consol
         written = results.to_json(
             found,
             machine=machine,
-            command=" ".join(["python benchmarks/run.py", *sys.argv[1:]]),
+            command=command(),
             quick=options.quick,
             load=[load, os.getloadavg()[0]],
             minutes=(time.monotonic() - started) / 60,

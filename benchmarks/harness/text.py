@@ -29,6 +29,8 @@ def number(ratio: float) -> str:
 
 
 def spread(ratio: Spread) -> str:
+    if ratio.low == ratio.high:
+        return f"{number(ratio.median)} (one turn)"
     return f"{number(ratio.median)} ({number(ratio.low)} to {number(ratio.high)})"
 
 
@@ -140,27 +142,29 @@ def off(cell: dict[str, Any]) -> str:
 
 def empty_cells(tasks: dict[str, Any]) -> list[str]:
     """List what crashed, took too long or was left out; what tools cannot do is in the JSON and the table."""
+    late = [name for name, task in tasks.items() if any(c["status"] == "skipped" for c in task["cells"].values())]
     rows = [
         f"* `{name}`, {TOOLS[tool].label}: {cell['status']}, {cell['reason']}"
         for name, task in tasks.items()
         for tool, cell in task["cells"].items()
-        if cell["status"] in ("crashed", "exceeded", "skipped", "wrong")
+        if cell["status"] in ("crashed", "exceeded", "wrong")
     ]
+    rows += [f"* left out, as there was no more time: {', '.join(f'`{name}`' for name in late)}"] if late else []
     return ["\n".join(rows) or "None but those of tools that cannot do a task."]
 
 
 def bar_table(tasks: dict[str, Any]) -> list[str]:
     rows = ["| task | bar | found | |", "|---|---|---|---|"]
     for name, task in tasks.items():
-        for bar in task["bars"]:
+        for bar in (bar for bar in task["bars"] if bar["found"] is not None):
             if "at_least" in bar:
                 limit = f"{TOOLS[bar['of']].label} takes at least {number(bar['at_least'])} times as long"
-                value = "" if bar["found"] is None else number(bar["found"])
+                value = number(bar["found"])
             else:
                 unit = 2**30 if bar["of"] == "memory" else 1
                 limit = f"at most {bar['at_most'] / unit:g} {'GiB' if unit > 1 else 's'}"
-                value = "" if bar["found"] is None else f"{bar['found'] / bar['at_most']:.2g} of it"
-            verdict = {True: "ok", False: "**missed**", None: "not measured"}[bar["holds"]]
+                value = f"{bar['found'] / bar['at_most']:.2g} of it"
+            verdict = "ok" if bar["holds"] else "**missed**"
             rows.append(f"| `{name}` | {limit} | {value} | {verdict} |")
     return ["\n".join(rows)]
 
