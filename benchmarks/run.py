@@ -1,87 +1,108 @@
-"""Run the benchmarks and print a table. A bar that is missed is reported; only a crash is an error."""
+"""Measure Privug and its peers: every task in every tool, by turns; a table, pictures and JSON of what was found.
+
+A tool that crashes, takes too long or is wrong is reported; the run goes on. `--only` takes names of tasks or the start
+of them.
+"""
 
 import argparse
+import json
 import os
+import re
 import sys
-import traceback
-from collections.abc import Callable
+import time
+from pathlib import Path
+from typing import Any
 
-import anonymisation
-import discrete
-import drawing
-import enumeration
-import exact
-import frames
-import grouping
-import k_ano
-import native
-import nearest
-import neighbours
-import python_tier
-import quasi_identifiers
-import rejection
-import rq3
-import sizes
-import solving
-import typical_releases
-from measuring import Outcome
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
-import privug as pv
-
-BENCHMARKS: dict[str, Callable[[], Outcome]] = {
-    **anonymisation.BENCHMARKS,
-    **discrete.BENCHMARKS,
-    **drawing.BENCHMARKS,
-    **enumeration.BENCHMARKS,
-    **exact.BENCHMARKS,
-    **exact.WITH_PYMC,
-    **frames.BENCHMARKS,
-    **grouping.BENCHMARKS,
-    **k_ano.BENCHMARKS,
-    **native.BENCHMARKS,
-    **nearest.BENCHMARKS,
-    **neighbours.BENCHMARKS,
-    **python_tier.BENCHMARKS,
-    **quasi_identifiers.BENCHMARKS,
-    **rejection.BENCHMARKS,
-    **sizes.BENCHMARKS,
-    **solving.BENCHMARKS,
-    **typical_releases.BENCHMARKS,
-    **typical_releases.WITH_PYMC,
-    **rq3.BENCHMARKS,
-}
-WITH_PYMC = {*rejection.BENCHMARKS, *exact.WITH_PYMC, *typical_releases.WITH_PYMC, *rq3.BENCHMARKS}
+import tasks  # noqa: E402
+from harness import measuring, pictures, results, text  # noqa: E402
+from harness.tasks import QUICK, TOOLS, Task  # noqa: E402
+from rich.console import Console  # noqa: E402
 
 
-def verdict(outcome: Outcome) -> str:
-    if outcome.bar is None:
-        return "-"
-    return "ok" if outcome.bar.holds(outcome.ratio) else "MISSED"
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="a task, or the start of the names of several")
+    parser.add_argument("--tools", metavar="NAMES", help=f"tools, with commas between: {', '.join(TOOLS)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
+    parser.add_argument("--list", action="store_true", help="say which tasks there are, and run none")
+    parser.add_argument("--minutes", type=float, default=20, help="tasks that have not begun by then are left out")
+    parser.add_argument("--repeats", type=int, default=5, help="turns of each cell, at most")
+    parser.add_argument("--limit", type=float, default=60, help="seconds that a cell may take for one turn")
+    parser.add_argument("--output", type=Path, default=HERE.parent / ".benchmarks", help="folder of JSON and pictures")
+    parser.add_argument("--from", dest="earlier", type=Path, action="append", metavar="JSON", help="show earlier runs")
+    parser.add_argument("--write-readme", action="store_true", help="put what was found into benchmarks/README.md")
+    return parser.parse_args()
+
+
+def command() -> str:
+    """Return what was typed, without the place where results go, which is this machine's business."""
+    return re.sub(r" --output[ =]\S+", "", " ".join(["python benchmarks/run.py", *sys.argv[1:]]))
+
+
+def chosen(known: dict[str, Task], options: argparse.Namespace) -> list[Task]:
+    """Return the tasks that were asked for."""
+    wanted = [task for name, task in known.items() if not options.only or name.startswith(tuple(options.only))]
+    if not wanted:
+        sys.exit(f"no such task: {', '.join(options.only)}; there are {', '.join(known)}")
+    return wanted
+
+
+def measure_all(wanted: list[Task], options: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Measure task by task; what there is so far is written after each."""
+    patience = measuring.Patience(options.repeats, 1.0 if options.quick else 5.0, options.limit)
+    tools = options.tools.split(",") if options.tools else list(TOOLS)
+    if unknown := [tool for tool in tools if tool not in TOOLS]:
+        sys.exit(f"no such tool: {', '.join(unknown)}; there are {', '.join(TOOLS)}")
+    started, load = time.monotonic(), os.getloadavg()[0]
+    machine, found, written = results.machine(), [], {}
+    for position, task in enumerate(wanted):
+        spent = (time.monotonic() - started) / 60
+        if spent > options.minutes:
+            found.append(results.skipped(task))
+        else:
+            console.print(f"{position + 1} of {len(wanted)}, {spent:.1f} min", style="dim")
+            found.append(measuring.measure(task, patience, tools, lambda said: console.print(said, style="dim")))
+            for line in text.lines(found[-1]):
+                console.print(line, soft_wrap=True)
+        written = results.to_json(
+            found,
+            machine=machine,
+            command=command(),
+            quick=options.quick,
+            load=[load, os.getloadavg()[0]],
+            minutes=(time.monotonic() - started) / 60,
+        )
+        (options.output / "results.json").write_text(json.dumps(written, indent=1, allow_nan=False))
+    return written
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", choices=BENCHMARKS, help="; ".join(BENCHMARKS))
-    parser.add_argument("--no-pymc", action="store_true", help="leave out the comparisons with PyMC")
-    parser.add_argument("--plot", metavar="PATH", help="where to save the plot of exact-growth, such as growth.png")
-    options = parser.parse_args()
-    names = options.only or [n for n in BENCHMARKS if not (options.no_pymc and n in WITH_PYMC)]
-    if options.plot:
-        os.environ[exact.PLOT] = options.plot
-    pv.configure(progress=False)
-    crashed = False
-    print(f"{'benchmark':<22}{'ratio':>9}  {'bar':<8}{'':<8}detail")
-    for name in names:
-        try:
-            outcome = BENCHMARKS[name]()
-        except Exception:
-            crashed = True
-            print(f"{name:<22}{'':>9}  {'':<8}CRASHED", flush=True)
-            traceback.print_exc()
-        else:
-            bar = str(outcome.bar or "none")
-            print(f"{name:<22}{outcome.ratio:>9.3g}  {bar:<8}{verdict(outcome):<8}{outcome.detail}", flush=True)
-    return 1 if crashed else 0
+    options = arguments()
+    if options.quick:
+        os.environ[QUICK] = "1"  # before the tasks are imported: their sizes depend on it
+    console = Console(highlight=False)
+    if options.earlier:
+        written = results.merged([json.loads(path.read_text()) for path in options.earlier])
+    else:
+        wanted = chosen(tasks.load(), options)
+        if options.list:
+            for task in wanted:
+                console.print(f"{task.name}: {task.question}", soft_wrap=True)
+            return 0
+        options.output.mkdir(parents=True, exist_ok=True)
+        written = measure_all(wanted, options, console)
+    console.print(text.matrix(written["tasks"]))
+    console.print(text.growth_table(written["growth"]))
+    for path in pictures.draw(written, options.output):
+        console.print(path, style="dim")
+    if options.write_readme:
+        text.write_readme(HERE / "README.md", written)
+        pictures.draw(written, HERE)
+    cells = (cell for task in written["tasks"].values() for cell in task["cells"].values())
+    return 1 if any(cell["status"] == "crashed" for cell in cells) else 0
 
 
 if __name__ == "__main__":
