@@ -48,7 +48,9 @@ def _cells_apart(value: Any, wanted: Any) -> float:
     if isinstance(value, dict) and isinstance(wanted, dict):
         both = value.keys() & wanted.keys()
         single = [own[key] for own in (value, wanted) for key in own.keys() - both]
-        return sum(map(_cells, single)) + sum(_cells_apart(value[key], wanted[key]) for key in both)
+        turns = [[key for key in own if key in both] for own in (value, wanted)]
+        moved = sum(one != other for one, other in zip(*turns, strict=True))
+        return moved + sum(map(_cells, single)) + sum(_cells_apart(value[key], wanted[key]) for key in both)
     if isinstance(value, list | tuple) and isinstance(wanted, list | tuple):
         beyond = [*value[len(wanted) :], *wanted[len(value) :]]
         return sum(map(_cells, beyond)) + sum(map(_cells_apart, value, wanted))

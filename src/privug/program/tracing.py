@@ -320,7 +320,7 @@ def _same(left: Any, right: Any, scale: float) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(_same(a, b, scale) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key], scale) for key in left)
+        return list(left) == list(right) and all(_same(left[key], right[key], scale) for key in left)
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
     if not numbers or isinstance(left, Enum) or isinstance(right, Enum):
         return type(left) is type(right) and bool(left == right)

@@ -26,7 +26,7 @@ from privug.program.traced.standing import Standing
 
 
 def _value_counts(self: Series, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
-    return counted_values([self], self.rows, normalize)
+    return counted_values([self], self.rows, normalize, descending=sort and not ascending)
 
 
 def _sort_index(self: Series, ascending: bool = True) -> Any:

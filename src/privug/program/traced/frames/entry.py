@@ -86,4 +86,6 @@ def _dictionary(value: SparseDict) -> Any:
         made.put(
             key, part if cell is None else RandomVariable(cell[1]), True if cell is None else RandomVariable(cell[0])
         )
+    if value.places:
+        made.ranks = dict(zip(value, value.places, strict=True))
     return made

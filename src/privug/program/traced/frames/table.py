@@ -53,6 +53,8 @@ class Table(Standing):
         self.whole()
         if self.rows.axis.labels is None or not self.present:
             return {name: self[name].plain() for name in self.data}
+        if not self.rows.axis.sorted:
+            refuse("a table whose rows are in a random order")
         columns = {}
         for name, cells in self.data.items():
             there = [both(one, self.present.get(name, True)) for one in self.rows.there]
