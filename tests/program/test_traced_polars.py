@@ -142,13 +142,14 @@ EXPRESSIONS = {
     "small groups missing": lambda df: df.group_by("zip").agg(n=pl.len()).with_columns(
         pl.when(c("n") >= 2).then(c("n"))).sort("zip"),
     "number of groups": lambda df: df.group_by("age").len().height,
-    "groups as a dict": lambda df: dict(df.group_by("zip").agg(c("age").mean()).iter_rows()),
-    "groups zipped": lambda df: (lambda g: dict(zip(g["age"], g["len"], strict=True)))(df.group_by("age").len()),
+    "groups as a dict": lambda df: dict(df.group_by("zip").agg(c("age").mean()).sort("zip").iter_rows()),
+    "groups zipped": lambda df: (lambda g: dict(zip(g["age"], g["len"], strict=True)))(
+        df.group_by("age").len().sort("age")),
     "groups as rows": lambda df: df.group_by("zip").len().sort("zip").rows(),
     "groups as dicts": lambda df: df.group_by("zip").len().sort("zip").to_dicts(),
     "a column of groups": lambda df: df.group_by("age").len().sort("age")["len"],
     "a list of groups": lambda df: df.group_by("age").len().sort("age")["age"].to_list(),
-    "loop over groups": lambda df: {key: part["pay"].count() for (key,), part in df.group_by("age")},
+    "loop over groups": lambda df: sorted({key: part["pay"].count() for (key,), part in df.group_by("age")}.values()),
     "groups of groups": lambda df: df.group_by("zip", "age").len().group_by("age").agg(c("len").max()),
     "largest group": lambda df: df.group_by("age").len()["len"].max(),
     "over": lambda df: df.select((c("age") - c("age").mean().over("ill")).abs().sum()).item(),

@@ -94,8 +94,11 @@ class SparseFrame(SparseDict):
         order: "Labels | None" = None,
         optional: frozenset[str] = frozenset(),
         places: Sequence[Any] = (),
+        is_open: bool = False,
     ) -> None:
         super().__init__(columns, places)
+        self.is_open = is_open
+        """Whether the order of columns means nothing."""
         self.order = order
         """If the order of rows means nothing: the labels by which they are told apart."""
         self.optional = optional
@@ -104,14 +107,14 @@ class SparseFrame(SparseDict):
     @property
     def layout(self) -> tuple[Any, ...]:
         """What it is besides its columns."""
-        return tuple(self), self.order, self.optional
+        return tuple(self), self.order, self.optional, self.is_open
 
     @classmethod
     def laid_out(cls, layout: tuple[Any, ...], parts: Sequence[Any]) -> dict[Any, Any]:
         """Put one together: of plain values, a plain dictionary of what is there."""
-        names, order, optional = layout
+        names, order, optional, is_open = layout
         if any(isinstance(part, SparseList) for part in parts):
-            return cls(zip(names, parts, strict=False), order, optional, parts[len(names) :])
+            return cls(zip(names, parts, strict=False), order, optional, parts[len(names) :], is_open)
         return {name: column for name, column in in_places(names, parts) if column or name not in optional}
 
 
@@ -140,8 +143,10 @@ class Labels:
 
 
 def in_known_order(template: Any, value: Any) -> Any:
-    """Return a plain value with the rows of frames in order, where their order means nothing in another."""
+    """Return a plain value with the rows and columns of frames in order, where that means nothing in another."""
     if isinstance(template, SparseFrame):
+        if template.is_open and isinstance(value, dict) and value.keys() <= template.keys():
+            value = {name: value[name] for name in template if name in value}
         return template.order.sorted(value) if template.order is not None else value
     if isinstance(template, dict) and isinstance(value, dict) and template.keys() == value.keys():
         return {key: in_known_order(template[key], value[key]) for key in value}

@@ -97,4 +97,5 @@ def of_whole_frame(frame: SparseFrame, seen: Any, matching: Matching) -> Likelih
     for name in frame.keys() - seen.keys():
         for value in frame[name]:
             lacking = lacking & of_lacking(value)
-    return lacking & of_frame(frame, seen, matching) & of_order(frame, list(seen))
+    in_order = Likelihood() if frame.is_open else of_order(frame, list(seen))
+    return lacking & of_frame(frame, seen, matching) & in_order

@@ -34,6 +34,7 @@ from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.conditions import attempts
 from privug.program.traced.frames.entry import stand_in
+from privug.program.traced.iteration import order_left_open
 from privug.program.traced.unmasking import without_masks
 from privug.scoping import holding
 
@@ -94,7 +95,7 @@ def _traced(
     budget = trace_budget.get() or _budget(positional, named, work)
     notes = holding(refusals, noted), holding(recorded, draws), holding(fallible, can_fail)
     afresh = holding(path_condition, None), holding(current_plate, None), holding(current_pass, None)
-    outside = holding(attempts, ()), holding(diversions, None)  # of any `try` around it
+    outside = holding(attempts, ()), holding(diversions, None), holding(order_left_open, False)
     with contextlib.ExitStack() as block:
         for held in (*notes, *afresh, *outside, holding(trace_budget, budget)):
             block.enter_context(held)

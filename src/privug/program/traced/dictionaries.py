@@ -9,7 +9,7 @@ from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
 from privug.program.traced.grown import GrownList
-from privug.program.traced.iteration import Segment, segments
+from privug.program.traced.iteration import Segment, order_left_open, segments
 from privug.program.traced.keyed import Changeable, Grown
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
@@ -160,13 +160,17 @@ class MaskedDict(Changeable):
         return {key: self.stored[key] for key in ordered}
 
     def released(self) -> Any:
+        if order_left_open.get() and len(self.stored) > 1:
+            refuse("a dictionary, perhaps filled in an order that polars leaves open, without sort(),")
         ordered = self._in_fixed_order()
         if (self.is_certain and ordered is not None) or not all(is_value(value) for value in self.stored.values()):
             return self.plain()
         entries = {key: _entry(self.stored[key], self.masks[key]) for key in ordered or self.stored}
         if ordered is not None:
             return SparseDict(entries)
-        return SparseDict(entries, places_of([self.ranks[key] for key in entries], [self.masks[key] for key in entries]))
+        return SparseDict(
+            entries, places_of([self.ranks[key] for key in entries], [self.masks[key] for key in entries])
+        )
 
     def __iter__(self) -> Any:
         return iter([key for (key, _), _ in self._entries()]) if self.is_certain else iter(self.plain())

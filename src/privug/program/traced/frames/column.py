@@ -293,10 +293,7 @@ class Places(OfStanding):
         cells, there = singled_out(column.cells, column.rows)
         if all(mask is True for mask in there):
             if isinstance(key, slice):
-                labels = (axis.labels or tuple(range(axis.size)))[key]
-                return column.made(
-                    cells[key], Rows.all_of(Axis((None,) * len(labels), labels, axis.names)), column.name
-                )
+                return column.made(cells[key], Rows.all_of(axis.sliced(key)), column.name)
             return element(cells[key])
         if not all(cell.known is True for cell in cells):
             refuse("a position among rows of a random number")

@@ -30,8 +30,8 @@ def stand_in(value: Any) -> Any:
     if isinstance(value, SparseFrame):
         return (
             {name: _list(column) for name, column in value.items()}
-            if not value.optional
-            else refuse("a table of which some columns may be absent")
+            if not (value.optional or value.places or value.is_open)
+            else refuse("a table whose columns may be absent, or stand in another order")
         )
     if isinstance(value, SparseList):
         return _list(value)

@@ -78,6 +78,12 @@ class Axis:
         """Return the positions of rows, as the cells of a column."""
         return self.parts(np.arange(self.size))
 
+    def sliced(self, places: slice) -> "Axis":
+        """Return single rows at some of the positions, which keep their labels."""
+        labels = (self.labels or tuple(range(self.size)))[places]
+        own = None if self.labels is None and labels == tuple(range(len(labels))) else labels
+        return Axis((None,) * len(labels), own, self.names, anonymous=self.anonymous)
+
     def in_turn(self) -> Sequence[Any]:
         """Return by which numbers rows in a random order stand in turn."""
         return refuse("rows in a random order, one after the other,") if self.ranks is None else self.ranks()

@@ -79,9 +79,7 @@ def _turns(counts: Sequence[tuple[Any, Any]], several: Sequence[Mapping[Any, Mas
     """Return numbers by which values stand in turn: the most frequent first, of equally many the first to be seen."""
     firsts = first_places([rows.among([hits.get(label, False) for hits in several]) for label, _ in counts])
     size = rows.axis.size
-    return [
-        np.minimum(first, size) - number * (size + 1) for first, (_, number) in zip(firsts, counts, strict=True)
-    ]
+    return [np.minimum(first, size) - number * (size + 1) for first, (_, number) in zip(firsts, counts, strict=True)]
 
 
 def described(column: Series) -> Series:

@@ -295,10 +295,7 @@ class Locations(OfStanding):
         if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
             refuse("a slice of rows")
         cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
-        axis = frame.rows.axis
-        labels = (axis.labels or tuple(range(axis.size)))[rows]
-        places = None if axis.labels is None and labels == tuple(range(len(labels))) else labels
-        return frame.made(cut, Rows.all_of(Axis((None,) * len(labels), places, axis.names, anonymous=axis.anonymous)))
+        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
 
     def _row(self, frame: Table, key: Any) -> Any:
         place = Series.loc if self._by_label else Series.iloc
