@@ -291,7 +291,8 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
     """The attacker sees exactly this output: a number, a string, a tuple, a table, ...
 
     A value that the output takes with positive probability conditions on that event; where the
-    output has a density instead, samples are weighted by it.
+    output has a density instead, samples are weighted by it. A dict, series or frame was seen in this order; a dict of
+    observations, `{"a": pv.equals(1)}`, says nothing about the order.
 
     `distance` is for rare observations: a function that says how far an output is from this value, zero or more. The
     engine `rare` looks for outputs closer and closer. By default numbers are as far as they differ, and tuples, lists,

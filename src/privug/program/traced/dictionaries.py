@@ -166,10 +166,9 @@ class MaskedDict(Changeable):
         if (self.is_certain and ordered is not None) or not all(is_value(value) for value in self.stored.values()):
             return self.plain()
         entries = {key: _entry(self.stored[key], self.masks[key]) for key in ordered or self.stored}
-        if ordered is not None:
-            return SparseDict(entries)
+        there = [self.masks[key] for key in entries]
         return SparseDict(
-            entries, places_of([self.ranks[key] for key in entries], [self.masks[key] for key in entries])
+            entries, () if ordered is not None else places_of([self.ranks[key] for key in entries], there)
         )
 
     def __iter__(self) -> Any:

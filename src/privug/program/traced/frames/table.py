@@ -11,7 +11,7 @@ from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, chosen, kind, number
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
-from privug.program.traced.frames.rows import Axis, Rows, first_of
+from privug.program.traced.frames.rows import Rows, first_of
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index
 from privug.program.traced.iteration import PlatedList

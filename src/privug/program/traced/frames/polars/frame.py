@@ -345,7 +345,8 @@ class Frame(Standing):
 
     def describe(self) -> "Frame":
         """Return the table of nine summaries of each column of numbers."""
-        if any(column.is_text or is_truths(column) for column in map(self.held.get, self.columns)):
+        self._in_fixed_order()
+        if any(column.is_text or is_truths(column) for column in self.held.values()):
             refuse("describe() of anything but numbers")
         parts = [("count", ()), ("null_count", ()), ("mean", ()), ("std", ()), ("min", ())]
         parts += [("quantile", (0.25,)), ("quantile", (0.5,)), ("quantile", (0.75,)), ("max", ())]  # type: ignore[list-item]
