@@ -79,7 +79,7 @@ class GroupBy(Standing):
         ranks = None
         if not self.ordered and not any(key.categorical for key in self.keys):
             ranks = partial(reductions.first_places, [rows for _, rows in self.groups_of_rows])
-        axis = Axis((None,) * len(labels), labels, names, sorted=self.ordered, ranks=ranks)
+        axis = Axis((None,) * len(labels), labels, names, sorted=self.ordered, ascending=True, ranks=ranks)
         everything = not self.observed and all(key.categorical for key in self.keys)
         return Rows(axis, tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows))
 

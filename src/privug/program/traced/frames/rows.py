@@ -29,6 +29,8 @@ class Axis:
     """Whether rows stand in this order; else their order is random, and only their labels tell them apart."""
     anonymous: bool = False
     """Whether rows stand in this order under other labels, which are not known."""
+    ascending: bool = False
+    """Whether labels are known to be in ascending order: of names of bands, in that of the bands."""
     ranks: Callable[[], Sequence[Any]] | None = None
     """Of rows in a random order: by which numbers they stand in turn, if that is known."""
     leading: tuple[Mask, ...] | None = None

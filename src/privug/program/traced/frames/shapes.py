@@ -64,7 +64,7 @@ def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool, desce
     turns = None
     if len(columns) == 1 and not everything and descending:
         turns = partial(_turns, kept, several, rows)
-    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ranks=turns)
+    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ascending=True, ranks=turns)
     total = rows.count if all(cell.known is True for column in columns for cell in column.cells) else None
     if normalize and total is None:
         total = rows.among([any_of(list(hits.values())) for hits in several]).count
