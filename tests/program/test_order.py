@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import privug as pv
+from privug.observation.distance import difference
 from privug.program.repetition import Opaque
 
 COLUMNS = {"zip": ["a", "b", "c"], "income": [10, 20]}
@@ -244,3 +245,60 @@ def test_a_random_order_is_traced(form, name):
     program = OF[form][name]
     attack = pv.Attack(program, {program.__code__.co_varnames[0]: records(form, 3)}, first_zip)
     assert attack.lifting.tier == "traced"
+
+
+def test_an_observation_entry_by_entry_sees_no_order():
+    attack = pv.Attack(counted, {"rows": records("rows", 2)}, first_zip)
+
+    def first_is_a(seen):
+        return attack.run(seen).posterior.probability(lambda name: name == "a").value
+
+    assert first_is_a(pv.equals({"a": 1, "b": 1})) == 1
+    assert first_is_a(pv.equals({"b": 1, "a": 1})) == 0
+    assert first_is_a({"a": pv.equals(1), "b": pv.equals(1)}) == pytest.approx(0.5)
+
+
+def test_an_order_that_never_is_names_the_one_that_is():
+    attack = pv.Attack(lambda x, y: {"x": x, "y": y}, {"x": pv.Bernoulli(0.5), "y": pv.Bernoulli(0.5)}, "x")
+    with pytest.raises(pv.PrivugError, match=r"in the order \['x', 'y'\], never \['y', 'x'\].*dict of observations"):
+        attack.run(pv.equals({"y": 1, "x": 1}))
+    assert attack.run({"y": pv.equals(1), "x": pv.equals(1)}).diagnostics.evidence.value == pytest.approx(1 / 4)
+
+
+def of_all(rows):
+    counts = counted(rows)
+    return counts if len(counts) == 2 else {}
+
+
+def of_all_by_name(rows):
+    return dict(sorted(of_all(rows).items()))
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_a_policy_counts_what_the_order_tells(called):
+    for program, holds in ((of_all, False), (of_all_by_name, True)):
+        lifted, parameter = (Called(program), "table") if called else (program, "rows")
+        attack = pv.Attack(lifted, {parameter: records("rows", 2)}, first_zip)
+        assert pv.policy.check(attack, pv.policy.max_belief(at_most=0.99)).holds is holds
+
+
+def test_samples_see_the_order_as_enumeration_does():
+    joint, _ = brute_force(counted, "rows", 3, first_zip)
+    attack = pv.Attack(counted, {"rows": records("rows", 3)}, first_zip)
+    found = pv.leakage.mutual_information(attack.run(engine="sample", samples=4000, seed=1).joint)
+    assert information(joint) in found.widened(2)
+    called = pv.Attack(Called(counted), {"table": records("rows", 3)}, first_zip)
+    again = called.run(pv.equals({"b": 1, "a": 2}), engine="sample", samples=500, seed=1)
+    assert again.posterior.distribution().keys() == {"b"}
+
+
+def test_the_order_is_handed_on_to_a_predicate():
+    attack = pv.Attack(counted, {"rows": records("rows", 3)}, first_zip)
+    seen = attack.run(pv.such_that(lambda counts: next(iter(counts.items()))[0] == "b"))
+    assert seen.posterior.distribution().keys() == {"b"}
+    assert seen.diagnostics.evidence.value == pytest.approx(0.3)
+
+
+def test_a_dict_in_another_order_is_away_by_the_entries_that_moved():
+    assert difference({"a": 1, "b": 2, "c": 3}, {"b": 2, "a": 1, "c": 3}) == 2
+    assert difference({"a": 1, "b": 2}, {"a": 1, "b": 2}) == 0

@@ -117,7 +117,8 @@ def test_equal_values_have_equal_keys_and_others_do_not():
         (Unhashable(1, [2]), Unhashable(1, [2])),
     ]
     assert all(key_of(one) == key_of(other) for one, other in equal)
-    different = [([1], (1,)), ({"a": 1, "b": [2]}, {"b": [2], "a": 1}), ({"a": 1}, {"a": 2}), (np.array([[1, 2]]), np.array([1, 2])), ({1}, {2})]
+    different = [({"a": 1, "b": [2]}, {"b": [2], "a": 1})]
+    different += [([1], (1,)), ({"a": 1}, {"a": 2}), (np.array([[1, 2]]), np.array([1, 2])), ({1}, {2})]
     assert all(key_of(one) != key_of(other) for one, other in different)
 
 

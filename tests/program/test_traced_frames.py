@@ -189,9 +189,7 @@ def test_groups_that_may_be_absent_are_observed_exactly(program, seen):
     attack = pv.Attack(program, prior={"df": small(3)}, secret=lambda df: df.age[0])
     result = attack.run(pv.equals(seen))
     assert attack.lifting.tier == "traced"
-    expected = {
-        age: p for (age, out), p in brute_force(program, VALUES, 3).items() if out == repr(list(seen.items()))
-    }
+    expected = {age: p for (age, out), p in brute_force(program, VALUES, 3).items() if out == repr(list(seen.items()))}
     total = sum(expected.values())
     found = result.posterior.distribution()
     assert {age: one.value for age, one in found.items()} == {
