@@ -375,7 +375,7 @@ def test_a_table_of_groups_is_observed_exactly():
         (lambda df: pl.concat([df, df]), "pl.concat of a DataFrame at line"),
         (lambda df: df.group_by("zip").len().to_dicts(), "order polars leaves open, without sort()"),
         (lambda df: df.group_by("zip").len()["len"], "order polars leaves open, without sort()"),
-        (lambda df: dict(df.group_by("zip").len().rows()), "a dictionary, perhaps filled in an order that polars leaves"),
+        (lambda df: dict(df.group_by("zip").len().rows()), "a dictionary, perhaps filled in an order"),
         (lambda df: df.group_by("age").len().sort("len").head(1), "order polars leaves open at line"),
         (lambda df: df.group_by("age").len().sort("len").select("age"), "by a column that is not published"),
         (lambda df: df.top_k(2, by="age")["name"], "which polars takes of any of equal rows"),
