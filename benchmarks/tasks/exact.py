@@ -91,7 +91,7 @@ def truth_of_count(rows: int) -> list[float]:
 
 def releases() -> Work:
     """Return the work of typical releases: seconds are the median of theirs, the answer how far off they are."""
-    sys.path += [str(PROJECT / "tests"), str(PROJECT / "experiments")]
+    sys.path += [str(PROJECT / "tests"), str(PROJECT / "tools")]
     warnings.simplefilter("ignore")
     from oracles.releases import RELEASES
     from oracles.releases.kinds import REFUSED
@@ -124,7 +124,7 @@ def median(spent: dict[str, float]) -> float:
 
 def releases_by_hand() -> Work:
     """Return the work of 10,000 runs of each release as NumPy, written by hand."""
-    sys.path += [str(PROJECT / "tests"), str(PROJECT / "experiments")]
+    sys.path += [str(PROJECT / "tests"), str(PROJECT / "tools")]
     from releases.draws import DRAWS
 
     def work() -> Answer:

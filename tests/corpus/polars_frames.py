@@ -68,7 +68,7 @@ def pl_filtered_means(df: pl.DataFrame):
 
 def pl_means_as_dict(df: pl.DataFrame):
     """Mean income by zip as a dict."""
-    means = df.group_by("zip").agg(pl.col("income").mean())
+    means = df.group_by("zip").agg(pl.col("income").mean()).sort("zip")
     return dict(zip(means["zip"], means["income"], strict=True))
 
 

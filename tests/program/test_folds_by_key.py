@@ -568,10 +568,14 @@ def test_the_number_of_keys_is_that_of_coupons():
 def test_a_dictionary_of_counts_is_multinomial():
     attack = pv.Attack(by_get, {"rs": pv.Records(10, person)}, secret=lambda rs: rs[1].zip)
     seen = {"1000": 5, "2000": 3, "3000": 2}
-    result = attack.run(pv.equals(seen))
-    assert result.posterior.probability(lambda zip_: zip_ == "1000").value == pytest.approx(0.5, rel=1e-9)
-    law = stats.multinomial(10, [0.4, 0.3, 0.28, 0.02])
-    assert result.diagnostics.evidence.value == pytest.approx(law.pmf([5, 3, 2, 0]), rel=1e-9)
+    entry_by_entry = attack.run({name: pv.equals(number) for name, number in seen.items()})
+    assert entry_by_entry.posterior.probability(lambda zip_: zip_ == "1000").value == pytest.approx(0.5, rel=1e-9)
+    law = stats.multinomial(10, [0.4, 0.3, 0.28, 0.02]).pmf([5, 3, 2, 0])
+    assert entry_by_entry.diagnostics.evidence.value == pytest.approx(law, rel=1e-9)
+    # In this order: a person of 1000 came first, and of the others one of 2000.
+    in_order = attack.run(pv.equals(seen))
+    assert in_order.posterior.probability(lambda zip_: zip_ == "1000").value == pytest.approx(4 / 9, rel=1e-9)
+    assert in_order.diagnostics.evidence.value == pytest.approx(law * 5 / 10 * 3 / 5, rel=1e-9)
 
 
 # --- What is not folded: as long as it is worth it --------------------------------------------------------

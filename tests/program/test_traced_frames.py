@@ -171,7 +171,7 @@ def brute_force(program, values, rows):
     cells = list(itertools.product(*values.values()))
     for several in itertools.product(cells, repeat=rows):
         frame = pd.DataFrame([dict(zip(values, one, strict=True)) for one in several])
-        key = (frame.age[0], repr(sorted(settled(program(frame)).items())))
+        key = (frame.age[0], repr(list(settled(program(frame)).items())))
         found[key] = found.get(key, 0) + len(cells) ** -rows
     return found
 
@@ -196,9 +196,7 @@ def test_groups_that_may_be_absent_are_observed_exactly(program, seen):
     attack = pv.Attack(program, prior={"df": small(3)}, secret=lambda df: df.age[0])
     result = attack.run(pv.equals(seen))
     assert attack.lifting.tier == "traced"
-    expected = {
-        age: p for (age, out), p in brute_force(program, VALUES, 3).items() if out == repr(sorted(seen.items()))
-    }
+    expected = {age: p for (age, out), p in brute_force(program, VALUES, 3).items() if out == repr(list(seen.items()))}
     total = sum(expected.values())
     found = result.posterior.distribution()
     assert {age: one.value for age, one in found.items()} == {

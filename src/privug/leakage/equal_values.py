@@ -44,7 +44,7 @@ def key_of(value: Any) -> Hashable:
         case np.ndarray():
             return (np.ndarray, value.shape, tuple(key_of(part) for part in value.reshape(-1).tolist()))
         case dict():
-            return (dict, frozenset((name, key_of(part)) for name, part in value.items()))
+            return (dict, tuple((name, key_of(part)) for name, part in value.items()))
         case _:
             structure, leaves = flatten(value)
             key: Hashable = value if structure is LEAF else (structure, tuple(key_of(leaf) for leaf in leaves))

@@ -1,4 +1,4 @@
-"""Values as dictionary keys: what is equal has equal keys, whatever containers it is made of."""
+"""Values as dictionary keys: what looks equal has equal keys, whatever containers it is made of."""
 
 import dataclasses
 import math
@@ -12,8 +12,12 @@ from privug.errors import ArgumentError
 def key_of(value: Any) -> Any:
     """Return a key that is equal for equal values; not-a-number is one value, and a list is no tuple.
 
-    >>> key_of({"a": [1], "b": {2}}) == key_of({"b": {2}, "a": [1]})
+    Whoever sees a dict sees its order, which may tell as much as its values: in another order it is another value.
+
+    >>> key_of({"a": [1], "b": {2, 3}}) == key_of({"a": [1], "b": {3, 2}})
     True
+    >>> key_of({"a": [1], "b": {2, 3}}) == key_of({"b": {2, 3}, "a": [1]})
+    False
     """
     match value:
         case float():
@@ -23,7 +27,7 @@ def key_of(value: Any) -> Any:
         case tuple():
             return type(value), tuple(map(key_of, value))
         case dict():
-            return dict, frozenset((key, key_of(part)) for key, part in value.items())
+            return dict, tuple((key, key_of(part)) for key, part in value.items())
         case set() | frozenset():
             return frozenset(value)
         case np.ndarray():

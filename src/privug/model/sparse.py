@@ -1,6 +1,6 @@
 """Dictionaries and lists of which some entries are there for some samples only, as random groups and rows give them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,19 +27,34 @@ class SparseDict(dict[Any, Any]):
     drops_empty = False
     """Whether entries that are dictionaries without entries are not there either."""
 
+    def __init__(self, entries: Any = (), places: Sequence[Any] = ()) -> None:
+        super().__init__(entries)
+        self.places = tuple(places)
+        """At which place each entry stands, -1 where it is not there, if the order of entries is random."""
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it is made of: the values, and the places of entries in a random order."""
+        return [*self.values(), *self.places]
+
     @staticmethod
     def is_absent(value: RandomVariable) -> bool:
         """Say whether a value may be absent."""
         return isinstance(value.node.operation, Maybe) and value.node.operation.otherwise == ABSENT
 
     @classmethod
-    def of(cls, keys: Iterable[Any], values: Iterable[Any]) -> dict[Any, Any]:
+    def of(cls, keys: Sequence[Any], parts: Sequence[Any]) -> dict[Any, Any]:
         """Put one together: of plain values, a plain dictionary of what is there."""
-        pairs = list(zip(keys, values, strict=True))
-        if any(isinstance(value, RandomVariable | SparseDict) for _, value in pairs):
-            return cls(pairs)
-        there = [pair for pair in pairs if not isinstance(pair[1], NoValue)]
+        if any(isinstance(part, RandomVariable | SparseDict) for part in parts):
+            return cls(zip(keys, parts, strict=False), parts[len(keys) :])
+        there = [pair for pair in in_places(keys, parts) if not isinstance(pair[1], NoValue)]
         return dict(pair for pair in there if not (cls.drops_empty and pair[1] == {}))
+
+
+def in_places(keys: Sequence[Any], parts: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return plain entries in their order: as they stand, or at the places that follow the values."""
+    pairs, places = list(zip(keys, parts, strict=False)), parts[len(keys) :]
+    return [pairs[entry] for entry in sorted(range(len(places)), key=places.__getitem__)] if places else pairs
 
 
 class SparseColumns(SparseDict):
@@ -74,9 +89,16 @@ class SparseFrame(SparseDict):
     """The columns of a frame of which some rows are there for some samples only: lists of the same rows."""
 
     def __init__(
-        self, columns: Any = (), order: "Labels | None" = None, optional: frozenset[str] = frozenset()
+        self,
+        columns: Any = (),
+        order: "Labels | None" = None,
+        optional: frozenset[str] = frozenset(),
+        places: Sequence[Any] = (),
+        is_open: bool = False,
     ) -> None:
-        super().__init__(columns)
+        super().__init__(columns, places)
+        self.is_open = is_open
+        """Whether the order of columns means nothing."""
         self.order = order
         """If the order of rows means nothing: the labels by which they are told apart."""
         self.optional = optional
@@ -85,16 +107,15 @@ class SparseFrame(SparseDict):
     @property
     def layout(self) -> tuple[Any, ...]:
         """What it is besides its columns."""
-        return tuple(self), self.order, self.optional
+        return tuple(self), self.order, self.optional, self.is_open
 
     @classmethod
-    def laid_out(cls, layout: tuple[Any, ...], columns: Iterable[Any]) -> dict[Any, Any]:
+    def laid_out(cls, layout: tuple[Any, ...], parts: Sequence[Any]) -> dict[Any, Any]:
         """Put one together: of plain values, a plain dictionary of what is there."""
-        names, order, optional = layout
-        pairs = list(zip(names, columns, strict=True))
-        if any(isinstance(column, SparseList) for _, column in pairs):
-            return cls(pairs, order, optional)
-        return {name: column for name, column in pairs if column or name not in optional}
+        names, order, optional, is_open = layout
+        if any(isinstance(part, SparseList) for part in parts):
+            return cls(zip(names, parts, strict=False), order, optional, parts[len(names) :], is_open)
+        return {name: column for name, column in in_places(names, parts) if column or name not in optional}
 
 
 @dataclass(frozen=True)
@@ -122,8 +143,10 @@ class Labels:
 
 
 def in_known_order(template: Any, value: Any) -> Any:
-    """Return a plain value with the rows of frames in order, where their order means nothing in another."""
+    """Return a plain value with the rows and columns of frames in order, where that means nothing in another."""
     if isinstance(template, SparseFrame):
+        if template.is_open and isinstance(value, dict) and value.keys() <= template.keys():
+            value = {name: value[name] for name in template if name in value}
         return template.order.sorted(value) if template.order is not None else value
     if isinstance(template, dict) and isinstance(value, dict) and template.keys() == value.keys():
         return {key: in_known_order(template[key], value[key]) for key in value}

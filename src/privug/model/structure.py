@@ -207,11 +207,11 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
         case Table():
             container, parts = Table, list(value)
         case SparseFrame():
-            container, keys, parts = SparseFrame, value.layout, list(value.values())
+            container, keys, parts = SparseFrame, value.layout, value.parts
         case SparseList():
             container, parts = SparseList, value
         case SparseDict():
-            container, keys, parts = type(value), tuple(value), list(value.values())
+            container, keys, parts = type(value), tuple(value), value.parts
         case dict():
             container, keys, parts = dict, tuple(value), list(value.values())
         case tuple() if hasattr(value, "_fields") and hasattr(value, "_make"):

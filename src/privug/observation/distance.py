@@ -1,6 +1,7 @@
 """How far a sample is from agreeing with an observation: what leads the search for rare outputs."""
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,9 @@ def _cells_apart(value: Any, wanted: Any) -> float:
     if isinstance(value, dict) and isinstance(wanted, dict):
         both = value.keys() & wanted.keys()
         single = [own[key] for own in (value, wanted) for key in own.keys() - both]
-        return sum(map(_cells, single)) + sum(_cells_apart(value[key], wanted[key]) for key in both)
+        turns = [[key for key in own if key in both] for own in (value, wanted)]
+        moved = float(sum(map(bool, map(operator.ne, *turns))))
+        return moved + sum(map(_cells, single)) + sum(_cells_apart(value[key], wanted[key]) for key in both)
     if isinstance(value, list | tuple) and isinstance(wanted, list | tuple):
         beyond = [*value[len(wanted) :], *wanted[len(value) :]]
         return sum(map(_cells, beyond)) + sum(map(_cells_apart, value, wanted))

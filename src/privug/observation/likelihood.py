@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from privug.arguments import is_truth
+from privug.arguments import is_truth, shown
 from privug.errors import ObservationError
 from privug.model.maybe import is_maybe
 from privug.model.merging import WRITTEN
@@ -162,7 +162,7 @@ class Verdict(Operation):
 
 
 def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = ROUNDING) -> bool:
-    """Compare two plain values; floats up to rounding, lists, tuples and dataclasses part by part."""
+    """Compare two plain values; floats up to rounding, lists, tuples, dicts and dataclasses part by part, in order."""
     if dataclasses.is_dataclass(left) and type(left) is type(right):
         return equal_values(vars(left), vars(right), scale, rounding)
     left, right = (side.tolist() if isinstance(side, np.ndarray) else side for side in (left, right))
@@ -170,7 +170,7 @@ def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = RO
         pairs = zip(left, right, strict=False)
         return len(left) == len(right) and all(equal_values(a, b, scale, rounding) for a, b in pairs)
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal_values(left[key], right[key], scale, rounding) for key in left)
+        return list(left) == list(right) and all(equal_values(left[key], right[key], scale, rounding) for key in left)
     if isinstance(left, float) or isinstance(right, float):
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             return False
@@ -210,6 +210,20 @@ def of_lacking(output: Any) -> Likelihood:
     if may_be_missing(output) and output.node.operation.otherwise == ABSENT:
         return of_absent(output)
     return Likelihood(impossible="the output has a part that was not observed")
+
+
+def of_order(output: Mapping[Any, Any], seen: list[Any]) -> Likelihood:
+    """Return what it says that the entries of a dict were seen in this order."""
+    if isinstance(output, SparseDict) and output.places:
+        places = dict(zip(output, output.places, strict=True))
+        return Likelihood(conditions=tuple((places[key] == place).node for place, key in enumerate(seen)))
+    always = [key for key in output if key in seen]
+    if always == seen:
+        return Likelihood()
+    return Likelihood(
+        impossible=f"the output has its entries in the order {shown(always)}, never {shown(seen)}: write them in that "
+        "order, or a dict of observations, {name: pv.equals(...), ...}, which sees no order"
+    )
 
 
 def component(value: RandomVariable, key: Any) -> RandomVariable:

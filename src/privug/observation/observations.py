@@ -36,6 +36,7 @@ from privug.observation.likelihood import (
     numbers,
     of_absent,
     of_lacking,
+    of_order,
     of_present,
 )
 from privug.observation.rows import of_items, of_whole_frame
@@ -94,11 +95,12 @@ def _equals(output: Any, value: Any) -> Likelihood:
             return Likelihood(impossible=f"the output has {len(output)} parts, but the observed value has {len(value)}")
         return all_of(_equals(part, wanted) for part, wanted in zip(output, value, strict=True))
     if isinstance(output, SparseDict) and isinstance(value, Mapping) and value.keys() <= output.keys():
-        return all_of(_equals(part, value[key]) if key in value else of_lacking(part) for key, part in output.items())
+        parts = (_equals(part, value[key]) if key in value else of_lacking(part) for key, part in output.items())
+        return all_of(parts) & of_order(output, list(value))
     if isinstance(output, Mapping):
         if not isinstance(value, Mapping) or output.keys() != value.keys():
             return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {value!r}")
-        return all_of(_equals(output[key], value[key]) for key in output)
+        return all_of(_equals(output[key], value[key]) for key in output) & of_order(output, list(value))
     if dataclasses.is_dataclass(output) and type(output) is type(value):
         names = [field.name for field in dataclasses.fields(output)]
         return all_of(_equals(getattr(output, name), getattr(value, name)) for name in names)
@@ -289,7 +291,8 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
     """The attacker sees exactly this output: a number, a string, a tuple, a table, ...
 
     A value that the output takes with positive probability conditions on that event; where the
-    output has a density instead, samples are weighted by it.
+    output has a density instead, samples are weighted by it. A dict, series or frame was seen in this order; a dict of
+    observations, `{"a": pv.equals(1)}`, says nothing about the order.
 
     `distance` is for rare observations: a function that says how far an output is from this value, zero or more. The
     engine `rare` looks for outputs closer and closer. By default numbers are as far as they differ, and tuples, lists,

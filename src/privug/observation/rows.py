@@ -7,7 +7,7 @@ from typing import Any
 from privug.errors import ObservationError
 from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable
-from privug.observation.likelihood import Likelihood, of_lacking, of_present
+from privug.observation.likelihood import Likelihood, of_lacking, of_order, of_present
 
 MOST_WAYS = 1_000
 """In how many ways what was seen may be found among the items that there may be."""
@@ -97,4 +97,5 @@ def of_whole_frame(frame: SparseFrame, seen: Any, matching: Matching) -> Likelih
     for name in frame.keys() - seen.keys():
         for value in frame[name]:
             lacking = lacking & of_lacking(value)
-    return lacking & of_frame(frame, seen, matching)
+    in_order = Likelihood() if frame.is_open else of_order(frame, list(seen))
+    return lacking & of_frame(frame, seen, matching) & in_order

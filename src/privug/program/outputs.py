@@ -20,7 +20,8 @@ def settled(value: Any) -> Any:
     """Return the output of a program as plain values, which can be looked at more than once and be compared.
 
     Numbers of NumPy become Python's, sets frozen, iterators lists. A pandas or polars frame becomes a dict of its
-    columns; a column becomes a list, or a dict if its index has labels of its own. A cell without a value is None.
+    columns; a column becomes a list, or a dict if its index has labels of its own, in the order of the labels. A cell
+    without a value is None.
     """
     kind = type(value)
     if kind in SCALARS:
@@ -56,6 +57,8 @@ def _without_frames(value: Any) -> Any:
     if pandas is not None:
         if isinstance(value, pandas.DataFrame):
             columns = [_of_series(value.iloc[:, place], pandas) for place in range(value.shape[1])]
+            if not columns and len(value):  # its labels are all there is to see
+                return _cells(value.index.tolist())
             return _labelled(value.columns.tolist(), columns)
         if isinstance(value, pandas.Series):
             return _of_series(value, pandas)

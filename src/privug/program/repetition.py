@@ -86,7 +86,7 @@ def is_same(left: Any, right: Any) -> bool:
         same = left.dtype == right.dtype and left.shape == right.shape
         return same and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(is_same(left[key], right[key]) for key in left)
+        return list(left) == list(right) and all(is_same(left[key], right[key]) for key in left)
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(is_same, left, right))
     try:

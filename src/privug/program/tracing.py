@@ -34,6 +34,7 @@ from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.conditions import attempts
 from privug.program.traced.frames.entry import stand_in
+from privug.program.traced.iteration import order_left_open
 from privug.program.traced.unmasking import without_masks
 from privug.scoping import holding
 
@@ -94,7 +95,7 @@ def _traced(
     budget = trace_budget.get() or _budget(positional, named, work)
     notes = holding(refusals, noted), holding(recorded, draws), holding(fallible, can_fail)
     afresh = holding(path_condition, None), holding(current_plate, None), holding(current_pass, None)
-    outside = holding(attempts, ()), holding(diversions, None)  # of any `try` around it
+    outside = holding(attempts, ()), holding(diversions, None), holding(order_left_open, False)
     with contextlib.ExitStack() as block:
         for held in (*notes, *afresh, *outside, holding(trace_budget, budget)):
             block.enter_context(held)
@@ -320,7 +321,7 @@ def _same(left: Any, right: Any, scale: float) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(_same(a, b, scale) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key], scale) for key in left)
+        return list(left) == list(right) and all(_same(left[key], right[key], scale) for key in left)
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
     if not numbers or isinstance(left, Enum) or isinstance(right, Enum):
         return type(left) is type(right) and bool(left == right)

@@ -230,10 +230,9 @@ def _like(key: Any, value: Any) -> Any:
             made = [_like(part, own) for part, own in zip(parts, value, strict=False)]
             whole = len(made) == len(value) == len(parts)
             return (getattr(kind, "_make", kind)(made)) if whole else None
-        case (kind, frozenset() as items) if kind is dict and isinstance(value, dict):
-            known = dict(items)
-            same = known.keys() == value.keys()
-            return {name: _like(known[name], own) for name, own in value.items()} if same else None
+        case (kind, tuple() as items) if kind is dict and isinstance(value, dict):
+            same = [name for name, _ in items] == list(value)
+            return {name: _like(part, value[name]) for name, part in items} if same else None
         case None | bool() | int() | float() | str():
             return key
         case _:

@@ -255,7 +255,8 @@ def dictionary(collected: Any) -> Any:
         made.update(collected)
         return made
     pairs = list(iteration.iterate(collected))
-    if pairs and not _uncertain([(key, there) for (key, _), there in pairs]):
+    certain = not _uncertain([(key, there) for (key, _), there in pairs])
+    if pairs and certain and not iteration.order_left_open.get():
         return {key: value for (key, value), _ in pairs}
     made.update(MaskedList.of_pairs(pairs))
     return made

@@ -9,7 +9,7 @@ from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
 from privug.program.traced.grown import GrownList
-from privug.program.traced.iteration import Segment, segments
+from privug.program.traced.iteration import Segment, order_left_open, segments
 from privug.program.traced.keyed import Changeable, Grown
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
@@ -28,6 +28,7 @@ from privug.program.traced.masks import (
     one_of,
     select,
 )
+from privug.program.traced.places import fixed_order, places_of
 from privug.program.traced.sets import MaskedSet
 
 MOST_ORDERED = 24
@@ -122,9 +123,8 @@ class MaskedDict(Changeable):
 
     def _entries(self) -> Pairs:
         """Return keys and values in the order in which they came in."""
-        self.look_at_all()
-        if all(isinstance(rank, int) for rank in self.ranks.values()):
-            ordered = sorted(self.stored, key=self.ranks.__getitem__)
+        ordered = self._in_fixed_order()
+        if ordered is not None:
             return [((key, self.stored[key]), self.masks[key]) for key in ordered]
         if len(self.stored) > MOST_ORDERED:
             refuse(f"the order of more than {MOST_ORDERED} random dictionary keys")
@@ -144,24 +144,41 @@ class MaskedDict(Changeable):
         before = [both(self.masks[other], self.ranks[other] < rank) for other in self.stored if other != key]
         return _count(before)
 
+    def _in_fixed_order(self) -> list[Any] | None:
+        """Return the keys in the order in which they came in; None if that is random."""
+        self.look_at_all()
+        keys = list(self.stored)
+        order = fixed_order([self.ranks[key] for key in keys])
+        return None if order is None else [keys[place] for place in order]
+
     def plain(self) -> dict[Any, Any]:
+        ordered = self._in_fixed_order()
         if not self.is_certain:
             refuse("a dictionary of random keys")
-        return dict(self.stored)
+        if ordered is None:
+            refuse("a dictionary in a random order")
+        return {key: self.stored[key] for key in ordered}
 
     def released(self) -> Any:
-        if self.is_certain or not all(is_value(value) for value in self.stored.values()):
+        if order_left_open.get() and len(self.stored) > 1:
+            refuse("a dictionary, perhaps filled in an order that polars leaves open, without sort(),")
+        ordered = self._in_fixed_order()
+        if (self.is_certain and ordered is not None) or not all(is_value(value) for value in self.stored.values()):
             return self.plain()
-        return SparseDict({key: _entry(value, self.masks[key]) for key, value in self.stored.items()})
+        entries = {key: _entry(self.stored[key], self.masks[key]) for key in ordered or self.stored}
+        there = [self.masks[key] for key in entries]
+        return SparseDict(
+            entries, () if ordered is not None else places_of([self.ranks[key] for key in entries], there)
+        )
 
     def __iter__(self) -> Any:
         return iter([key for (key, _), _ in self._entries()]) if self.is_certain else iter(self.plain())
 
     def __len__(self) -> int:
-        return len(self.plain())
+        return len(self.stored) if self.is_certain else len(self.plain())
 
     def __bool__(self) -> bool:
-        return bool(self.plain())
+        return len(self) > 0
 
     def __eq__(self, other: object) -> bool:
         return refuse("a comparison of dictionaries")
@@ -176,7 +193,7 @@ class MaskedDict(Changeable):
         def changed(*arguments: Any, **named: Any) -> Any:
             if self.counting or current() is not True or any(map(has_random, arguments)):
                 refuse(f"{name}() of a dictionary with random keys")
-            plain = {key: value for (key, value), _ in self._entries()} if self.is_certain else self.plain()
+            plain = self.plain()
             result = getattr(plain, name)(*arguments, **named)
             self.stored, self.masks = plain, dict.fromkeys(plain, True)
             self.ranks = {key: rank for rank, key in enumerate(plain)}

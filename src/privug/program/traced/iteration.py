@@ -15,6 +15,10 @@ Segment = tuple[Any, Mask, Plate | None]
 """An item, the condition under which it is there, and the plate whose rows it stands for, if any."""
 
 
+order_left_open: ContextVar[bool] = ContextVar("order_left_open", default=False)
+"""Whether the program being traced went through items in an order that a library leaves open."""
+
+
 def iterate(items: Any) -> Iterator[tuple[Any, Mask]]:
     """Yield the items of anything iterable one by one, each with the condition under which it is there."""
     if isinstance(items, Standing):

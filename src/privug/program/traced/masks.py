@@ -320,7 +320,7 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         if isinstance(new, Row):
             return Row(**dict(zip(new.keys(), parts, strict=True)))
         return type(new)(parts)
-    if isinstance(new, dict) and isinstance(old, dict) and new.keys() == old.keys():
+    if isinstance(new, dict) and isinstance(old, dict) and list(new) == list(old):
         return Merged({key: select(mask, new[key], old[key]) for key in new})
     return refuse("a choice between values of different structure")
 

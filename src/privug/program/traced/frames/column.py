@@ -145,7 +145,8 @@ class Column(Summaries):
         union = sorted({*one.axis.labels, *two.axis.labels})
         sides = [dict(zip(rows.axis.labels or (), rows.there, strict=True)) for rows in (one, two)]
         there = tuple(either(sides[0].get(label, False), sides[1].get(label, False)) for label in union)
-        rows = Rows(Axis((None,) * len(union), tuple(union), one.axis.names), there)
+        in_order = one.axis.sorted and two.axis.sorted  # pandas keeps the order of labels that are the same in both
+        rows = Rows(Axis((None,) * len(union), tuple(union), one.axis.names, sorted=in_order), there)
         return self._at_labels(rows), other._at_labels(rows)
 
     def _at_labels(self, rows: Rows) -> Any:
@@ -292,10 +293,7 @@ class Places(OfStanding):
         cells, there = singled_out(column.cells, column.rows)
         if all(mask is True for mask in there):
             if isinstance(key, slice):
-                labels = (axis.labels or tuple(range(axis.size)))[key]
-                return column.made(
-                    cells[key], Rows.all_of(Axis((None,) * len(labels), labels, axis.names)), column.name
-                )
+                return column.made(cells[key], Rows.all_of(axis.sliced(key)), column.name)
             return element(cells[key])
         if not all(cell.known is True for cell in cells):
             refuse("a position among rows of a random number")

@@ -26,16 +26,18 @@ from privug.program.traced.standing import Standing
 
 
 def _value_counts(self: Series, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
-    return counted_values([self], self.rows, normalize)
+    return counted_values([self], self.rows, normalize, descending=sort and not ascending)
 
 
 def _sort_index(self: Series, ascending: bool = True) -> Any:
     axis = self.rows.axis
     if axis.labels is None or axis.anonymous or not ascending:
         return refuse("sort_index()")
-    order = sorted(range(len(axis.labels)), key=axis.labels.__getitem__)
+    order = list(range(len(axis.labels)))
+    if not axis.ascending:
+        order.sort(key=axis.labels.__getitem__)
     labels = tuple(axis.labels[k] for k in order)
-    made = Axis(axis.plates, labels, axis.names)
+    made = Axis(axis.plates, labels, axis.names, ascending=True)
     return Series([self.cells[k] for k in order], Rows(made, tuple(self.rows.there[k] for k in order)), self.name)
 
 

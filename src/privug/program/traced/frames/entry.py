@@ -30,8 +30,8 @@ def stand_in(value: Any) -> Any:
     if isinstance(value, SparseFrame):
         return (
             {name: _list(column) for name, column in value.items()}
-            if not value.optional
-            else refuse("a table of which some columns may be absent")
+            if not (value.optional or value.places or value.is_open)
+            else refuse("a table whose columns may be absent, or stand in another order")
         )
     if isinstance(value, SparseList):
         return _list(value)
@@ -86,4 +86,6 @@ def _dictionary(value: SparseDict) -> Any:
         made.put(
             key, part if cell is None else RandomVariable(cell[1]), True if cell is None else RandomVariable(cell[0])
         )
+    if value.places:
+        made.ranks = dict(zip(value, value.places, strict=True))
     return made

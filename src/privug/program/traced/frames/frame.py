@@ -76,7 +76,7 @@ class Frame(Table):
             refuse("set_index() of a random column")
         if any(plate is not None for plate in self.rows.axis.plates):
             refuse("set_index() of many rows")
-        axis = Axis(self.rows.axis.plates, tuple(labels), (key,))
+        axis = Axis(self.rows.axis.plates, tuple(labels), (key,), sorted=self.rows.axis.sorted)
         return Frame({name: cells for name, cells in self.data.items() if name != key}, Rows(axis, self.rows.there))
 
     def duplicated(self, subset: Any = None, keep: Any = "first") -> Series:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,10 @@ class GroupBy(Standing):
         """The groups as rows of a result."""
         labels = tuple(label for label, _ in self.groups_of_rows)
         names = tuple(key.name for key in self.keys)
-        axis = Axis((None,) * len(labels), labels, names, sorted=self.ordered)
+        ranks = None
+        if not self.ordered and not any(key.categorical for key in self.keys):
+            ranks = partial(reductions.first_places, [rows for _, rows in self.groups_of_rows])
+        axis = Axis((None,) * len(labels), labels, names, sorted=self.ordered, ascending=True, ranks=ranks)
         everything = not self.observed and all(key.categorical for key in self.keys)
         return Rows(axis, tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows))
 
@@ -270,7 +273,7 @@ def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Ce
     }
     rows = tuple(any_of([there.get((row, name), False) for name in inner]) for row in outer)
     present = {name: any_of([there.get((row, name), False) for row in outer]) for name in inner}
-    made = replace(axis, plates=(None,) * len(outer), labels=tuple(outer), names=axis.names[:1])
+    made = replace(axis, plates=(None,) * len(outer), labels=tuple(outer), names=axis.names[:1], ranks=None)
     return data, Rows(made, rows), present
 
 

@@ -109,6 +109,13 @@ def smallest(cells: Sequence[Cell], rows: Rows) -> Cell:
     return _extreme(cells, rows, "min", np.minimum, 1)
 
 
+def first_places(groups: Sequence[Rows]) -> list[Any]:
+    """Return where each of some groups of the same rows begins; somewhere behind all rows if it has none."""
+    if not all(rows.axis.sorted for rows in groups):
+        refuse("groups in the order of their first rows, whose own order is not known")
+    return [smallest([Cell(place) for place in rows.axis.positions()], rows).value for rows in groups]
+
+
 def largest(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return the largest value; of nothing, there is none."""
     return _extreme(cells, rows, "max", np.maximum, -1)

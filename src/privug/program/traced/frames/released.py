@@ -12,6 +12,7 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.traced.frames.cells import Cell, surely_known
 from privug.program.traced.frames.rows import Axis, Rows, spelled_out
 from privug.program.traced.masks import Mask, MaskedList, both
+from privug.program.traced.places import places_of
 
 
 class Turns(dict[Any, Any]):
@@ -59,10 +60,12 @@ def released(cells: Sequence[Cell], rows: Rows) -> Any:
         spelled_out(rows)
         return [leaf(cell, True) for cell in singled_out(cells, rows)[0]]
     leaves = [leaf(cell, there) for cell, there in zip(cells, rows.there, strict=True)]
-    kept = [
-        (label, one) for label, one, there in zip(axis.labels, leaves, rows.there, strict=True) if there is not False
-    ]
-    return dict(kept) if rows.are_all else SparseDict(kept)
+    triples = list(zip(axis.labels, leaves, rows.there, strict=True))
+    entries = {label: one for label, one, there in triples if there is not False}
+    if axis.sorted or len(entries) < 2:
+        return entries if rows.are_all else SparseDict(entries)
+    kept = [(rank, there) for rank, there in zip(axis.in_turn(), rows.there, strict=True) if there is not False]
+    return SparseDict(entries, places_of([rank for rank, _ in kept], [there for _, there in kept]))
 
 
 def leaf(cell: Cell, there: Mask) -> Any:

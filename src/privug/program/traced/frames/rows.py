@@ -29,6 +29,8 @@ class Axis:
     """Whether rows stand in this order; else their order is random, and only their labels tell them apart."""
     anonymous: bool = False
     """Whether rows stand in this order under other labels, which are not known."""
+    ascending: bool = False
+    """Whether labels are known to be in ascending order: of names of bands, in that of the bands."""
     ranks: Callable[[], Sequence[Any]] | None = None
     """Of rows in a random order: by which numbers they stand in turn, if that is known."""
     leading: tuple[Mask, ...] | None = None
@@ -77,6 +79,12 @@ class Axis:
     def positions(self) -> list[Any]:
         """Return the positions of rows, as the cells of a column."""
         return self.parts(np.arange(self.size))
+
+    def sliced(self, places: slice) -> "Axis":
+        """Return single rows at some of the positions, which keep their labels."""
+        labels = (self.labels or tuple(range(self.size)))[places]
+        own = None if self.labels is None and labels == tuple(range(len(labels))) else labels
+        return Axis((None,) * len(labels), own, self.names, anonymous=self.anonymous)
 
     def in_turn(self) -> Sequence[Any]:
         """Return by which numbers rows in a random order stand in turn."""

@@ -10,7 +10,7 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, cell_of, compared, divided
 from privug.program.traced.frames.ordering import all_labels, hits_in
-from privug.program.traced.frames.reductions import positive, smallest
+from privug.program.traced.frames.reductions import first_places, positive
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.series import Series
 from privug.program.traced.masks import Mask, any_of, both, truth
@@ -51,8 +51,8 @@ class Index(Series):
         return zip(self.cells, self.rows.there, strict=True)
 
 
-def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool) -> Series:
-    """Return how often each value occurs; in descending order, which is random."""
+def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool, descending: bool = True) -> Series:
+    """Return how often each value occurs, in a random order: the descending one, if not another that is not known."""
     several = hits_in(columns, rows)
     labels = all_labels(columns, several)
     counts = [rows.among([hits.get(label, False) for hits in several]).count for label in labels]
@@ -62,9 +62,9 @@ def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool) -> Se
     there: list[Mask] = [everything or positive(number) for _, number in kept]
     names, kept_labels = tuple(column.name for column in columns), tuple(label for label, _ in kept)
     turns = None
-    if len(columns) == 1 and not everything:
+    if len(columns) == 1 and not everything and descending:
         turns = partial(_turns, kept, several, rows)
-    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ranks=turns)
+    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ascending=True, ranks=turns)
     total = rows.count if all(cell.known is True for column in columns for cell in column.cells) else None
     if normalize and total is None:
         total = rows.among([any_of(list(hits.values())) for hits in several]).count
@@ -77,14 +77,9 @@ def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool) -> Se
 
 def _turns(counts: Sequence[tuple[Any, Any]], several: Sequence[Mapping[Any, Mask]], rows: Rows) -> list[Any]:
     """Return numbers by which values stand in turn: the most frequent first, of equally many the first to be seen."""
-    if not rows.axis.sorted:
-        refuse("values in the order of their first rows")
-    places = [Cell(place) for place in rows.axis.positions()]
-    found = []
-    for label, number in counts:
-        first = smallest(places, rows.among([hits.get(label, False) for hits in several])).value
-        found.append(np.minimum(first, rows.axis.size) - number * (rows.axis.size + 1))
-    return found
+    firsts = first_places([rows.among([hits.get(label, False) for hits in several]) for label, _ in counts])
+    size = rows.axis.size
+    return [np.minimum(first, size) - number * (size + 1) for first, (_, number) in zip(firsts, counts, strict=True)]
 
 
 def described(column: Series) -> Series:

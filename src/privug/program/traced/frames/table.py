@@ -11,7 +11,7 @@ from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, chosen, kind, number
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
-from privug.program.traced.frames.rows import Axis, Rows, first_of
+from privug.program.traced.frames.rows import Rows, first_of
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index
 from privug.program.traced.iteration import PlatedList
@@ -53,6 +53,8 @@ class Table(Standing):
         self.whole()
         if self.rows.axis.labels is None or not self.present:
             return {name: self[name].plain() for name in self.data}
+        if not self.rows.axis.sorted:
+            refuse("a table whose rows are in a random order")
         columns = {}
         for name, cells in self.data.items():
             there = [both(one, self.present.get(name, True)) for one in self.rows.there]
@@ -293,10 +295,7 @@ class Locations(OfStanding):
         if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
             refuse("a slice of rows")
         cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
-        axis = frame.rows.axis
-        labels = (axis.labels or tuple(range(axis.size)))[rows]
-        places = None if axis.labels is None and labels == tuple(range(len(labels))) else labels
-        return frame.made(cut, Rows.all_of(Axis((None,) * len(labels), places, axis.names, anonymous=axis.anonymous)))
+        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
 
     def _row(self, frame: Table, key: Any) -> Any:
         place = Series.loc if self._by_label else Series.iloc

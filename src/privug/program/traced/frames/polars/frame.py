@@ -42,6 +42,8 @@ class Frame(Standing):
         self.kept = rows
         self.present: Mapping[str, Mask] = {}
         """Columns that are there under a condition."""
+        self.discovered: Mapping[str, Any] = {}
+        """Columns in the order in which their names came up: at which row each did, or None if that is left open."""
         self.ordering: tuple[Column, ...] = ()
         """What rows are sorted by whose order among equals polars leaves open."""
         self.lost: frozenset[str] = frozenset()
@@ -55,8 +57,13 @@ class Frame(Standing):
     def _made(self, columns: Mapping[str, Column], rows: Rows) -> "Frame":
         made = Frame(columns, rows)
         made.present = {name: mask for name, mask in self.present.items() if name in columns}
+        made.discovered = {name: first for name, first in self.discovered.items() if name in columns}
         made.ordering, made.lost = self.ordering, self.lost - columns.keys()
         return made
+
+    def _in_fixed_order(self) -> None:
+        if len(self.discovered) > 1:
+            refuse("columns in the order in which their names came up")
 
     @property
     def scope(self) -> Scope:
@@ -64,6 +71,7 @@ class Frame(Standing):
         return Scope(self.held, self.kept, self.lost)
 
     def listing(self) -> Any:
+        self._in_fixed_order()
         return MaskedList([Series(column) for column in self.held.values()])
 
     def contains(self, name: Any) -> Mask:
@@ -74,7 +82,7 @@ class Frame(Standing):
 
     def plain(self) -> Any:
         self._whole()
-        return released_frame(self.held, self.kept, self.present, self.ordering)
+        return released_frame(self.held, self.kept, self.present, self.discovered, self.ordering)
 
     def _whole(self) -> None:
         if self.lost:
@@ -100,6 +108,7 @@ class Frame(Standing):
     def columns(self) -> Any:
         """The names of the columns."""
         self._whole()
+        self._in_fixed_order()
         return refuse("names of columns that may be absent") if self.present else MaskedList(list(self.held))
 
     def is_empty(self) -> Any:
@@ -120,7 +129,7 @@ class Frame(Standing):
         return self.listing()
 
     def to_series(self, index: int = 0) -> Series:
-        return self.get_column(list(self.held)[index])
+        return self.get_column(list(self.columns)[index])
 
     def __getitem__(self, key: Any) -> Any:
         match key:
@@ -160,17 +169,18 @@ class Frame(Standing):
             refuse("row() by anything but a position")
         enough = self.kept.count > (index if index >= 0 else -1 - index)
         fail_where(negated(truth(enough)), out_of_bounds(index))
-        values = [value_at(column, index) for column in self.held.values()]
+        values = [value_at(self.held[name], index) for name in self.columns]
         return dict(zip(self.held, values, strict=True)) if named else tuple(values)
 
     def to_dict(self, *, as_series: bool = True) -> Any:
-        if as_series:
-            return {name: Series(column) for name, column in self.held.items()}
-        return {name: values_of(column) for name, column in self.held.items()}
+        return {name: (Series if as_series else values_of)(self.held[name]) for name in self.columns}
 
     # Other columns.
     def _columns_of(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Column]:
-        several = [column for one in expressions(arguments, named) for column in one.columns(self.scope)]
+        parts = [one.columns(self.scope) for one in expressions(arguments, named)]
+        if any(len(part) > 1 for part in parts):
+            self._in_fixed_order()
+        several = [column for part in parts for column in part]
         found = {column.name: column for column in several}
         if len(found) < len(several):
             raise ValueError("a column name that occurs twice")
@@ -184,7 +194,7 @@ class Frame(Standing):
         if not long or not rows.same_as(self.kept):
             return Frame(made, rows)
         found_here = self._made(made, rows)
-        found_here.lost = frozenset()
+        found_here.lost, found_here.discovered = frozenset(), {}
         return found_here
 
     def _in_rows(self, column: Column, rows: Rows) -> Column:
@@ -207,7 +217,7 @@ class Frame(Standing):
         return made
 
     def rename(self, mapping: Mapping[str, str]) -> "Frame":
-        if not isinstance(mapping, Mapping) or self.present:
+        if not isinstance(mapping, Mapping) or self.present or self.discovered:
             refuse("rename() of such columns")
         return self._made({mapping.get(name, name): column for name, column in self.held.items()}, self.kept)
 
@@ -294,6 +304,7 @@ class Frame(Standing):
         return made
 
     def unique(self, subset: Any = None, *, keep: str = "any", maintain_order: bool = False) -> "Frame":
+        self._in_fixed_order()
         names = list(self.held) if subset is None else subset if isinstance(subset, list) else [subset]
         others = [name for name in self.held if name not in names]
         if keep not in ("any", "first") or (others and keep != "first"):
@@ -306,6 +317,8 @@ class Frame(Standing):
         self, other: Any, on: Any = None, how: str = "inner", *, left_on: Any = None, right_on: Any = None,
         maintain_order: Any = None, validate: str = "m:m", coalesce: Any = None,
     ) -> "Frame":  # fmt: skip
+        if isinstance(other, Frame):
+            other._in_fixed_order()
         left, right = (on, on) if on is not None else (left_on, right_on)
         columns, rows = joined(self.held, self.kept, other, left, right, how)
         if how == "inner" and maintain_order not in ("left", "left_right"):
@@ -316,6 +329,7 @@ class Frame(Standing):
 
     # Groups.
     def group_by(self, *by: Any, maintain_order: bool = False, **named: Any) -> GroupBy:
+        self._in_fixed_order()
         keys = [column for one in expressions(by, named) for column in one.columns(self.scope)]
         return GroupBy(self, Groups(keys, self.kept), maintain_order)
 
@@ -323,7 +337,7 @@ class Frame(Standing):
         self, on: Any, *, index: Any = None, values: Any = None, aggregate_function: Any = None,
         sort_columns: bool = False, maintain_order: bool = True,
     ) -> "Frame":  # fmt: skip
-        table: Frame = pivoted(self, on, index, values, aggregate_function, maintain_order)
+        table: Frame = pivoted(self, on, index, values, aggregate_function, sort_columns, maintain_order)
         return table
 
     def n_unique(self) -> Any:
@@ -331,6 +345,7 @@ class Frame(Standing):
 
     def describe(self) -> "Frame":
         """Return the table of nine summaries of each column of numbers."""
+        self._in_fixed_order()
         if any(column.is_text or is_truths(column) for column in self.held.values()):
             refuse("describe() of anything but numbers")
         parts = [("count", ()), ("null_count", ()), ("mean", ()), ("std", ()), ("min", ())]
@@ -352,7 +367,7 @@ def _known(column: Column) -> Column:
 def _summary(name: str) -> Callable[..., Frame]:
     def method(self: Frame, *arguments: Any, **options: Any) -> Frame:
         summary = SUMMARIES[name]
-        found = {one: summary(column, *arguments, **options) for one, column in self.held.items()}
+        found = {one: summary(self.held[one], *arguments, **options) for one in self.columns}
         return Frame({one: replace(column, rows=ONE, single=False) for one, column in found.items()}, ONE)
 
     method.__name__ = name

@@ -90,7 +90,7 @@ for _name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique"
     setattr(GroupBy, _name, _summary(_name))
 
 
-def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, maintain_order: bool) -> Any:
+def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns: bool, maintain_order: bool) -> Any:
     """Return a table: rows by the values of some columns, columns by those of another."""
     names = index if isinstance(index, list) else [index]
     if not all(isinstance(name, str) for name in (on, values, *names)) or isinstance(how, Expr):
@@ -111,6 +111,10 @@ def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, maintain_ord
     made = down._in_order({column.name: column for column in columns}, down.groups.as_rows)
     there = {_column_name(label): positive(members.count) for (label,), members in across.members}
     made.present = {name: mask for name, mask in there.items() if mask is not True}
+    if not sort_columns:
+        known = across.rows.axis.sorted
+        firsts = [cell.value for cell in across.first_places()] if known else [None] * len(there)
+        made.discovered = dict(zip(there, firsts, strict=True))
     return made
 
 

@@ -62,11 +62,7 @@ class Groups:
 
     def first_places(self) -> list[Cell]:
         """Return where in the frame each group begins."""
-        axis = self.rows.axis
-        if not axis.sorted:
-            refuse("the order of groups among rows in a random order")
-        places = [Cell(place) for place in axis.positions()]
-        return [Cell(reductions.smallest(places, rows).value) for _, rows in self.members]
+        return [Cell(first) for first in reductions.first_places([rows for _, rows in self.members])]
 
     def spread(self, parts: Sequence[Column]) -> Column:
         """Return for each row what an expression gave in its group."""

@@ -9,8 +9,12 @@ from privug.program.traced.frames.cells import Cell, chosen, without_nan
 from privug.program.traced.frames.polars.column import Column, python_value
 from privug.program.traced.frames.released import leaf, singled_out
 from privug.program.traced.frames.rows import Rows, spelled_out
-from privug.program.traced.iteration import PlatedList
+from privug.program.traced.iteration import PlatedList, order_left_open
 from privug.program.traced.masks import Mask, MaskedList, both, fail_where, truth
+from privug.program.traced.places import places_of
+
+BEHIND_ROWS = 2**52
+"""A number above that of any row, with room for others that are told from it."""
 
 
 class RowList(MaskedList):
@@ -25,6 +29,15 @@ class RowList(MaskedList):
 
 class UnorderedList(MaskedList):
     """A list made of rows whose order polars leaves open."""
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        found = super().pairs()
+        if len(found) > 1:
+            order_left_open.set(True)
+        return found
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        return super().pairs()
 
     def released(self) -> Any:
         """Refuse it as an output, which would be another one in each call."""
@@ -114,24 +127,41 @@ def _single_rows(column: Column) -> tuple[list[Cell], list[Mask]]:
 
 
 def released_frame(
-    columns: Mapping[str, Column], rows: Rows, present: Mapping[str, Mask], ordering: Sequence[Column]
+    columns: Mapping[str, Column],
+    rows: Rows,
+    present: Mapping[str, Mask],
+    discovered: Mapping[str, Any],
+    ordering: Sequence[Column],
 ) -> Any:
     """Return a frame as an output: its columns, each a list of those rows that are there.
 
-    Rows whose order polars leaves open are in the ascending order of those columns that tell them apart.
+    Rows whose order polars leaves open are in the ascending order of those columns that tell them apart. Columns that
+    were `discovered` one after the other, each at some row, stand at places of their own.
     """
     order = None if rows.axis.sorted else _labels(columns, rows)
     for column in ordering:
         if not any(column.cells is other.cells for other in columns.values()):
             refuse("an order of rows by a column that is not published")
-    if rows.are_all and order is None and not present:
+    if rows.are_all and order is None and not present and len(discovered) < 2:
         return {name: released_column(column) for name, column in columns.items()}
     lists = {}
     for name, column in columns.items():
         cells, there = _single_rows(column)
         masks = [both(mask, present.get(name, True)) for mask in there]
         lists[name] = SparseList(leaf(without_nan(cell), mask) for cell, mask in zip(cells, masks, strict=True))
-    return SparseFrame(lists, order, frozenset(present))
+    is_open = len(discovered) > 1 and any(first is None for first in discovered.values())
+    places = _places(list(columns), present, discovered) if len(discovered) > 1 and not is_open else ()
+    return SparseFrame(lists, order, frozenset(present), places, is_open)
+
+
+def _places(names: Sequence[str], present: Mapping[str, Mask], discovered: Mapping[str, Any]) -> list[Any]:
+    """Return at which place each column stands: the discovered ones next to each other, others before or behind."""
+    begin = min(map(names.index, discovered))
+    ranks = [
+        discovered.get(name, place - len(names) if place < begin else BEHIND_ROWS + place)
+        for place, name in enumerate(names)
+    ]
+    return places_of(ranks, [present.get(name, True) for name in names])
 
 
 def _labels(columns: Mapping[str, Column], rows: Rows) -> Labels:
