@@ -36,9 +36,10 @@ class Misuse(ArgumentError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a cell has no number."""
+    """Why a cell has no number, and the kind of error that said so."""
 
     reason: str
+    error: type[PrivugError] = PrivugError
 
     def __str__(self) -> str:
         return inert(f"none: {self.reason}")
@@ -54,6 +55,12 @@ class Outcome:
     cells: Mapping[str, Cell]
     engine: str = ""
     refusal: Refusal | None = None
+
+    @property
+    def unanswered(self) -> Refusal | None:
+        """Why there is no number at all; None if there is one."""
+        refused = [cell for cell in self.cells.values() if isinstance(cell, Refusal)]
+        return self.refusal or (refused[0] if refused and len(refused) == len(self.cells) else None)
 
     def cell(self, measure: str) -> Cell:
         """Return a measure, or why there is none."""
@@ -85,7 +92,7 @@ class Settings:
         except Misuse:
             raise
         except PrivugError as error:
-            return Outcome({}, refusal=Refusal(str(error)))
+            return Outcome({}, refusal=Refusal(str(error), type(error)))
         return Outcome(cells, result.engine)
 
 
@@ -187,7 +194,7 @@ def _measured(name: str, measure: Measure, result: Result) -> Cell:
     except Misuse:
         raise
     except PrivugError as error:
-        return Refusal(str(error))
+        return Refusal(str(error), type(error))
     if isinstance(estimate, bool | int | float):
         number = float(estimate)
         return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
