@@ -67,7 +67,7 @@ INSIDE = {
         "lifting",
     ],
     "inference": [
-        "adaptive affine arguments channel classes conditions describing diagnostics options polynomials",
+        "adaptive affine arguments channel classes conditions describing diagnostics failures options polynomials",
         "question regions trying",
         "density derived_questions reach solutions tails workload",
         "added_noise branches intervals mapped",

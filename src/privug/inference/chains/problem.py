@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import shortened
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.inference.case_plan import Quantity, not_a_number
 from privug.inference.chains.naming import named_roots
 from privug.inference.chains.smoothing import Smoothed, smooth
+from privug.inference.failures import failure_of_program
 from privug.inference.question import Case, Question
 from privug.model.batch import Batch
 from privug.model.graph import substitute
@@ -140,12 +140,7 @@ class Problem:
         which = members[[failure.index % len(members)]]
         arrays = _evaluated(substitute(inputs.nodes, stratum.moved), values, which, self._rng(), forgiving=True)
         shown = inputs.batch(arrays, 1).values()[0]
-        listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
-        cause = failure.cause
-        return ProgramError(
-            f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
-            '  Give pv.Attack(..., on_error="exclude") to leave such inputs out.'
-        )
+        return failure_of_program(failure, shown)
 
     def _by_size(self, values: Mapping[Node, Array]) -> list[tuple[Stratum, Array]]:
         members = np.arange(_length(values))
