@@ -1,5 +1,6 @@
 """What users are told where a program fails: columns that are not there, and inputs to leave out."""
 
+import math
 import pickle
 
 import pandas as pd
@@ -79,3 +80,35 @@ def test_rows_raise_what_python_does():
         == "there is no column 'ages'; there are age, sex; did you mean 'age'?"
     )
     assert isinstance(found.value, NoColumnKey)
+
+
+GAPS = {"df": pv.Records(2, lambda i: pv.Row(age=pv.Choice([20, 30, None])))}
+
+
+def known_ages(df: pd.DataFrame):
+    return df["age"].count()
+
+
+def first_age(df: pd.DataFrame):
+    return df["age"][0]
+
+
+@pytest.mark.parametrize("engine", ["auto", "sample"])
+def test_what_is_missing_is_told_of_the_secret_or_the_output(engine):
+    advice = r"is NaN: missing(?s:.*)on the input df = (?s:.*)NaN(?s:.*)Write None if pd.isna\(x\) else x"
+    for secret in (lambda df: df["age"][0], lambda df: float(str(df["age"][0]))):
+        with pytest.raises(pv.ProgramError, match=f"the secret {advice}"):
+            pv.Attack(known_ages, GAPS, secret).run(engine=engine, samples=50, seed=1)
+    with pytest.raises(pv.ProgramError, match=f"the output {advice}"):
+        pv.Attack(first_age, GAPS, lambda df: df["age"].count()).run(engine=engine, samples=50, seed=1)
+
+
+def test_what_is_missing_may_be_a_value_of_its_own():
+    attack = pv.Attack(known_ages, GAPS, secret=lambda df: None if pd.isna(df["age"][0]) else df["age"][0])
+    result = attack.run()
+    assert {secret: p.value for secret, p in result.prior.distribution().items()} == pytest.approx(
+        {20.0: 1 / 3, 30.0: 1 / 3, None: 1 / 3}
+    )
+    counts, others = [1 / 9, 4 / 9, 4 / 9], [1 / 3, 2 / 3]
+    entropies = [-sum(p * math.log2(p) for p in some) for some in (counts, others)]
+    assert pv.leakage.mutual_information(result.joint).value == pytest.approx(entropies[0] - entropies[1], abs=1e-12)

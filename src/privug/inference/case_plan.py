@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ObservationError, ProgramError
-from privug.inference.failures import described, failure_of_program
+from privug.inference.failures import NotANumber, described, failure_of_program
 from privug.inference.question import LABELS, Case
 from privug.inference.solving import Solved, solve_all
 from privug.model.batch import Batch, Column
@@ -140,7 +140,7 @@ class CasePlan:
         for condition in arrays[judged : judged + self._conditions]:
             kept &= condition
         if not forgiving:
-            failed |= not_a_number(arrays[:judged], kept & ~failed, self._exclude)
+            failed |= not_a_number(arrays[:judged], len(self._secret.nodes), kept & ~failed, self._exclude)
         kept &= ~failed
         if log_weights is not None:
             kept &= log_weights > -np.inf
@@ -221,16 +221,17 @@ def total_log_weight(arrays: Sequence[Array], samples: int) -> Array | None:
     return total
 
 
-def not_a_number(arrays: Sequence[Array], kept: Array, exclude: bool) -> Array:
-    """Find samples whose secret or output is NaN: an error of the program, unless those are excluded."""
+def not_a_number(arrays: Sequence[Array], secrets: int, kept: Array, exclude: bool) -> Array:
+    """Find samples whose secret, the first arrays, or output is NaN: an error, unless those are excluded."""
     bad = np.zeros(len(kept), bool)
-    for array in arrays:
+    for position, array in enumerate(arrays):
         if array.dtype.kind == "f":
             bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
         elif array.dtype == object:
             bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
-    if bad.any() and not exclude:
-        raise SampleFailure(int(np.flatnonzero(bad)[0]), ProgramError("the result is NaN, not a number"))
+        if bad.any() and not exclude:
+            what = LABELS["secret"] if position < secrets else "the output"
+            raise SampleFailure(int(np.flatnonzero(bad)[0]), NotANumber(), what)
     return bad
 
 

@@ -12,6 +12,10 @@ from privug.model.table import NoColumn, Row
 _NAMES = re.compile(r"""['"]([^'"]+)['"]|not found: (\S+)""")
 
 
+class NotANumber(Exception):
+    """A secret or an output is NaN: not a number, as what is missing in frames is."""
+
+
 def failure_of_program(
     failure: SampleFailure, inputs: Mapping[str, Any] | None = None, *, everywhere: bool = False
 ) -> ProgramError:
@@ -21,11 +25,16 @@ def failure_of_program(
     input is to blame.
     """
     cause = failure.cause
-    said = [f"{failure.label} failed with {described(cause)}"]
+    if isinstance(cause, NotANumber):
+        said = [f"{failure.label} is NaN: missing, or not a number"]
+    else:
+        said = [f"{failure.label} failed with {described(cause)}"]
     if inputs is None:
         said.append("on some inputs that the prior allows")
     else:
         said.append(f"on the input {', '.join(f'{name} = {shortened(value)}' for name, value in inputs.items())}")
+    if isinstance(cause, NotANumber):
+        said.append("Write None if pd.isna(x) else x to make that a value of its own.")
     if everywhere:
         said += ["It fails on every input that was tried.", *_columns(cause, inputs or {})]
     elif not isinstance(cause, NoColumn):

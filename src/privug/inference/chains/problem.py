@@ -106,7 +106,7 @@ class Problem:
             for check in arrays[len(targets) :]:
                 failed |= ~check
             if self.question.exclude_errors:
-                failed |= not_a_number(arrays[: len(targets)], ~failed, exclude=True)
+                failed |= not_a_number(arrays[: len(targets)], 0, ~failed, exclude=True)
             kept[members[failed]] = False
         return kept
 
@@ -126,8 +126,10 @@ class Problem:
         nodes = [node for quantity in quantities for node in quantity.nodes]
         try:
             arrays = _evaluated(substitute(nodes, stratum.moved), values, members, self._rng())
-            judged = len(quantities[0].nodes) + len(quantities[1].nodes)
-            not_a_number(arrays[:judged], np.ones(len(members), np.bool_), exclude=False)
+            secrets = len(quantities[0].nodes)
+            not_a_number(
+                arrays[: secrets + len(quantities[1].nodes)], secrets, np.ones(len(members), np.bool_), exclude=False
+            )
         except SampleFailure as failure:
             raise self._explained(stratum, values, members, failure) from failure.cause
         following = iter(arrays)
