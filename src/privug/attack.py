@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -375,5 +376,5 @@ class Result(Unchanging):
 
     def __repr__(self) -> str:
         exact = self._run.exact
-        what = f"{self.diagnostics.accepted} samples" if exact is None else exact.source
+        what = how_many(self.diagnostics.accepted, "sample") if exact is None else exact.source
         return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"
