@@ -214,7 +214,7 @@ def independent(posterior: Belief, prior: Belief, what: str) -> tuple[Array, Arr
     """
     (first, before), (second, after) = equally_weighted(posterior, what), equally_weighted(prior, what)
     if first.shape[1] != second.shape[1]:
-        raise ArgumentError(f"{what}: the beliefs are about {first.shape[1]} and {how_many(second.shape[1], 'number')}")
+        raise ArgumentError(f"{what}: the beliefs are about {first.shape[1]} and {second.shape[1]} numbers")
     shared = np.isin(first[:, 0], second[:, 0])
     if shared.mean() > 0.5:
         first, second = first[_coin(first)], second[~_coin(second)]

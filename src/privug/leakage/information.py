@@ -43,7 +43,7 @@ SOMETIMES = "with some probability the output gives the secret away to the last 
 
 
 @kinds_checked
-@ranging(information_range)
+@ranging(information_range, difference=True)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 
