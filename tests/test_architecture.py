@@ -74,6 +74,7 @@ INSIDE = {
         "quantiles solving",
         "case_plan curve support",
         "belief evidence strata tally",
+        "claims",
         "joint",
         "invariants",
         "answer",

@@ -97,7 +97,7 @@ ONE_LINE = {
     "import privug as pv\ndef f(x):\n    return 1 / x\na = pv.Attack(f, {'x': pv.Bernoulli(0.5)}, 'x')":
         "line 3: the program failed with ZeroDivisionError",
     "import privug as pv\na = pv.Attack(lambda x: x, {'x': pv.Bernoulli(0.5)}, 'x', "
-    "questions={'q': lambda x: {}[x]})": "line 2: the predicate failed with KeyError",
+    "questions={'q': lambda x: {}[x]})": "line 2: questions: 'q': the predicate failed with KeyError",
     "import pandas as pd, privug as pv\ndef f(df: pd.DataFrame):\n    return df['salry'].sum()\n"
     "t = pv.Records(2, lambda i: pv.Row(age=pv.Bernoulli(0.5)))\na = pv.Attack(f, {'df': t}, lambda df: df.age.sum())":
         "line 3: the program failed with KeyError: 'salry'",
