@@ -5,6 +5,7 @@ PrivugError
     - PriorError             a distribution or a table is described wrongly
     - QuestionError          the prior or the secret does not fit the program
     - ObservationError       the observation does not fit the output
+    - StudyError             a sweep, comparison or calibration is written wrongly
   x NotAList                 a random number is used as a list
   x ProgramError             the program under analysis failed on some input
   x Untraceable              a program asked a random variable for one plain value
@@ -89,6 +90,20 @@ class ObservationError(ArgumentError):
     ... except pv.ObservationError as error:
     ...     print(error)
     near: within must be positive, not 0; for an exact value write pv.equals(55.3)
+    """
+
+
+class StudyError(ArgumentError):
+    """A sweep, comparison or calibration is written wrongly, so that none of its attacks can have a number.
+
+    What is wrong with one attack alone is told in its cell instead.
+
+    >>> import privug as pv
+    >>> try:
+    ...     pv.sweep(lambda epsilon: epsilon, epsilon=[0.1, 1])
+    ... except pv.StudyError as error:
+    ...     print(error)
+    attack_for must return a pv.Attack, not 0.1
     """
 
 

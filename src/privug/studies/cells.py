@@ -8,7 +8,7 @@ from typing import Any
 from privug import settings
 from privug.arguments import shown
 from privug.attack import Attack, Result
-from privug.errors import ArgumentError, PrivugError
+from privug.errors import ArgumentError, PrivugError, StudyError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.divergence import kl_divergence
@@ -28,10 +28,6 @@ from privug.progress import ProgressMeter
 from privug.studies.worst_case import worst_belief, worst_guess
 
 Measure = Callable[[Result], Estimate]
-
-
-class Misuse(ArgumentError):
-    """The study is written wrongly, so that no cell can have a number."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ class Settings:
             result = job.make().run(observe=job.observe, **self.options)
             wanted = standard_measures(result, self.options) if self.measures is None else self.measures
             cells = {name: _measured(name, f, result) for name, f in {**wanted, **self.further}.items()}
-        except Misuse:
+        except StudyError:
             raise
         except PrivugError as error:
             return Outcome({}, refusal=Refusal(str(error), type(error)))
@@ -154,7 +150,7 @@ def asked_by_name(attack: Attack, claim: str) -> Callable[[Any], Any]:
     """Return the predicate of one of an attack's questions."""
     if claim not in attack.questions:
         own = f"the questions of the attack ({', '.join(map(repr, attack.questions)) or 'it has none'})"
-        raise Misuse(
+        raise StudyError(
             f"measures: {claim!r} is neither one of {own} nor of {', '.join([*ON_JOINTS, WORST_GUESS])}; "
             "write it so, or give a function from a result to an estimate"
         )
@@ -191,7 +187,7 @@ def label(measure: str) -> str:
 def _measured(name: str, measure: Measure, result: Result) -> Cell:
     try:
         estimate = measure(result)
-    except Misuse:
+    except StudyError:
         raise
     except PrivugError as error:
         return Refusal(str(error), type(error))
@@ -199,7 +195,7 @@ def _measured(name: str, measure: Measure, result: Result) -> Cell:
         number = float(estimate)
         return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
     if not isinstance(estimate, Estimate):
-        raise Misuse(f"measures: {name!r} must return an estimate or a number, not {estimate!r}")
+        raise StudyError(f"measures: {name!r} must return an estimate or a number, not {estimate!r}")
     return estimate
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, StudyError
 from privug.estimate import Estimate
 from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation
@@ -21,7 +21,6 @@ from privug.studies.cells import (
     Cell,
     Job,
     Measure,
-    Misuse,
     Outcome,
     Settings,
     cell_text,
@@ -174,14 +173,14 @@ def sweep(
 def made(attack_for: Callable[..., Attack], point: Parameters) -> Attack:
     """Return the attack for given parameters."""
     if not callable(attack_for):
-        raise Misuse(f"attack_for must be a function that returns a pv.Attack, not {attack_for!r}")
+        raise StudyError(f"attack_for must be a function that returns a pv.Attack, not {attack_for!r}")
     try:
         inspect.signature(attack_for).bind(**point)
     except TypeError as error:
-        raise Misuse(f"attack_for must be a function of {', '.join(point)}: {error}") from None
+        raise StudyError(f"attack_for must be a function of {', '.join(point)}: {error}") from None
     attack = attack_for(**point)
     if not isinstance(attack, Attack):
-        raise Misuse(f"attack_for must return a pv.Attack, not {attack!r}")
+        raise StudyError(f"attack_for must return a pv.Attack, not {attack!r}")
     return attack
 
 
