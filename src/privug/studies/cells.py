@@ -1,7 +1,7 @@
 """One attack as a cell of a study: its measures as estimates, or why there are none."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -51,6 +51,8 @@ class Outcome:
     cells: Mapping[str, Cell]
     engine: str = ""
     refusal: Refusal | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What tables call the answers to questions: beliefs after what was seen, or after the worst output."""
 
     @property
     def unanswered(self) -> Refusal | None:
@@ -89,7 +91,9 @@ class Settings:
             raise
         except PrivugError as error:
             return Outcome({}, refusal=Refusal(str(error), type(error)))
-        return Outcome(cells, result.engine)
+        title = "P({})" if result.observation is not None else "worst P({})"
+        asked = [name for name in cells if name in result.attack.questions and not is_measure(name)]
+        return Outcome(cells, result.engine, titles={claim: title.format(claim) for claim in asked})
 
 
 ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
@@ -112,10 +116,7 @@ WORST_GUESS = "max_posterior_belief"
 
 def standard_measures(result: Result, options: Mapping[str, Any]) -> dict[str, Measure]:
     """Return the measures that every study has: the attack's questions, what outputs tell, and what this one told."""
-    after = "P({})" if result.observation is not None else "worst P({})"
-    measures: dict[str, Measure] = {
-        after.format(claim): partial(answer, claim, options) for claim in result.attack.questions
-    }
+    measures: dict[str, Measure] = {claim: partial(answer, claim, options) for claim in result.attack.questions}
     measures["mutual_information"] = _by_name("mutual_information", options)
     if result.prior.kind is Kind.DISCRETE:
         measures["bayes_vulnerability"] = _by_name("bayes_vulnerability", options)
@@ -179,8 +180,11 @@ def is_measure(name: str) -> bool:
     return name in {*ON_JOINTS, WORST_GUESS}
 
 
-def label(measure: str) -> str:
-    """Return the words by which tables and pictures call a measure."""
+def label(measure: str, outcomes: Iterable[Outcome] = ()) -> str:
+    """Return the words by which tables and pictures call a measure, or the answer to a question in some outcomes."""
+    for outcome in outcomes:
+        if measure in outcome.titles:
+            return outcome.titles[measure]
     return measure.replace("_", " ") if measure.isidentifier() else measure
 
 

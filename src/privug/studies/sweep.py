@@ -86,11 +86,11 @@ class Sweep(Grids):
         first, *further = self.points[0]
         values = list(dict.fromkeys(point[first] for point in self.points))
         if against is not None:
-            across, up = ((label(name), self._lines(name, further)) for name in (against, names[0]))
+            across, up = ((label(name, self.outcomes), self._lines(name, further)) for name in (against, names[0]))
             return plots().trade_off(first, values, across, up, ax)
         if not all(isinstance(value, int | float) for value in values):
             raise ArgumentError(f"plot: {first} must be numbers to be drawn as lines; print the table instead")
-        lines = {label(name): self._lines(name, further) for name in names}
+        lines = {label(name, self.outcomes): self._lines(name, further) for name in names}
         return plots().sweep_lines(first, values, lines, ax)
 
     def _lines(self, measure: str, further: Sequence[str]) -> dict[str, list[Cell]]:
@@ -111,7 +111,7 @@ class Sweep(Grids):
         ]
         names = list(self.points[0]) if self.points else []
         title = f"sweep over {', '.join(names)}: {self._provenance()}"
-        return [(title, [*names, *map(label, measures)], rows, notes)]
+        return [(title, [*names, *(label(name, self.outcomes) for name in measures)], rows, notes)]
 
     def _provenance(self) -> str:
         estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
