@@ -231,3 +231,22 @@ def test_answers_are_worth_a_hundred_samples_or_all_that_were_asked_for(engine):
     attack = pv.Attack(lambda x, y: x + y, prior=prior, secret="x")
     result = attack.run(observe=pv.near(2, within=0.1), engine=engine, samples=1000)
     assert result.diagnostics.effective_samples >= 100
+
+
+def test_one_of_a_kind_is_singular():
+    def person(i):
+        return pv.Row(ill=pv.Bernoulli(0.5))
+
+    attack = pv.Attack(
+        lambda records: records[0].ill, {"records": pv.Records(1, person)}, lambda records: records[0].ill
+    )
+    told = " ".join(f"{attack.run()} {attack.run(pv.equals(1), engine='sample', samples=200, seed=1)}".split())
+    assert "records (1 row)" in told
+    assert "takes some 1 yes-or-no question." in told
+    assert "needs 1 try on average" in told
+    assert "tells 1 bit about" in told
+    assert not re.search(r"(?<![\d.,])1 (?:\w+ )?(rows|bits|tries|questions|samples|draws|states|inputs)\b", told)
+    with pytest.raises(pv.PriorError, match="list of 1 probability, not"):
+        pv.Choice(["a"], p=[0.5, 0.5])
+    with pytest.raises(pv.ImpossibleObservation, match="the output has 1 part, but"):
+        pv.Attack(lambda x: [x], {"x": pv.Bernoulli(0.5)}, "x").run(pv.equals([1, 2]))

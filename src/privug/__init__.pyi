@@ -21,6 +21,7 @@ from privug.errors import PrivugError as PrivugError
 from privug.errors import ProgramError as ProgramError
 from privug.errors import QuestionError as QuestionError
 from privug.errors import RepeatedQuantityWarning as RepeatedQuantityWarning
+from privug.errors import StudyError as StudyError
 from privug.errors import TooFewSamples as TooFewSamples
 from privug.errors import UnsuitableEngine as UnsuitableEngine
 from privug.errors import Untraceable as Untraceable

@@ -1,5 +1,6 @@
 """What users hand in: arguments of the kind that annotations say, numbers of any kind, values as messages show them."""
 
+import difflib
 import functools
 import inspect
 import sys
@@ -18,6 +19,8 @@ from privug.errors import ArgumentError
 
 LONGEST = 60
 """How much of a value a message shows."""
+MOST_NAMES = 30
+"""How many names a message lists."""
 LARGEST = sys.float_info.max
 """The largest float; whole numbers in Python can be larger."""
 
@@ -50,6 +53,18 @@ def shown(value: Any) -> str:
     except Exception:  # a value of the user's own class, which may do anything
         text = f"<{type(value).__name__}>"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+
+
+def listed_names(names: Iterable[str], wanted: str) -> str:
+    """Return the names there are, and the one of them that was probably meant.
+
+    >>> listed_names(["age", "sex"], "agee")
+    "age, sex; did you mean 'age'?"
+    """
+    known = list(names)
+    near = difflib.get_close_matches(wanted, known, 1)
+    few = known if len(known) <= MOST_NAMES else [*known[:MOST_NAMES], "..."]
+    return f"{', '.join(few)}{f'; did you mean {near[0]!r}?' if near else ''}"
 
 
 def shortened(value: Any, limit: int = 200) -> str:

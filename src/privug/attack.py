@@ -13,12 +13,14 @@ from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.checkpoints.checkpoint import Checkpoint, section_of
 from privug.checkpoints.questions import checkpoint_of
+from privug.digits import how_many
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference import engines
 from privug.inference.adaptive import until_precise
 from privug.inference.belief import Belief
+from privug.inference.claims import as_claims, check_answers
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.merging import merged_prior, merged_query, with_values_merged
@@ -83,16 +85,12 @@ class Attack(Portable):
         check_kind("Attack", "name", name, (str,))
         if not is_one_of(on_error, ("raise", "exclude")):
             raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {shown(on_error)}")
-        if questions is not None and not (
-            isinstance(questions, Mapping) and all(callable(predicate) for predicate in questions.values())
-        ):
-            raise QuestionError("questions must map claims in words to predicates on the secret")
         facts = (assume,) if callable(assume) else assume
         if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
             raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
         self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=tuple(facts))
         self.observe = None if observe is None else as_observation(observe)
-        self.questions = dict(questions or {})
+        self.questions = as_claims(questions)
         self.name = name or str(getattr(program, "__name__", "program"))
         self._latest: Lifting | None = None
 
@@ -145,6 +143,7 @@ class Attack(Portable):
             if self.question.facts:
                 with section_of(kept, "facts"):
                     engines.check_facts(self.question)
+            check_answers(self.questions, self.question)
             if width is None:
                 return Result(self, observation, name, serve, options, limit, kept, on)
             return until_precise(
@@ -400,5 +399,5 @@ class Result(Unchanging):
 
     def __repr__(self) -> str:
         exact = self._run.exact
-        what = f"{self.diagnostics.accepted} samples" if exact is None else exact.source
+        what = how_many(self.diagnostics.accepted, "sample") if exact is None else exact.source
         return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"

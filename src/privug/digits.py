@@ -11,6 +11,16 @@ LONG = 200  # bits of whole numbers that nobody reads
 SAME = 1e-9  # relative; numbers that differ by less from what is shown are shown in full
 
 
+def how_many(number: float | str, noun: str, plural: str = "") -> str:
+    """Return how many there are of something, whose plural is that with an s, or as given.
+
+    >>> how_many(1, "row"), how_many(2000, "row"), how_many(0, "query", "queries"), how_many("0.5", "bit")
+    ('1 row', '2,000 rows', '0 queries', '0.5 bits')
+    """
+    text = number if isinstance(number, str) else f"{number:,.0f}"
+    return f"{text} {noun if text == '1' else plural or f'{noun}s'}"
+
+
 def number_text(number: float, resolution: float = 0.0) -> str:
     """Return a number to three significant digits, or to a resolution if there is one, but never less than its units.
 

@@ -6,6 +6,7 @@ PrivugError
     - QuestionError          the prior or the secret does not fit the program
     - ObservationError       the observation does not fit the output
     - CheckpointError        a checkpoint is of another question, is damaged, or cannot be written
+    - StudyError             a sweep, comparison or calibration is written wrongly
   x NotAList                 a random number is used as a list
   x ProgramError             the program under analysis failed on some input
   x Untraceable              a program asked a random variable for one plain value
@@ -105,6 +106,20 @@ class CheckpointError(ArgumentError):
     ... except pv.CheckpointError as error:
     ...     print("there is no folder" in str(error))
     True
+    """
+
+
+class StudyError(ArgumentError):
+    """A sweep, comparison or calibration is written wrongly, so that none of its attacks can have a number.
+
+    What is wrong with one attack alone is told in its cell instead.
+
+    >>> import privug as pv
+    >>> try:
+    ...     pv.sweep(lambda epsilon: epsilon, epsilon=[0.1, 1])
+    ... except pv.StudyError as error:
+    ...     print(error)
+    attack_for must return a pv.Attack, not 0.1
     """
 
 

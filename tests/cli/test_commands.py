@@ -97,7 +97,7 @@ ONE_LINE = {
     "import privug as pv\ndef f(x):\n    return 1 / x\na = pv.Attack(f, {'x': pv.Bernoulli(0.5)}, 'x')":
         "line 3: the program failed with ZeroDivisionError",
     "import privug as pv\na = pv.Attack(lambda x: x, {'x': pv.Bernoulli(0.5)}, 'x', "
-    "questions={'q': lambda x: {}[x]})": "line 2: the predicate failed with KeyError",
+    "questions={'q': lambda x: {}[x]})": "line 2: questions: 'q': the predicate failed with KeyError",
     "import pandas as pd, privug as pv\ndef f(df: pd.DataFrame):\n    return df['salry'].sum()\n"
     "t = pv.Records(2, lambda i: pv.Row(age=pv.Bernoulli(0.5)))\na = pv.Attack(f, {'df': t}, lambda df: df.age.sum())":
         "line 3: the program failed with KeyError: 'salry'",
@@ -191,10 +191,33 @@ def test_a_sweep_and_a_comparison_have_the_same_numbers(run, script, tmp_path):
     assert "<table>" in (tmp_path / "c.html").read_text(encoding="utf-8")
 
 
-def test_points_without_an_answer_are_undecided(run, script):
-    outcome = run("sweep", script(NOISY), "--over", "epsilon=1.0,-1.0")
-    assert outcome.exit_code == 3
-    assert "none (1)" in outcome.stdout
+FAILING = """
+    import privug as pv
+
+    def shifted_reciprocal(shift):
+        return pv.Attack(lambda x: 1 / (x + shift), {"x": pv.Bernoulli(0.5)}, "x")
+
+    def of_two(sd):
+        return pv.Attack(lambda a, b: a * b, {"a": pv.Normal(0, sd=sd), "b": pv.Normal(0, sd=sd)}, "a")
+
+    fine, broken = shifted_reciprocal(1), shifted_reciprocal(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["sweep", "--over", "shift=1,0"], 2),
+        (["compare"], 2),
+        (["compare", "--attack", "fine"], 0),
+        (["sweep", "--over", "sd=1", "--engine", "sample", "--samples", 2], 3),
+    ],
+)
+def test_a_study_leaves_with_the_code_of_the_error_in_it(run, script, arguments, code):
+    command, *options = arguments
+    outcome = run(command, script(FAILING), *options)
+    assert outcome.exit_code == code, outcome.output
+    assert ("none (1)" in outcome.stdout) == (code != 0)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,17 @@ def test_a_file_may_be_called_as_a_library_is(tmp_path, name):
     assert "P(observation)  0.5" in outcome.stdout
 
 
+@pytest.mark.parametrize("arguments", [["demo", "--code"], ["--help"]])
+def test_a_pipe_that_nobody_reads_ends_the_command_quietly(arguments):
+    unread, written = os.pipe()
+    os.close(unread)
+    outcome = subprocess.run(
+        [sys.executable, "-m", "privug.cli.main", *arguments], stdout=written, stderr=subprocess.PIPE, check=False
+    )
+    os.close(written)
+    assert (outcome.returncode, outcome.stderr) == (141, b"")
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", pytest.param("cp437", marks=pytest.mark.slow)])
 def test_output_in_any_encoding(script, encoding):
     command = [sys.executable, "-m", "privug.cli.main", "analyze", str(script(ATTACK)), "--engine", "sample"]

@@ -143,3 +143,19 @@ def test_what_is_left_of_a_density_that_is_known_is_at_most_its_entropy(name):
         assert left.value + told.value == pytest.approx(NORMAL_BITS, abs=ROUNDING)
         assert left.high <= NORMAL_BITS + ROUNDING
         assert truth in left.widened(1.5)
+
+
+def test_a_difference_below_rounding_is_none_and_one_above_it_is_told():
+    secret, output = np.array([0.05, 0.15, 0.3, 0.5]), np.array([0.1, 0.2, 0.7])
+    independent = pv.Attack(lambda x, y: y, {"x": pv.Binomial(7, 0.3), "y": pv.Binomial(5, 0.7)}, "x").run()
+    for joint in (independent.joint, pv.Joint.from_channel(secret, np.tile(output, (4, 1)))):
+        assert [
+            m(joint).value for m in (leakage.mutual_information, leakage.min_entropy_leakage, leakage.additive_leakage)
+        ] == [0.0] * 3
+        assert str(leakage.mutual_information(joint)) == "0 bit (exact)"
+    seen = independent.attack.run(pv.equals(3))
+    assert [m(seen.posterior, seen.prior).value for m in (leakage.kl_divergence, leakage.total_variation)] == [0.0, 0.0]
+    # A bit that changes the output by d in either direction tells 2 d^2 / ln 2 bits, up to terms in d^4.
+    for shift in (1e-4, 1e-6):
+        channel = pv.Joint.from_channel([0.5, 0.5], [[0.5 + shift, 0.5 - shift], [0.5 - shift, 0.5 + shift]])
+        assert leakage.mutual_information(channel).value == pytest.approx(2 * shift**2 / np.log(2), rel=1e-3)

@@ -86,7 +86,7 @@ def test_plain_table_columns():
     assert table["name"].tolist() == ["Ann", "Bob"]
     assert list(table.tags) == [[1], [2]]
     assert table[1:].age.tolist() == [25]
-    with pytest.raises(AttributeError, match="no column 'size'; it has name, age"):
+    with pytest.raises(AttributeError, match="no column 'size'; there are name, age"):
         table.size  # noqa: B018
     with pytest.raises(KeyError):
         table["size"]

@@ -102,6 +102,8 @@ EXPRESSIONS = {
     "shares of two": lambda df: df[df.ill].groupby("age").size() / df.groupby("age").size(),
     "crosstab": lambda df: pd.crosstab(df.age, df.ill),
     "pivot": lambda df: df.pivot_table(values="age", index="ill", columns="name", aggfunc="sum", fill_value=0),
+    "pivot by one key": lambda df: df.pivot_table(index="ill", values="age", aggfunc="mean"),
+    "pivot by two keys": lambda df: df.pivot_table(index=["ill", "name"], values=["age"], aggfunc="max", fill_value=0),
     "cut": lambda df: df.groupby(
         pd.cut(df.age, [0, 17, 30, 99], labels=["a", "b", "c"]), observed=False).size(),
     "cut to numbers": lambda df: pd.cut(df.age, [0, 17, 30], labels=False, right=False).sum(),

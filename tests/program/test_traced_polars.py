@@ -83,6 +83,9 @@ EXPRESSIONS = {
     "replace_strict with a default": lambda df: df["zip"].replace_strict({"2300": 1}, default=7).sum(),
     "map_elements": lambda df: df["pay"].map_elements(
         lambda pay: 5.0 if pay > 0.7 else -1.0, return_dtype=pl.Float64).sum(),
+    "map_elements to truth": lambda df: df["age"].map_elements(lambda age: age > 17, return_dtype=pl.Boolean).sum(),
+    "replace_strict to a type": lambda df: df["age"].replace_strict(
+        {17: 1.5, 25: 2.5, 40: 3.5}, return_dtype=pl.Int64).sum(),
     "cast": lambda df: (df["ill"].cast(pl.Int64) * 3).sum() + df["age"].cast(pl.Float64).mean(),
     "cast of texts": lambda df: df["zip"].cast(pl.Int64).sum() + df["age"].cast(pl.String).str.len_chars().sum(),
     "summaries": lambda df: df.select(

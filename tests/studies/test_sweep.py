@@ -26,7 +26,7 @@ def vulnerability(epsilon):
 
 def test_every_point_has_the_exact_measures():
     found = sweep(noisy_bit, epsilon=[0.5, 1, 2])
-    assert found.measures == ("worst P(it is one)", "mutual_information", "bayes_vulnerability")
+    assert found.measures == ("it is one", "mutual_information", "bayes_vulnerability")
     for epsilon, estimate in zip([0.5, 1, 2], found["bayes_vulnerability"], strict=True):
         assert estimate.exact
         assert float(estimate) == pytest.approx(vulnerability(epsilon), abs=1e-9)
@@ -37,7 +37,7 @@ def test_every_point_has_the_exact_measures():
 def test_a_grid_of_two_parameters_and_an_observation():
     found = sweep(noisy_bit, epsilon=[0.5, 1.0], p=[0.1, 0.5], observe=pv.equals(1))
     assert [dict(point) for point in found.points][:2] == [{"epsilon": 0.5, "p": 0.1}, {"epsilon": 0.5, "p": 0.5}]
-    answers = [float(cell) for cell in found["P(it is one)"]]
+    answers = [float(cell) for cell in found["it is one"]]
     for point, answer in zip(found.points, answers, strict=True):
         odds = point["p"] / (1 - point["p"]) * math.exp(point["epsilon"])
         assert answer == pytest.approx(odds / (1 + odds), abs=1e-9)
@@ -45,7 +45,7 @@ def test_a_grid_of_two_parameters_and_an_observation():
 
 def test_what_is_observed_may_depend_on_the_parameters():
     found = sweep(noisy_bit, epsilon=[0.5, 1.0], observe=lambda epsilon: pv.equals(1 if epsilon < 0.7 else 0))
-    low, high = (float(cell) for cell in found["P(it is one)"])
+    low, high = (float(cell) for cell in found["it is one"])
     assert (low, high) == pytest.approx((vulnerability(0.5), 1 - vulnerability(1.0)), abs=1e-9)
 
 

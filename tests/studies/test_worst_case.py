@@ -33,8 +33,14 @@ def test_a_question_is_answered_by_its_worst_case_if_nothing_is_observed(mechani
 
 
 def test_questions_come_first_of_what_every_study_measures():
-    assert pv.sweep(rich(), epsilon=[1.0]).measures[0] == "worst P(Alice is rich)"
-    assert pv.sweep(rich(), epsilon=[1.0], observe=pv.equals(0.5)).measures[0] == "P(Alice is rich)"
+    unasked = pv.sweep(rich(), epsilon=[1.0])
+    asked = pv.sweep(rich(), epsilon=[1.0], measures=["Alice is rich"])
+    assert unasked["Alice is rich"] == asked["Alice is rich"]
+    assert all("worst P(Alice is rich)" in str(found) for found in (unasked, asked))
+    seen = pv.sweep(rich(), epsilon=[1.0], observe=pv.equals(0.5))
+    assert seen.measures[0] == "Alice is rich"
+    assert " P(Alice is rich)" in str(seen)
+    assert "worst" not in str(seen)
 
 
 def test_calibration_by_a_question():

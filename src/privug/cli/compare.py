@@ -43,7 +43,7 @@ def compare(
       privug compare survey.py --attack plain --attack rounded --measure mutual_information
       privug compare survey.py -o comparison.html
 
-    Exit codes: 0 every attack has an answer, 2 the file or a question is wrong, 3 some attack has none.
+    Exit codes: 0 every attack has an answer, 2 the file or a question is wrong, 3 some attack could not be decided.
     """
     with doing(f"comparing the attacks of {target.file}"):
         module = loaded(target.file)

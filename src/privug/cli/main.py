@@ -8,7 +8,7 @@ import click
 
 import privug as pv
 from privug.cli.refusal import Refusal
-from privug.cli.terminal import never_fail_to_show
+from privug.cli.terminal import never_fail_to_show, quiet_when_unread
 
 # What a command does, as the list of commands says it. Nothing but this is known of a command until it is called, so
 # that `privug --help` is there at once.
@@ -41,10 +41,20 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with quiet_when_unread():
+                return super().invoke(ctx)
         except click.UsageError as error:  # in one line, without the synopsis
             path = error.ctx.command_path if error.ctx is not None else ctx.command_path
             raise Refusal(f"{error.format_message().rstrip('.')}; see {path} --help") from None
+
+    # Whatever click does may print: help while it reads arguments, errors at the end.
+    def main(self, *args: Any, **extra: Any) -> Any:
+        with quiet_when_unread():
+            return super().main(*args, **extra)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with quiet_when_unread():
+            return super().make_context(*args, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -23,6 +23,11 @@ class Refusal(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]  # a class variable in click
 
 
+def exit_code(error: type[pv.PrivugError]) -> int:
+    """Return the exit code of an error: the question is wrong, or it could not be decided."""
+    return UNDECIDED if issubclass(error, UNDECIDED_ERRORS) else WRONG_QUESTION
+
+
 @contextlib.contextmanager
 def reported(file: Path | None = None, *, secrets: bool = True) -> Iterator[None]:
     """Run what may be code of the user's: what it prints goes to standard error, its errors become one line.
@@ -37,8 +42,7 @@ def reported(file: Path | None = None, *, secrets: bool = True) -> Iterator[None
         except (click.ClickException, click.exceptions.Exit):
             raise
         except pv.PrivugError as error:
-            code = UNDECIDED if isinstance(error, UNDECIDED_ERRORS) else WRONG_QUESTION
-            raise Refusal(f"{_place(error, file)}{error}", code) from None
+            raise Refusal(f"{_place(error, file)}{error}", exit_code(type(error))) from None
         except (Exception, SystemExit) as error:
             place = _place(error, file)
             if not place and not isinstance(error, MemoryError):

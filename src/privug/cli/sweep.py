@@ -14,7 +14,7 @@ import privug as pv
 from privug.cli import options, writing
 from privug.cli.finding import Target
 from privug.cli.loading import loaded
-from privug.cli.refusal import UNDECIDED, Refusal, reported
+from privug.cli.refusal import Refusal, exit_code, reported
 from privug.cli.terminal import doing
 from privug.cli.values import observation, parameter
 
@@ -57,7 +57,7 @@ def sweep(
       privug sweep noisy.py::attack_for --over epsilon=0.1,1,10 --over people=5,50 --measure mutual_information
       privug sweep noisy.py --over epsilon=0.1,1,10 --utility mean -o sweep.svg -o sweep.json
 
-    Exit codes: 0 every point has an answer, 2 the file or the question is wrong, 3 some point has none.
+    Exit codes: 0 every point has an answer, 2 the file or a question is wrong, 3 some point could not be decided.
     """
     parameters = dict(map(parameter, over))
     with doing(f"sweeping over {', '.join(parameters)}"):
@@ -111,7 +111,7 @@ def _takes(function: FunctionType, names: set[str]) -> bool:
 
 
 def shown(title: str, found: pv.Sweep, outputs: tuple[Path, ...], as_json: bool) -> None:
-    """Print a study and write it to files; leave with 3 if some attack has no answer."""
+    """Print a study and write it to files; leave with a code of `analyze` if some attack has no answer."""
     rows: Any = {"about": title, "rows": found.to_dict()}
     told = f"{title}: {str(found).partition(': ')[2]}"
     formats: dict[str, Callable[[], str]] = {
@@ -126,5 +126,6 @@ def shown(title: str, found: pv.Sweep, outputs: tuple[Path, ...], as_json: bool)
             if path.suffix.lower() in PICTURES:
                 found.plot(path)
                 click.echo(f"wrote {path}", err=True)
-    if any(outcome.refusal is not None for outcome in found.outcomes):
-        click.get_current_context().exit(UNDECIDED)
+    refusals = [outcome.unanswered for outcome in found.outcomes if outcome.unanswered is not None]
+    if refusals:
+        click.get_current_context().exit(min(exit_code(refusal.error) for refusal in refusals))

@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +11,8 @@ import click
 
 PLAINER = {"─": "-", "±": "+-", "∞": "infinite"}
 HANDLER = "privug.plainer"
+UNREAD = 141
+"""The exit code if nobody reads what is printed: that of tools which SIGPIPE ends."""
 ERASE_LINE = "\r\x1b[2K"
 
 
@@ -26,6 +29,23 @@ def never_fail_to_show() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=HANDLER)
+
+
+@contextlib.contextmanager
+def quiet_when_unread() -> Iterator[None]:
+    """End without a word where nobody reads what is printed any more, as in `| head`.
+
+    The signal SIGPIPE is left alone: whoever writes to an external program that is dead needs the error.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BrokenPipeError:  # what is left in the buffer is written when Python ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(UNREAD) from None
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import shortened
 from privug.errors import ObservationError, ProgramError
+from privug.inference.failures import NotANumber, described, failure_of_program
 from privug.inference.question import LABELS, Case
 from privug.inference.solving import Solved, solve_all
 from privug.model.batch import Batch, Column
@@ -19,6 +19,9 @@ from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation
 from privug.program.calls import Arguments, call
+
+INPUTS_TRIED = 32
+"""On how many inputs a program that failed is tried, before it is said to fail on every one."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class CasePlan:
         for condition in arrays[judged : judged + self._conditions]:
             kept &= condition
         if not forgiving:
-            failed |= not_a_number(arrays[:judged], kept & ~failed, self._exclude)
+            failed |= not_a_number(arrays[:judged], len(self._secret.nodes), kept & ~failed, self._exclude)
         kept &= ~failed
         if log_weights is not None:
             kept &= log_weights > -np.inf
@@ -204,8 +207,7 @@ def answer(query: Quantity, known: Mapping[Node, Array], samples: int, rng: np.r
     try:
         return query.batch(Plan(query.nodes, list(known)).run(samples, rng, known), samples)
     except SampleFailure as failure:
-        cause = failure.cause
-        raise ProgramError(f"the query failed with {type(cause).__name__}: {cause}") from cause
+        raise ProgramError(f"the query failed with {described(failure.cause)}") from failure.cause
 
 
 def total_log_weight(arrays: Sequence[Array], samples: int) -> Array | None:
@@ -219,16 +221,17 @@ def total_log_weight(arrays: Sequence[Array], samples: int) -> Array | None:
     return total
 
 
-def not_a_number(arrays: Sequence[Array], kept: Array, exclude: bool) -> Array:
-    """Find samples whose secret or output is NaN: an error of the program, unless those are excluded."""
+def not_a_number(arrays: Sequence[Array], secrets: int, kept: Array, exclude: bool) -> Array:
+    """Find samples whose secret, the first arrays, or output is NaN: an error, unless those are excluded."""
     bad = np.zeros(len(kept), bool)
-    for array in arrays:
+    for position, array in enumerate(arrays):
         if array.dtype.kind == "f":
             bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
         elif array.dtype == object:
             bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
-    if bad.any() and not exclude:
-        raise SampleFailure(int(np.flatnonzero(bad)[0]), ProgramError("the result is NaN, not a number"))
+        if bad.any() and not exclude:
+            what = LABELS["secret"] if position < secrets else "the output"
+            raise SampleFailure(int(np.flatnonzero(bad)[0]), NotANumber(), what)
     return bad
 
 
@@ -256,18 +259,25 @@ def explained(
     """Say on which input the program failed, by evaluating the block again with the inputs kept."""
     if failure.label == LABELS["assume"]:
         return ProgramError(
-            f"{failure.label} failed with {type(failure.cause).__name__}: {failure.cause}\n"
+            f"{failure.label} failed with {described(failure.cause)}\n"
             "  A fact must say True or False for every input that the prior allows."
         )
     plan = CasePlan(case, None, _to_be_shown(case.inputs), list(known), exclude=False)
     inputs = plan.run(rng, positions, known, forgiving=True).quantities[2]
     shown = inputs.take(np.array([failure.index % len(positions)])).values()[0]
-    listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
-    cause = failure.cause
-    return ProgramError(
-        f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
-        '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
-    )
+    return failure_of_program(failure, shown, everywhere=_fails_everywhere(case))
+
+
+def _fails_everywhere(case: Case) -> bool:
+    """Say whether a program that failed does so on every one of some draws that contradict no fact."""
+    plan, rng = CasePlan(case, None, None, [], exclude=False), np.random.Generator(np.random.SFC64(0))
+    for _ in range(INPUTS_TRIED):
+        try:
+            if len(plan.run(rng, np.zeros(1, np.int64), {}).positions):
+                return False
+        except SampleFailure:
+            continue
+    return True
 
 
 def _to_be_shown(inputs: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privug import interruption, settings
+from privug.digits import how_many
 from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.answer import Exact
@@ -345,8 +346,9 @@ class Sampler:
         )
 
     def _too_few(self, diagnostics: Diagnostics) -> TooFewSamples:
+        worth = how_many(diagnostics.effective_samples, "effective sample")
         return TooFewSamples(
-            f"only {diagnostics.effective_samples:.0f} effective samples came out of {diagnostics.draws:,} draws "
+            f"only {worth} came out of {diagnostics.draws:,} draws "
             f"(acceptance rate {diagnostics.acceptance_rate:.2g}), too few to trust; raise budget= (now "
             f"{diagnostics.budget:,} draws), or widen the observation (a larger within= or sd=)"
         )

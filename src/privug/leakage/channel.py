@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import check_takes, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.arguments import as_list, as_numbers
@@ -84,7 +85,7 @@ class Channel:
             raise ArgumentError("a channel needs a secret with finitely many values; round the secret")
         pairs = collected(joint)
         if len(pairs.secrets) * len(pairs.outputs) > MOST_CELLS:
-            sizes = f"{len(pairs.secrets)} secrets and {len(pairs.outputs)} outputs"
+            sizes = f"{how_many(len(pairs.secrets), 'secret')} and {how_many(len(pairs.outputs), 'output')}"
             raise ArgumentError(f"a channel of {sizes} is too large; group some of them")
         error = max(joint.secret.error, joint.output.error) / float(pairs.prior.min())
         matrix = pairs.matrix() / pairs.prior[:, np.newaxis]
@@ -101,7 +102,7 @@ class Channel:
         return rows[:, rows.any(axis=0)]
 
     def __repr__(self) -> str:
-        return f"<Channel: {len(self.secrets)} secrets, {len(self.outputs)} outputs>"
+        return f"<Channel: {how_many(len(self.secrets), 'secret')}, {how_many(len(self.outputs), 'output')}>"
 
 
 def as_channel(channel: Any, every_secret: bool = True) -> Channel:
@@ -170,7 +171,9 @@ def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
     if len(rows) <= MOST_ENUMERATED:
         return Estimate.exactly(_best_subset(rows))
     low, high = _greedy_bounds(rows)
-    return Estimate(low, low, max(low, high), method=f"greedy search over sets of {len(rows)} secrets; bounds hold")
+    return Estimate(
+        low, low, max(low, high), method=f"greedy search over sets of {how_many(len(rows), 'secret')}; bounds hold"
+    )
 
 
 @ranging(POSITIVE)

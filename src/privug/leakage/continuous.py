@@ -5,6 +5,7 @@ import math
 import numpy as np
 import scipy
 
+from privug.digits import how_many
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -59,7 +60,7 @@ def equally_weighted(belief: Belief, what: str = "differential_entropy") -> tupl
             f"{what}: the weights are so uneven that {int(kept.sum())} equally weighted samples are left of "
             f"{len(points)}; draw more samples, or choose another engine"
         )
-    return points[kept], f"n={int(kept.sum())} thinned from {len(points)} weighted samples"
+    return points[kept], f"n={int(kept.sum())} thinned from {how_many(len(points), 'weighted sample')}"
 
 
 def neighbour_entropy(points: Array, method: str, k: int) -> Estimate:
@@ -85,7 +86,7 @@ def _unrelated(points: Array, belief: Belief) -> tuple[Array, str]:
     kept = np.flatnonzero(np.random.default_rng(0).random(len(points)) * weights.max() < weights)
     kept = kept[:: math.ceil(belief.inflation)]
     _, first = np.unique(points[kept], axis=0, return_index=True)
-    return points[kept[np.sort(first)]], f"n={len(first)} thinned from {len(points)} dependent samples"
+    return points[kept[np.sort(first)]], f"n={len(first)} thinned from {how_many(len(points), 'dependent sample')}"
 
 
 def _is_flat(points: Array) -> bool:

@@ -35,7 +35,7 @@ from privug.leakage.ranges import CHANGE, PROBABILITY, drop_range, kl_range, ran
 from privug.model.node import Array, Kind
 
 
-@ranging(kl_range)
+@ranging(kl_range, difference=True)
 def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     """Kullback-Leibler divergence of the posterior from the prior: how surprising the posterior is to the prior.
 
@@ -65,7 +65,7 @@ def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     return neighbour_divergence(posterior, prior)
 
 
-@ranging(PROBABILITY)
+@ranging(PROBABILITY, difference=True)
 def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     """Total variation: the most by which the probability of any event changed.
 
@@ -84,7 +84,7 @@ def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     return _through_bins(posterior, prior, _discrete_tv, "total_variation")
 
 
-@ranging(PROBABILITY)
+@ranging(PROBABILITY, difference=True)
 def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     """Jensen-Shannon divergence: what one draw says about which of the two beliefs it came from.
 
@@ -104,7 +104,7 @@ def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
 
 
 @kinds_checked
-@ranging(CHANGE)
+@ranging(CHANGE, difference=True)
 def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[Any], Any]) -> Estimate:
     """Probability change: by how much the observation raised the probability of a statement.
 
@@ -120,7 +120,7 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
     return _difference(posterior.probability(predicate), prior.probability(predicate), "")
 
 
-@ranging(drop_range)
+@ranging(drop_range, difference=True)
 def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
     """Entropy drop: how many bits of uncertainty the observation took away.
 

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from privug.arguments import kinds_checked, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -42,7 +43,7 @@ SOMETIMES = "with some probability the output gives the secret away to the last 
 
 
 @kinds_checked
-@ranging(information_range)
+@ranging(information_range, difference=True)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 
@@ -157,7 +158,7 @@ class _Sampled:
     def method(self) -> str:
         if self.joint.weights is None:
             return self.joint.secret.method
-        return f"n={self.samples} thinned from {len(self.joint.secret.batch)} weighted samples"
+        return f"n={self.samples} thinned from {how_many(len(self.joint.secret.batch), 'weighted sample')}"
 
 
 def _sampled(joint: Joint) -> _Sampled:
@@ -231,7 +232,9 @@ def _by_neighbours(sampled: _Sampled, k: int) -> Estimate:
     rng = np.random.default_rng(0)
     sides = [s if s.kind is not Kind.DISCRETE else continuous_side(s, k, rng) for s in (sampled.secret, sampled.output)]
     if sampled.samples < _needed(k):
-        raise TooFewSamples(f"mutual_information: k={k} needs {_needed(k)} samples, but there are {sampled.samples}")
+        raise TooFewSamples(
+            f"mutual_information: k={k} needs {how_many(_needed(k), 'sample')}, but there are {sampled.samples}"
+        )
     if sides[0] is None or sides[1] is None:
         raise TooFewSamples(
             f"mutual_information: a tenth of the samples or more hold a value of the "
@@ -283,7 +286,11 @@ def _by_distances(secret: Side, output: Side, k: int, sampled: _Sampled) -> tupl
 
 
 def _described(counted: Counted, pairs: Pairs) -> Estimate:
-    few = f"{len(pairs.probability)} different pairs: too few samples for the table, " if counted.sparse else ""
+    few = (
+        f"{how_many(len(pairs.probability), 'different pair')}: too few samples for the table, "
+        if counted.sparse
+        else ""
+    )
     return Estimate(counted.value, counted.low, counted.high, "bit", f"plug-in, {few}{pairs.method}")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from privug.arguments import shown
+from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
@@ -74,7 +75,7 @@ class PointwiseLeakage(Mapping[Any, Estimate]):
         return plots().bars(rows, ax, "pointwise leakage")
 
     def __repr__(self) -> str:
-        return f"<PointwiseLeakage: {len(self)} outputs, worst {self.worst!r} with {self[self.worst]}>"
+        return f"<PointwiseLeakage: {how_many(len(self), 'output')}, worst {self.worst!r} with {self[self.worst]}>"
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:

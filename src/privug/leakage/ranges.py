@@ -7,7 +7,9 @@ would have to be much rarer than all that were seen.
 
 import inspect
 import math
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec
 
@@ -24,6 +26,7 @@ from privug.leakage.plugin import rarest_missed
 from privug.model.node import Kind
 
 NUMERICAL_ERROR = 1e-9  # of exact measures, with room to spare: they are sums of up to millions of terms
+FEWEST_ROUNDINGS = 16  # in a sum of few terms: each is a product of some probabilities, a quotient and a logarithm
 NEGLIGIBLE_SHARE = 0.01  # of the rarest value seen: a value that is rarer is taken not to exist
 
 Arguments = ParamSpec("Arguments")
@@ -37,10 +40,13 @@ class Range(NamedTuple):
     high: float
 
 
-def ranging(range_of: Callable[..., Range] | Range) -> Callable[[Measure[Arguments]], Measure[Arguments]]:
+def ranging(
+    range_of: Callable[..., Range] | Range, *, difference: bool = False
+) -> Callable[[Measure[Arguments]], Measure[Arguments]]:
     """Return a decorator that keeps a measure within its range, which may depend on what it is a measure of.
 
-    An exact value far out of it is a mistake, not rounding.
+    An exact value far out of it is a mistake, not rounding. One that is a `difference` of sums, or the logarithm of
+    their ratio, is nothing where rounding cannot tell it from that: sums over n probabilities are off by up to n eps.
 
     >>> @ranging(PROBABILITY)
     ... def risk(right):
@@ -55,6 +61,8 @@ def ranging(range_of: Callable[..., Range] | Range) -> Callable[[Measure[Argumen
         @wraps(measure)
         def kept(*arguments: Arguments.args, **options: Arguments.kwargs) -> Estimate:
             found = measure(*arguments, **options)
+            if difference and found.exact and abs(found.value) <= _rounding(arguments):
+                found = replace(found, value=0.0, low=min(found.low, 0.0), high=max(0.0, found.high - abs(found.value)))
             given = signature.bind(*arguments, **options)
             low, high = range_of if isinstance(range_of, Range) else range_of(*given.args, **given.kwargs)
             slack = NUMERICAL_ERROR + (found.high - found.low if math.isfinite(found.value) else 0.0)
@@ -68,6 +76,17 @@ def ranging(range_of: Callable[..., Range] | Range) -> Callable[[Measure[Argumen
         return kept
 
     return decorated
+
+
+def _rounding(arguments: tuple[Any, ...]) -> float:
+    """Return how far rounding may move the sums over what a measure was given, whose terms add up to one."""
+    terms = FEWEST_ROUNDINGS
+    for one in arguments:
+        if isinstance(one, Joint):
+            terms += len(one.secret.batch) if one.channel is None else one.channel.states
+        elif isinstance(one, Belief):
+            terms += len(one.batch)
+    return terms * sys.float_info.epsilon
 
 
 PROBABILITY = Range(0.0, 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privug.arguments import check_kind
-from privug.digits import number_text, percent_text
+from privug.digits import how_many, number_text, percent_text
 from privug.errors import PrivugError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -34,7 +34,7 @@ _MEANINGS = {
     ("bayes_vulnerability", "after"): "After seeing an output, it is right with probability {percent}.",
     ("bayes_risk", "after"): "The person's value stays wrongly guessed with probability {percent}.",
     ("min_entropy_leakage", ""): "The same in bits: each bit doubles the chance of a right guess.",
-    ("guessing_entropy", "after"): "Guessing value by value, the attacker needs {number} tries on average.",
+    ("guessing_entropy", "after"): "Guessing value by value, the attacker needs {tries} on average.",
     ("max_posterior_belief", ""): "After the worst output, the attacker is {percent} sure of one value.",
     ("total_variation", "here"): "This observation moves {percent} of the attacker's belief to other values.",
 }
@@ -124,7 +124,7 @@ class _Entry:
         if self.sentence is not None:
             return self.sentence(estimate)
         template = _MEANINGS[self.name, self.about]
-        return template.format(number=_number(estimate), percent=percent_text(estimate.value))
+        return template.format(tries=how_many(_number(estimate), "try", "tries"), percent=percent_text(estimate.value))
 
 
 def leakage_table(joint: Joint, posterior: Belief | None = None, prior: Belief | None = None) -> LeakageTable:
@@ -223,18 +223,20 @@ def _moved(estimate: Estimate) -> str:
         return "The belief after this observation is the one before."
     if math.isinf(estimate.value):
         return "The belief after this observation is on single values that had no probability of their own before."
-    return f"The belief after this observation is {_number(estimate)} bits away from the one before."
+    return f"The belief after this observation is {how_many(_number(estimate), 'bit')} away from the one before."
 
 
 def _uncertainty(estimate: Estimate, secret: Belief) -> str:
     if secret.kind is Kind.DISCRETE:
-        return f"Before, finding the person's value takes some {_number(estimate)} yes-or-no questions."
+        return f"Before, finding the person's value takes some {how_many(_number(estimate), 'yes-or-no question')}."
     return "Before: the differential entropy of the secret, on a scale whose zero is one unit of the secret."
 
 
 def _left(estimate: Estimate, secret: Belief) -> str:
     if secret.kind is Kind.DISCRETE:
-        return f"After seeing an output, some {_number(estimate)} such questions are left on average."
+        left = _number(estimate)
+        are = "is" if left == "1" else "are"
+        return f"After seeing an output, some {how_many(left, 'such question')} {are} left on average."
     return "After seeing an output, on the same scale and on average."
 
 
@@ -243,7 +245,7 @@ def _told(estimate: Estimate) -> str:
         return f"The output tells the secret to any precision: {estimate.method}."
     if estimate.high <= 1e-12:
         return "The output tells nothing about the secret."
-    return f"On average an output tells {_number(estimate)} bits about the secret."
+    return f"On average an output tells {how_many(_number(estimate), 'bit')} about the secret."
 
 
 def _dropped(estimate: Estimate) -> str:
@@ -253,8 +255,8 @@ def _dropped(estimate: Estimate) -> str:
         return "This observation leaves the attacker no uncertainty: the secret is known to any precision."
     bits = number_text(abs(estimate.value))
     if estimate.value > 0:
-        return f"This observation leaves the attacker {bits} bits less uncertain."
-    return f"The belief is spread wider, by {bits} bits, which does not mean that nothing was learned."
+        return f"This observation leaves the attacker {how_many(bits, 'bit')} less uncertain."
+    return f"The belief is spread wider, by {how_many(bits, 'bit')}, which does not mean that nothing was learned."
 
 
 def _best_guess_here(estimate: Estimate) -> str:

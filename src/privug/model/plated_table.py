@@ -8,7 +8,7 @@ import numpy as np
 from privug.model.categories import unify
 from privug.model.operations import ArrayFunction, array_function
 from privug.model.plates import Plate, dependent_on_lanes
-from privug.model.table import Row, Table, row_maker
+from privug.model.table import NoColumnAttribute, Row, Table, row_maker
 from privug.model.variable import RandomVariable, as_node, items_at, refuse, stack_values
 
 MOST_SPELLED_OUT = 32
@@ -61,7 +61,7 @@ class PlatedTable(Table):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name not in self.names:
-            raise AttributeError(f"this table has no column {name!r}; it has {', '.join(self.names)}")
+            raise NoColumnAttribute(name, self.names)
         return self._column(name)
 
     def _row(self, position: int) -> Row:

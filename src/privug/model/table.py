@@ -2,16 +2,36 @@
 
 import operator
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from privug.arguments import refuse_code
+from privug.arguments import listed_names, refuse_code
 from privug.errors import PriorError
 from privug.model.node import Node, trace_budget
 from privug.model.variable import RandomVariable, as_node, items_at, stack_values
+
+
+class NoColumn(Exception):
+    """A row or a table was asked for a column that it does not have; what Python raises there, and this."""
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
+        super().__init__(name, tuple(columns))
+
+    def __str__(self) -> str:
+        name, columns = self.args
+        there = f"there are {listed_names(columns, name)}" if columns else "the table has no rows"
+        return f"there is no column {name!r}; {there}"
+
+
+class NoColumnAttribute(NoColumn, AttributeError):
+    """Asked for as an attribute."""
+
+
+class NoColumnKey(NoColumn, KeyError):
+    """Asked for by its name in brackets."""
 
 
 class Row(tuple[Any, ...]):
@@ -37,7 +57,16 @@ class Row(tuple[Any, ...]):
         return row_maker(tuple(columns))(columns.values())
 
     def __getitem__(self, key: Any) -> Any:
-        return tuple.__getitem__(self, self._places[key] if isinstance(key, str) else key)
+        if isinstance(key, str):
+            if key not in self._places:
+                raise NoColumnKey(key, self._fields)
+            key = self._places[key]
+        return tuple.__getitem__(self, key)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise NoColumnAttribute(name, self._fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_row, (self._fields, tuple(self))
@@ -87,7 +116,7 @@ class Table(list[Row]):
         if not self and not name.startswith("_"):
             return np.empty(0)  # any column of no rows
         if name.startswith("__") or not self or name not in self[0]._fields:
-            raise AttributeError(f"this table has no column {name!r}{self._known_columns()}")
+            raise NoColumnAttribute(name, self[0]._fields if self else ())
         return self._column(name)
 
     def __getitem__(self, key: Any) -> Any:
@@ -102,9 +131,6 @@ class Table(list[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         return list.__iter__(self)
-
-    def _known_columns(self) -> str:
-        return f"; it has {', '.join(self[0]._fields)}" if self else " because it has no rows"
 
     def _cells(self, name: str) -> list[Any]:
         return [row[name] for row in self]
@@ -123,7 +149,7 @@ class Table(list[Row]):
         if not self:
             return np.empty(0)
         if name not in self[0]._fields:
-            raise KeyError(f"{name!r}{self._known_columns()}")
+            raise NoColumnKey(name, self[0]._fields)
         cells = self._cells(name)
         if any(isinstance(cell, RandomVariable) for cell in cells):
             return RandomVariable(stack_values(cells))

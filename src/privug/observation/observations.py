@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import is_truth, plain_number, shown
-from privug.digits import full_text
+from privug.digits import full_text, how_many
 from privug.errors import ObservationError
 from privug.escaping import inert
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
@@ -90,9 +90,11 @@ def _equals(output: Any, value: Any) -> Likelihood:
         return of_items(output, value, _equals)
     if isinstance(output, list | tuple | np.ndarray):
         if not isinstance(value, list | tuple | np.ndarray):
-            return Likelihood(impossible=f"the output is a sequence of {len(output)} parts, not {value!r}")
+            return Likelihood(impossible=f"the output is a sequence of {how_many(len(output), 'part')}, not {value!r}")
         if len(output) != len(value):
-            return Likelihood(impossible=f"the output has {len(output)} parts, but the observed value has {len(value)}")
+            return Likelihood(
+                impossible=f"the output has {how_many(len(output), 'part')}, but the observed value has {len(value)}"
+            )
         return all_of(_equals(part, wanted) for part, wanted in zip(output, value, strict=True))
     if isinstance(output, SparseDict) and isinstance(value, Mapping) and value.keys() <= output.keys():
         parts = (_equals(part, value[key]) if key in value else of_lacking(part) for key, part in output.items())

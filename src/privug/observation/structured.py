@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import shown
+from privug.digits import how_many
 from privug.errors import ObservationError
 from privug.model.node import Node
 from privug.model.sparse import SparseFrame, SparseList
@@ -37,7 +38,7 @@ class Structured(Observation):
         if self.length is not None and is_opaque(output):
             seen = Likelihood(conditions=(Node(HasParts(self.length), (output.node,), (), np.dtype(bool)),))
         elif self.length is not None and (size := _parts_of(output)) != self.length:
-            what = "is a single value" if size is None else f"has {size} parts"
+            what = "is a single value" if size is None else f"has {how_many(size, 'part')}"
             hint = "; write pv.equals(...) for a single value" if size is None else ""
             return Likelihood(impossible=f"the output {what}, but a list of {self.length} was observed{hint}")
         looked_at = ((key, part) for key, part in self.parts.items() if part is not None)
@@ -71,7 +72,7 @@ class Structured(Observation):
             str(part).replace("the output", f"{'its' if place else OWN} {', '.join(path)}", 1)
             for place, (path, part) in enumerate(self._single_parts(()))
         ]
-        more = f"; and {len(told) - MOST_TOLD} parts more" if len(told) > MOST_TOLD else ""
+        more = f"; and {how_many(len(told) - MOST_TOLD, 'part')} more" if len(told) > MOST_TOLD else ""
         return "; ".join(told[:MOST_TOLD]) + more
 
     def _single_parts(self, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Observation]]:

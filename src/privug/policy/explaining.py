@@ -9,6 +9,7 @@ from typing import Any
 from privug import leakage
 from privug.arguments import check_kind, kinds_checked, shown
 from privug.attack import Attack
+from privug.digits import how_many
 from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -102,7 +103,7 @@ class Explanation:
 
 
 def _carrier(one: Carrier) -> str:
-    return one.name if one.alike == 1 else f"{one.name} (and {one.alike - 1} rows like it)"
+    return one.name if one.alike == 1 else f"{one.name} (and {how_many(one.alike - 1, 'row')} like it)"
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

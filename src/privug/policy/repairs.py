@@ -11,6 +11,7 @@ import numpy as np
 
 from privug.arguments import is_number, shown
 from privug.attack import Attack, Result
+from privug.digits import how_many
 from privug.errors import ArgumentError, InferenceError, NoRepair
 from privug.estimate import Estimate
 from privug.mechanisms.disclosure import rounded, suppressed
@@ -93,7 +94,8 @@ def by_merging(task: Task, neighbours: bool) -> Repair:
         raise NoRepair("no way to merge outputs keeps the policy")
     release = merged(views.outputs, found.classes)
     program = Staged(task.program, release)
-    words = f"its {len(views.outputs)} outputs merged into {len(found.classes)} classes, {found.method}"
+    classes = how_many(len(found.classes), "class", "classes")
+    words = f"its {len(views.outputs)} outputs merged into {classes}, {found.method}"
     return _checked(Repair("merge", words, program, task.check(program), merged=release, method=found.method))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import shown
+from privug.digits import how_many
 from privug.escaping import inert
 from privug.estimate import ROUNDING, Estimate
 from privug.inference.belief import Belief
@@ -241,7 +242,7 @@ class Verdict:
         """Return the verdict and what speaks for it, line by line."""
         lines = [self.sentence(secrets=secrets)]
         if self.needed is not None:
-            lines.append(f"  some {self.needed:,} samples would probably decide it")
+            lines.append(f"  some {how_many(self.needed, 'sample')} would probably decide it")
         if secrets and not self.parts:
             lines += [f"  {one}" for one in self.evidence]
         for part in self.parts:

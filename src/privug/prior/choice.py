@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from privug.arguments import as_floats, plain_number, refuse_code, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Shape, Whole
@@ -118,7 +119,10 @@ class ChoiceFamily(Family):
             return
         p = parameters[0]
         if p.shape[-1] != len(self.table):
-            raise PriorError(f"Choice: p has {p.shape[-1]} probabilities for {len(self.table)} values")
+            raise PriorError(
+                f"Choice: p has {how_many(p.shape[-1], 'probability', 'probabilities')} for "
+                f"{how_many(len(self.table), 'value')}"
+            )
         check_probabilities("Choice", p)
 
 
@@ -213,7 +217,9 @@ def _choice(values: Sequence[Any], p: Any) -> RandomVariable:
         raise PriorError("Choice: p must be a list of probabilities in the order of the values, which must be a list")
     weights = probabilities("Choice", "p", p)
     if weights.shape != (len(family.table),):
-        raise PriorError(f"Choice: p must be a list of {len(family.table)} probabilities, not {shown(p)}")
+        raise PriorError(
+            f"Choice: p must be a list of {how_many(len(family.table), 'probability', 'probabilities')}, not {shown(p)}"
+        )
     return draw(family, (RandomVariable(weights),), ())
 
 

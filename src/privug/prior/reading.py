@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privug.arguments import kinds_checked, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError, PrivugError
 from privug.model.distinct import ranked
 from privug.prior.blocks import CodedColumn, NotPlain, is_written_code, read_blocks
@@ -147,7 +148,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                     continue
                 width = width or len(row)
                 if len(row) != width:
-                    counts = f"{len(row)} cells, but the first line has {width}"
+                    counts = f"{how_many(len(row), 'cell')}, but the first line has {width}"
                     raise ArgumentError(f"{path}, line {reader.line_num}: there are {counts}")
                 yield reader.line_num, row
     except UnicodeDecodeError:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privug.arguments import check_takes, refuse_code, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError, PriorError
 from privug.model.framed import Framed, check_form, dtype_of
 from privug.model.graph import substitute
@@ -290,7 +291,7 @@ class Records(Portable):
         return getattr(self.table(), name)
 
     def __repr__(self) -> str:
-        return f"Records({self.size} rows)"
+        return f"Records({how_many(str(self.size), 'row')})"
 
 
 def form_of(records: Records) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.digits import how_many
 from privug.errors import ArgumentError, ImpossibleObservation
 from privug.inference.belief import Belief
 from privug.mechanisms.tables import cell, checked_columns, column, rows_of
@@ -24,7 +25,7 @@ class CountedRows(ListedPeople):
 
     def __init__(self, records: Any, person: Person) -> None:
         self._rows = rows_of(records)
-        self.method = f"exact, counted in {len(self._rows)} rows"
+        self.method = f"exact, counted in {how_many(len(self._rows), 'row')}"
         if not self._rows:
             raise ArgumentError("records must hold at least one row")
         self._coding = Coding()
@@ -45,7 +46,9 @@ class CountedRows(ListedPeople):
         if not isinstance(person, int):
             return np.arange(len(self._rows))
         if not -len(self._rows) <= person < len(self._rows):
-            raise ArgumentError(f"person must be the position of a row: the table has {len(self._rows)} rows")
+            raise ArgumentError(
+                f"person must be the position of a row: the table has {how_many(len(self._rows), 'row')}"
+            )
         return np.array([person % len(self._rows)])
 
     def _classes(self, columns: Sequence[str]) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.inference.exact.finite.states import CERTAIN, Roots
 from privug.model.node import Array, Node, ancestors
@@ -43,7 +44,9 @@ def scenes_of(records: Records, person: Person, coding: Coding) -> list[Scene]:
     first = person if isinstance(person, int) else 0
     there = sizes > first
     if not there.any():
-        raise ArgumentError(f"person must be the position of a row: the table has at most {sizes.max()} rows")
+        raise ArgumentError(
+            f"person must be the position of a row: the table has at most {how_many(sizes.max(), 'row')}"
+        )
     sizes, chances = sizes[there], chances[there] / chances[there].sum()
     kinds, kind_of_row = _kinds(records, int(sizes.max()), coding)
     counts = np.zeros((len(sizes), len(kinds)), np.int64)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privug.inference import engines
+from privug.inference.claims import probability_of
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.report.comparing import comparisons
@@ -22,8 +23,8 @@ def summary_of(result: Any, run: Run, remarks: Sequence[str]) -> Summary:
     attacker = _attacker(result)
     lines, told = [], []
     for claim, predicate in attack.questions.items():
-        old = result.prior.probability(predicate)
-        new = None if after is None else after.probability(predicate)
+        old = probability_of(claim, predicate, result.prior)
+        new = None if after is None else probability_of(claim, predicate, after)
         lines.append(Comparison(f"P({claim})", old, new))
         told.append((0.0 if new is None else abs(new.value - old.value), about_a_claim(attacker, claim, old, new)))
     sentences = [sentence for _, sentence in sorted(told, key=lambda one: -one[0])]

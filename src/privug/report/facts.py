@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from privug.digits import how_many
 from privug.estimate import Estimate
 from privug.inference.question import Question
 from privug.inference.sampling import Run
@@ -22,7 +23,7 @@ def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
         evidence = diagnostics.evidence
         facts.append(("P(observation)" if not evidence.unit else "density there", evidence.number()))
     if diagnostics.excluded:
-        facts.append(("excluded", f"{diagnostics.excluded:,} inputs on which the program failed"))
+        facts.append(("excluded", f"{how_many(diagnostics.excluded, 'input')} on which the program failed"))
     return facts + [("note", remark) for remark in diagnostics.remarks]
 
 
@@ -35,7 +36,7 @@ def known_inputs(question: Question) -> str:
         words: Any = size
         if name in question.random_tables:
             words = describe(question.prior[name].size.node) or "a random number of"
-        shown.append(name if size is None else f"{name}: {words} rows")
+        shown.append(name if size is None else f"{name}: {how_many(words, 'row')}")
     return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
 
 
@@ -43,7 +44,7 @@ def known_tables(question: Question) -> list[str]:
     """Return the inputs as a sentence names them, tables with how many rows they have."""
     about = {name: "about " if name in question.random_tables else "" for name in question.prior}
     sizes = _rows_of_inputs(question)
-    return [name if size is None else f"{name} ({about[name]}{size:,} rows)" for name, size in sizes.items()]
+    return [name if size is None else f"{name} ({about[name]}{how_many(size, 'row')})" for name, size in sizes.items()]
 
 
 def _rows_of_inputs(question: Question) -> dict[str, int | None]:
@@ -73,5 +74,5 @@ def _source(run: Run) -> str:
     if run.groups is not None:
         found = f"{diagnostics.accepted:,} samples of {run.groups} populations, {worth} independent ones"
         return f"{found}; {diagnostics.draws:,} runs of the program"
-    drawn = f"{diagnostics.accepted:,} samples kept of {diagnostics.draws:,} draws"
+    drawn = f"{how_many(diagnostics.accepted, 'sample')} kept of {how_many(diagnostics.draws, 'draw')}"
     return drawn if run.log_weights is None else f"{drawn}, {worth} equally weighted ones"

@@ -1,8 +1,8 @@
 """One attack as a cell of a study: its measures as estimates, or why there are none."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from privug.arguments import shown
 from privug.attack import Attack, Result
 from privug.checkpoints.checkpoint import Checkpoint
 from privug.checkpoints.vocabulary import vocabulary_for
-from privug.errors import ArgumentError, PrivugError
+from privug.errors import ArgumentError, PrivugError, StudyError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.divergence import kl_divergence
@@ -33,15 +33,12 @@ from privug.studies.worst_case import worst_belief, worst_guess
 Measure = Callable[[Result], Estimate]
 
 
-class Misuse(ArgumentError):
-    """The study is written wrongly, so that no cell can have a number."""
-
-
 @dataclass(frozen=True)
 class Refusal:
-    """Why a cell has no number."""
+    """Why a cell has no number, and the kind of error that said so."""
 
     reason: str
+    error: type[PrivugError] = PrivugError
 
     def __str__(self) -> str:
         return inert(f"none: {self.reason}")
@@ -57,6 +54,14 @@ class Outcome:
     cells: Mapping[str, Cell]
     engine: str = ""
     refusal: Refusal | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What tables call the answers to questions: beliefs after what was seen, or after the worst output."""
+
+    @property
+    def unanswered(self) -> Refusal | None:
+        """Why there is no number at all; None if there is one."""
+        refused = [cell for cell in self.cells.values() if isinstance(cell, Refusal)]
+        return self.refusal or (refused[0] if refused and len(refused) == len(self.cells) else None)
 
     def cell(self, measure: str) -> Cell:
         """Return a measure, or why there is none."""
@@ -85,11 +90,13 @@ class Settings:
             result = job.make().run(observe=job.observe, **self.options)
             wanted = standard_measures(result, self.options) if self.measures is None else self.measures
             cells = {name: _measured(name, f, result) for name, f in {**wanted, **self.further}.items()}
-        except Misuse:
+        except StudyError:
             raise
         except PrivugError as error:
-            return Outcome({}, refusal=Refusal(str(error)))
-        return Outcome(cells, result.engine)
+            return Outcome({}, refusal=Refusal(str(error), type(error)))
+        title = "P({})" if result.observation is not None else "worst P({})"
+        asked = [name for name in cells if name in result.attack.questions and not is_measure(name)]
+        return Outcome(cells, result.engine, titles={claim: title.format(claim) for claim in asked})
 
 
 ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
@@ -112,10 +119,7 @@ WORST_GUESS = "max_posterior_belief"
 
 def standard_measures(result: Result, options: Mapping[str, Any]) -> dict[str, Measure]:
     """Return the measures that every study has: the attack's questions, what outputs tell, and what this one told."""
-    after = "P({})" if result.observation is not None else "worst P({})"
-    measures: dict[str, Measure] = {
-        after.format(claim): partial(answer, claim, options) for claim in result.attack.questions
-    }
+    measures: dict[str, Measure] = {claim: partial(answer, claim, options) for claim in result.attack.questions}
     measures["mutual_information"] = _by_name("mutual_information", options)
     if result.prior.kind is Kind.DISCRETE:
         measures["bayes_vulnerability"] = _by_name("bayes_vulnerability", options)
@@ -150,7 +154,7 @@ def asked_by_name(attack: Attack, claim: str) -> Callable[[Any], Any]:
     """Return the predicate of one of an attack's questions."""
     if claim not in attack.questions:
         own = f"the questions of the attack ({', '.join(map(repr, attack.questions)) or 'it has none'})"
-        raise Misuse(
+        raise StudyError(
             f"measures: {claim!r} is neither one of {own} nor of {', '.join([*ON_JOINTS, WORST_GUESS])}; "
             "write it so, or give a function from a result to an estimate"
         )
@@ -179,23 +183,26 @@ def is_measure(name: str) -> bool:
     return name in {*ON_JOINTS, WORST_GUESS}
 
 
-def label(measure: str) -> str:
-    """Return the words by which tables and pictures call a measure."""
+def label(measure: str, outcomes: Iterable[Outcome] = ()) -> str:
+    """Return the words by which tables and pictures call a measure, or the answer to a question in some outcomes."""
+    for outcome in outcomes:
+        if measure in outcome.titles:
+            return outcome.titles[measure]
     return measure.replace("_", " ") if measure.isidentifier() else measure
 
 
 def _measured(name: str, measure: Measure, result: Result) -> Cell:
     try:
         estimate = measure(result)
-    except Misuse:
+    except StudyError:
         raise
     except PrivugError as error:
-        return Refusal(str(error))
+        return Refusal(str(error), type(error))
     if isinstance(estimate, bool | int | float):
         number = float(estimate)
         return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
     if not isinstance(estimate, Estimate):
-        raise Misuse(f"measures: {name!r} must return an estimate or a number, not {estimate!r}")
+        raise StudyError(f"measures: {name!r} must return an estimate or a number, not {estimate!r}")
     return estimate
 
 

@@ -80,7 +80,7 @@ class ComparisonMatrix(Grids):
                 f"plot: measure must be one of {', '.join(self.measures) or 'none'}, not {shown(measure)}"
             )
         cells = [[self[attacker, program, name] for program in self.programs] for attacker in self.attackers]
-        return plots().heat_map(label(name), self.attackers, self.programs, cells, ax)
+        return plots().heat_map(label(name, self.outcomes.values()), self.attackers, self.programs, cells, ax)
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
         tables = []
@@ -93,7 +93,7 @@ class ComparisonMatrix(Grids):
                 ]
                 for attacker in self.attackers
             ]
-            tables.append((label(name), ["attacker", *self.programs], rows, notes))
+            tables.append((label(name, self.outcomes.values()), ["attacker", *self.programs], rows, notes))
         return tables
 
 

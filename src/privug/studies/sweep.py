@@ -12,7 +12,7 @@ import numpy as np
 
 from privug.arguments import is_one_of, kinds_checked, shown
 from privug.attack import Attack
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, StudyError
 from privug.estimate import Estimate
 from privug.model.variable import RandomVariable
 from privug.observation.observations import Observation
@@ -22,7 +22,6 @@ from privug.studies.cells import (
     Cell,
     Job,
     Measure,
-    Misuse,
     Outcome,
     Settings,
     cell_text,
@@ -89,11 +88,11 @@ class Sweep(Grids):
         first, *further = self.points[0]
         values = list(dict.fromkeys(point[first] for point in self.points))
         if against is not None:
-            across, up = ((label(name), self._lines(name, further)) for name in (against, names[0]))
+            across, up = ((label(name, self.outcomes), self._lines(name, further)) for name in (against, names[0]))
             return plots().trade_off(first, values, across, up, ax)
         if not all(isinstance(value, int | float) for value in values):
             raise ArgumentError(f"plot: {first} must be numbers to be drawn as lines; print the table instead")
-        lines = {label(name): self._lines(name, further) for name in names}
+        lines = {label(name, self.outcomes): self._lines(name, further) for name in names}
         return plots().sweep_lines(first, values, lines, ax)
 
     def _lines(self, measure: str, further: Sequence[str]) -> dict[str, list[Cell]]:
@@ -114,7 +113,7 @@ class Sweep(Grids):
         ]
         names = list(self.points[0]) if self.points else []
         title = f"sweep over {', '.join(names)}: {self._provenance()}"
-        return [(title, [*names, *map(label, measures)], rows, notes)]
+        return [(title, [*names, *(label(name, self.outcomes) for name in measures)], rows, notes)]
 
     def _provenance(self) -> str:
         estimates = [c for outcome in self.outcomes for c in outcome.cells.values() if isinstance(c, Estimate)]
@@ -180,14 +179,14 @@ def sweep(
 def made(attack_for: Callable[..., Attack], point: Parameters) -> Attack:
     """Return the attack for given parameters."""
     if not callable(attack_for):
-        raise Misuse(f"attack_for must be a function that returns a pv.Attack, not {attack_for!r}")
+        raise StudyError(f"attack_for must be a function that returns a pv.Attack, not {attack_for!r}")
     try:
         inspect.signature(attack_for).bind(**point)
     except TypeError as error:
-        raise Misuse(f"attack_for must be a function of {', '.join(point)}: {error}") from None
+        raise StudyError(f"attack_for must be a function of {', '.join(point)}: {error}") from None
     attack = attack_for(**point)
     if not isinstance(attack, Attack):
-        raise Misuse(f"attack_for must return a pv.Attack, not {attack!r}")
+        raise StudyError(f"attack_for must return a pv.Attack, not {attack!r}")
     return attack
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import shortened
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.inference.case_plan import Quantity, not_a_number
 from privug.inference.chains.naming import named_roots
 from privug.inference.chains.smoothing import Smoothed, smooth
+from privug.inference.failures import failure_of_program
 from privug.inference.question import Case, Question
 from privug.model.batch import Batch
 from privug.model.graph import substitute
@@ -106,7 +106,7 @@ class Problem:
             for check in arrays[len(targets) :]:
                 failed |= ~check
             if self.question.exclude_errors:
-                failed |= not_a_number(arrays[: len(targets)], ~failed, exclude=True)
+                failed |= not_a_number(arrays[: len(targets)], 0, ~failed, exclude=True)
             kept[members[failed]] = False
         return kept
 
@@ -126,8 +126,10 @@ class Problem:
         nodes = [node for quantity in quantities for node in quantity.nodes]
         try:
             arrays = _evaluated(substitute(nodes, stratum.moved), values, members, self._rng())
-            judged = len(quantities[0].nodes) + len(quantities[1].nodes)
-            not_a_number(arrays[:judged], np.ones(len(members), np.bool_), exclude=False)
+            secrets = len(quantities[0].nodes)
+            not_a_number(
+                arrays[: secrets + len(quantities[1].nodes)], secrets, np.ones(len(members), np.bool_), exclude=False
+            )
         except SampleFailure as failure:
             raise self._explained(stratum, values, members, failure) from failure.cause
         following = iter(arrays)
@@ -140,12 +142,7 @@ class Problem:
         which = members[[failure.index % len(members)]]
         arrays = _evaluated(substitute(inputs.nodes, stratum.moved), values, which, self._rng(), forgiving=True)
         shown = inputs.batch(arrays, 1).values()[0]
-        listed = ", ".join(f"{name} = {shortened(value)}" for name, value in shown.items())
-        cause = failure.cause
-        return ProgramError(
-            f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on the input {listed}\n"
-            '  Give pv.Attack(..., on_error="exclude") to leave such inputs out.'
-        )
+        return failure_of_program(failure, shown)
 
     def _by_size(self, values: Mapping[Node, Array]) -> list[tuple[Stratum, Array]]:
         members = np.arange(_length(values))

@@ -111,7 +111,8 @@ class LatentCase:
             arrays = self.plan.run(samples, rng, known, failed=failed if self._exclude else None)
             judged, conditions, weights = self._counts
             met, far = arrays[judged:][:conditions], arrays[judged + conditions :][:conditions]
-            failed |= not_a_number(arrays[:judged], np.logical_and.reduce([~failed, *met]), self._exclude)
+            wanted = np.logical_and.reduce([~failed, *met])
+            failed |= not_a_number(arrays[:judged], len(self._secret.nodes), wanted, self._exclude)
         except SampleFailure as failure:
             if self.case.facts:
                 raise UnsuitableEngine(
@@ -150,7 +151,7 @@ class LatentCase:
         """Return on how many draws from the prior the program fails."""
         failed = np.zeros(samples, np.bool_)
         arrays = self._prior.run(samples, rng, failed=failed)
-        return int(np.count_nonzero(failed | not_a_number(arrays, ~failed, True)))
+        return int(np.count_nonzero(failed | not_a_number(arrays, len(self._secret.nodes), ~failed, exclude=True)))
 
     def quantities(self, columns: Sequence[Array], samples: int, rng: np.random.Generator) -> list[Batch]:
         """Return secret, output and the answer to the query from the values that were kept."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privug.digits import how_many
 from privug.escaping import inert
 from privug.policy.monitoring.log import Entry, LogError, decoded, read
 from privug.policy.monitoring.monitor import Monitor, check_header, known_queries, query_of
@@ -34,7 +35,7 @@ class LogAudit:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.entries} decisions, {self.answered} of them answers; {self.derived} were taken again: "
+            f"{how_many(self.entries, 'decision')}, {self.answered} of them answers; {self.derived} were taken again: "
             + (f"{len(self.problems)} problems" if self.problems else "all is well")
         ]
         return inert("\n".join([*lines, *(f"  {problem}" for problem in self.problems)]), keep="\n")

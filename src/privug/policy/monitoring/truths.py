@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import is_number, shown
+from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.model.node import ConstantValue, Node
 from privug.model.table import Row
@@ -64,7 +65,7 @@ def _impossible_table(known: Records, value: Any) -> str | None:
     if not isinstance(value, list | tuple) or not known.is_fixed:
         return None
     if len(value) != known.size:
-        return f"has {known.size} rows for sure, not {len(value)}"
+        return f"has {how_many(str(known.size), 'row')} for sure, not {len(value)}"
     for place, (row, true) in enumerate(zip(known.table(), value, strict=True)):
         problem = _impossible(row, true)
         if problem is not None:

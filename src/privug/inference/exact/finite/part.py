@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privug.digits import how_many
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.estimate import ROUNDING, UNDERFLOW, Estimate
 from privug.inference.answer import Exact
@@ -244,8 +245,9 @@ def _answer(request: Request, found: Found, seconds: float) -> Run:
 def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
     if request.way == "elimination":
         roots = max(len(setting.roots.roots) for setting in settings if isinstance(setting.roots, Elimination))
-        return f"elimination of {roots:,} random quantities one after the other, down to {states:,} states"
-    return f"finite enumeration of {states:,} states{', sums over rows among them' if request.way == 'sums' else ''}"
+        return f"elimination of {roots:,} random quantities one after the other, down to {how_many(states, 'state')}"
+    among = ", sums over rows among them" if request.way == "sums" else ""
+    return f"finite enumeration of {how_many(states, 'state')}{among}"
 
 
 def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramError:

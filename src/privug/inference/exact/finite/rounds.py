@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from privug.errors import ProgramError, UnsuitableEngine
+from privug.errors import UnsuitableEngine
 from privug.inference.exact.finite.ordering import COST_OF_CELL, Round, Schedule
 from privug.inference.exact.finite.states import States, crossed
+from privug.inference.failures import failure_of_program
 from privug.inference.support import support
 from privug.model.distinct import ranked
 from privug.model.node import Array, ConstantValue, Context, Node, ancestors
@@ -109,11 +110,7 @@ def _computed(states: States, one: Round) -> States:
                 arguments = [value_of(parent, arrays) for parent in node.parents]
                 arrays[node] = node.operation.evaluate(arguments, context)
     except SampleFailure as failure:
-        cause = failure.cause
-        raise ProgramError(
-            f"{failure.label} failed with {type(cause).__name__}: {cause}\n  on some inputs that the prior allows\n"
-            '  Give pv.Attack(..., on_error="exclude") to leave such inputs out and have them counted.'
-        ) from cause
+        raise failure_of_program(failure) from failure.cause
     return States(arrays, states.weights)
 
 

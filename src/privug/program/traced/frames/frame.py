@@ -160,6 +160,8 @@ class Frame(Table):
         margins: bool = False,
         margins_name: str = "All",
     ) -> Any:
+        if columns is None and not margins and isinstance(index, str | list):
+            return self.groupby(index).tabled(values, aggfunc)  # a fill value has nothing to fill
         if not isinstance(index, str) or not isinstance(columns, str):
             refuse("pivot_table() by anything but one column for rows and one for columns")
         total = margins_name if margins else None

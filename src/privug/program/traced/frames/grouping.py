@@ -248,12 +248,20 @@ class GroupBy(Standing):
         self, values: Any = None, aggfunc: Any = "mean", fill_value: Any = None
     ) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
         """Return a table of the second key's values by those of the first."""
+        return unstacked(self.result(self._for_pivot(values, aggfunc), True), fill_value)
+
+    def tabled(self, values: Any = None, aggfunc: Any = "mean") -> Any:
+        """Return a table of one column, with a row for each group."""
+        (single,) = values if isinstance(values, list) and len(values) == 1 else (values,)
+        return self.result(self._for_pivot(single, aggfunc), False)
+
+    def _for_pivot(self, values: Any, aggfunc: Any) -> dict[Any, list[Cell]]:
         if not isinstance(values, str) or not (isinstance(aggfunc, str) or callable(aggfunc)):
             refuse("pivot_table() of several values")
         cells = self.summaries(values, aggfunc)
         if not all(surely_known(cell, there) for cell, there in zip(cells, self.rows.there, strict=True)):
             refuse("pivot_table() of what may be missing, which pandas leaves out")
-        return unstacked(self.result({values: cells}, True), fill_value)
+        return {values: cells}
 
 
 def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:

@@ -84,6 +84,8 @@ def replace_strict(
     column: Column, old: Any, new: Any = None, *, default: Any = ..., return_dtype: Any = None
 ) -> Column:
     """Put other values in the place of all; a default for those that are not named, or else an error."""
+    if return_dtype is not None:
+        return cast(replace_strict(column, old, new, default=default), return_dtype)
     table = _table(old, new)
     if default is ...:
         return column.each(lambda cell: mapped(lambda value: table[value], cell))
@@ -109,7 +111,17 @@ def map_elements(column: Column, function: Any, return_dtype: Any = None, *, ski
     rows = column.rows.among([cell.known for cell in column.cells])
     cells = called(function, [Cell(cell.value) for cell in column.cells], rows, python_value)
     found = zip(cells, column.cells, strict=True)
-    return column.with_cells([Cell(new.value, both(old.known, new.known)) for new, old in found])
+    made = column.with_cells([Cell(new.value, both(old.known, new.known)) for new, old in found])
+    if return_dtype is not None and type_name(return_dtype) != _own_type(made):
+        refuse("map_elements() with a return_dtype that is not the type of what the function returns")
+    return made
+
+
+def _own_type(column: Column) -> str:
+    """Return the name of the type that polars gives to values that are not converted."""
+    if column.is_text:
+        return "String"
+    return "Boolean" if is_truths(column) else "Int64" if is_whole(column) else "Float64"
 
 
 def cut(column: Column, breaks: Any, *, labels: Any = None, left_closed: bool = False) -> Column:
@@ -136,13 +148,12 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 
 def cast(column: Column, dtype: Any, *, strict: bool = True) -> Column:
     """Return a column in another type."""
-    name = str(dtype() if isinstance(dtype, type) and dtype not in (int, float, str, bool) else dtype)
-    name = getattr(dtype, "__name__", name) if dtype in (int, float, str, bool) else name
-    if name in ("String", "Utf8", "str"):
+    name = type_name(dtype)
+    if name == "String":
         return column.each(lambda cell: mapped(_as_text, cell))
     if name in ("Categorical", "Enum"):
         return column
-    kinds = {"Int64": int, "int": int, "Float64": float, "float": float, "Boolean": bool, "bool": bool}
+    kinds = {"Int64": int, "Float64": float, "Boolean": bool}
     if name not in kinds or (kinds[name] is bool and not is_whole(column)):
         refuse(f"cast() to {name}")
     kind = kinds[name]
@@ -151,6 +162,15 @@ def cast(column: Column, dtype: Any, *, strict: bool = True) -> Column:
     if kind is int and any(could_be_nan(cell) for cell in column.cells):
         refuse("cast() of what may be NaN")
     return column.each(lambda cell: _converted(cell, kind))
+
+
+def type_name(dtype: Any) -> str:
+    """Return what polars calls a type, of its own or of Python."""
+    of_python = {int: "Int64", float: "Float64", str: "String", bool: "Boolean"}
+    if dtype in of_python:
+        return of_python[dtype]
+    name = str(dtype() if isinstance(dtype, type) else dtype)
+    return "String" if name == "Utf8" else name
 
 
 def _converted(cell: Cell, kind: type) -> Cell:
