@@ -42,6 +42,7 @@ INSIDE = {
     "model": [
         "array_methods critical garbage journal keys pickling refusal traits",
         "node workers",
+        "cluster",
         "distinct execution overflow segments value_types whole_numbers",
         "operations",
         "at_extreme exclusion propositions rounding",

@@ -30,7 +30,7 @@ from privug.inference.reach import Definition, definition_of
 from privug.inference.run_beliefs import belief_of, normalised
 from privug.inference.sampling import Run
 from privug.inference.trying import bounded
-from privug.inference.workload import TooMuchWork, affordable_samples
+from privug.inference.workload import TooMuchWork, enough_samples
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table
 from privug.model.batch import Batch
@@ -46,8 +46,6 @@ from privug.report.fragments import attack_html, result_html
 from privug.report.plain import as_frame, as_json
 from privug.report.summary import Summary
 from privug.report.text import as_text
-
-FEWEST_PRIOR_SAMPLES = 10_000
 
 
 class Attack(Portable):
@@ -125,11 +123,9 @@ class Attack(Portable):
         `seconds` bounds the time: by then there is what was found so far, if that can be trusted, with a remark; else
         `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.
 
+        `checkpoint` is the path of a file that keeps samples as they are drawn: called again, a run that was killed,
+        interrupted or out of time goes on from there to the same result. A file of another question is refused.
         `on` is a client of Dask or the address of its scheduler: what takes long is done there, with the same result.
-
-        `checkpoint` is the path of a file in which samples are kept as they are drawn, for this result and what it is
-        asked for later. A run that was killed, interrupted or out of time goes on from there if it is called again, to
-        the very same result; a file of another question is refused. Reading it runs no code.
         """
         options = checked_options(samples=samples, seed=seed, budget=budget)
         limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
@@ -256,9 +252,7 @@ class Result(Unchanging):
 
     def _drawn_before(self, serve: engines.Engine) -> Run:
         """Run without the observation, on enough samples where samples are drawn."""
-        samples, question = self._options["samples"], self.attack.question
-        if samples < FEWEST_PRIOR_SAMPLES:
-            samples = max(samples, affordable_samples(question, FEWEST_PRIOR_SAMPLES))
+        samples = enough_samples(self.attack.question, self._options["samples"])
         # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
         options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
         return self._answered(serve, None, **options)

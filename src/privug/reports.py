@@ -40,7 +40,7 @@ def save_report(path: str | Path, results: Sequence[Result], *, title: str = "")
 
 
 def _check(function: str, results: Sequence[Result]) -> None:
-    if not results:
+    if not isinstance(results, list | tuple) or not results:
         raise ArgumentError(f"{function}: a list of results is needed, such as [first.run(), second.run()]")
     for result in results:
         check_kind(function, "results", result, (Result,))

@@ -14,6 +14,7 @@ MOST_PLAIN_NUMBERS = 500_000_000  # that are handed to a program one by one: som
 MOST_KEPT = 1 << 29  # numbers of secrets and outputs, 4 GiB
 MOST_PILOT_NUMBERS = 1 << 26
 FEWEST_PILOT = 32
+FEWEST_OF_PRIOR = 10_000
 CELLS_A_QUANTITY = 20  # that plain calls go through in the time in which tracing makes a quantity
 
 
@@ -69,6 +70,11 @@ def round_down(number: float) -> int:
         return 0
     power = 10 ** math.floor(math.log10(number))
     return int(number // power * power)
+
+
+def enough_samples(question: Question, wanted: int) -> int:
+    """Return how many samples of the prior to draw where so many are wanted of the posterior."""
+    return max(wanted, affordable_samples(question, FEWEST_OF_PRIOR)) if wanted < FEWEST_OF_PRIOR else wanted
 
 
 def affordable_samples(question: Question, wanted: int) -> int:
