@@ -42,7 +42,6 @@ INSIDE = {
     "model": [
         "array_methods critical garbage journal keys pickling refusal traits",
         "node workers",
-        "cluster",
         "distinct execution overflow segments value_types whole_numbers",
         "operations",
         "at_extreme exclusion propositions rounding",

@@ -30,7 +30,7 @@ from privug.inference.reach import Definition, definition_of
 from privug.inference.run_beliefs import belief_of, normalised
 from privug.inference.sampling import Run
 from privug.inference.trying import bounded
-from privug.inference.workload import TooMuchWork, enough_samples
+from privug.inference.workload import FEWEST_OF_PRIOR, TooMuchWork, enough_samples
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table
 from privug.model.batch import Batch
@@ -345,7 +345,7 @@ class Result(Unchanging):
 
     def _sampled_before(self) -> dict[str, Array]:
         beliefs = {"secret": self.prior, "output": self.prediction}
-        return drawn_from(beliefs, max(self._options["samples"], FEWEST_PRIOR_SAMPLES))
+        return drawn_from(beliefs, max(self._options["samples"], FEWEST_OF_PRIOR))
 
     def _defined(self, which: str, *, given: bool = False) -> Definition:
         return definition_of(self.attack.question, which, given=given)
