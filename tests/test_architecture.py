@@ -31,7 +31,7 @@ LAYERS = [
     {"inference"},
     {"leakage"},
     {"report"},
-    {"attack"},
+    {"attack", "tallies"},
     {"mechanisms", "reports", "studies", "reidentification", "policy"},
     {"cli"},
 ]

@@ -41,6 +41,7 @@ from privug.report.fragments import attack_html, result_html
 from privug.report.plain import as_frame, as_json
 from privug.report.summary import Summary
 from privug.report.text import as_text
+from privug.tallies import Tallies, tallied
 
 FEWEST_PRIOR_SAMPLES = 10_000
 
@@ -138,6 +139,22 @@ class Attack(Portable):
                 width,
                 Result._remarked,
             )
+
+    def tally(
+        self,
+        observe: Any = None,
+        *,
+        draws: int = 1_000_000,
+        seed: int = 0,
+        bins: int | Sequence[float] = 100,
+        seconds: float | None = None,
+        on: Any = None,
+    ) -> Tallies:
+        """Count what so many draws from the prior say, given what the attacker sees; the draws are not kept.
+
+        `bins` are those of the histogram of the secret: their number, or edges. `seconds` and `on` are as in `run`.
+        """
+        return tallied(self, observe, draws=draws, seed=seed, bins=bins, seconds=seconds, on=on)
 
     def to_pymc(self, observe: Any = None) -> Any:
         """Return this attack as a PyMC model, with the observation as a potential; needs the extra 'pymc'."""

@@ -1,5 +1,6 @@
 """The options of a run, checked."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,16 @@ def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
     for label, number, least in (("samples", samples, 1), ("seed", seed, 0), ("budget", budget, 1)):
         if number is None and label == "budget":
             continue
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-            raise ArgumentError(f"{label} must be a whole number, {least} or more, not {shown(number)}")
+        checked_whole(label, number, least)
     return {"samples": int(samples), "seed": int(seed), "budget": budget}
+
+
+def checked_whole(label: str, number: Any, least: int, most: float = math.inf) -> int:
+    """Return a whole number within limits."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
+        limits = f"{least} or more" if most == math.inf else f"from {least} to {most:,}"
+        raise ArgumentError(f"{label} must be a whole number, {limits}, not {shown(number)}")
+    return int(number)
 
 
 def positive(name: str, value: Any, example: str) -> float | None:
