@@ -1,7 +1,7 @@
 """Tallies: what draws say that were counted and not kept."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,8 @@ from privug.model.pickling import Unchanging
 from privug.observation.structured import Observation, as_observation
 from privug.report.plain import as_json
 
+Predicate = Callable[[Any], Any]
+
 MOST_DRAWS = 10**15  # counts are floats, which are whole numbers up to nine times that
 MOST_BINS = 10_000
 MOST_SHOWN = 6
@@ -53,7 +55,7 @@ class Tallies(Unchanging):
         self,
         attack: Any,
         observation: Observation | None,
-        claims: tuple[str, ...],
+        predicates: dict[str, Predicate],
         seeds: tuple[int, ...],
         run: Tallied,
     ) -> None:
@@ -61,7 +63,8 @@ class Tallies(Unchanging):
         self.observation = observation
         self.seeds = seeds
         self.lifting = run.lifting
-        self._claims = claims
+        self._claims = tuple(predicates)
+        self._predicates = predicates
         self._run = run
         self.diagnostics = run.diagnostics(attack.question, observation)
 
@@ -128,10 +131,10 @@ class Tallies(Unchanging):
                 f"probability: {shown(claim)} is not one of the attack's questions ({known}): a tally holds only what "
                 "was asked before the draws were made; give Attack(..., questions={...})"
             )
-        beliefs = self._beliefs[SECRET]
-        if beliefs is not None:
-            return beliefs[0].probability(self.attack.questions[claim], confidence)
-        return tallied_beliefs.share(self._agreeing, self._agreeing.hits[self._claims.index(claim)], confidence)
+        sums = self._agreeing.hits[self._claims.index(claim)]
+        if self._beliefs[SECRET] is not None:  # values that differ only by rounding are one by now
+            sums = tallied_beliefs.sums_where(self._agreeing, self.attack.question, self._predicates[claim])
+        return tallied_beliefs.share(self._agreeing, sums, confidence)
 
     @kinds_checked
     def mean(self, of: str = "secret", confidence: float = CONFIDENCE) -> Estimate:
@@ -204,7 +207,7 @@ class Tallies(Unchanging):
             seeds = ", ".join(str(seed) for seed in sorted(set(self.seeds) & set(other.seeds)))
             raise ArgumentError(f"merge: both tallies hold the draws of seed {seeds}; give each tally(seed=) its own")
         return Tallies(
-            self.attack, self.observation, self._claims, self.seeds + other.seeds, self._run.plus(other._run)
+            self.attack, self.observation, self._predicates, self.seeds + other.seeds, self._run.plus(other._run)
         )
 
     def __add__(self, other: "Tallies") -> "Tallies":
@@ -307,7 +310,7 @@ def tallied(attack: Any, observe: Any, *, draws: Any, seed: Any, bins: Any, seco
         if attack.question.facts:
             engines.check_facts(attack.question)
         run = tally(attack.question, observation, draws=draws, seed=seed, claims=claims, bins=edges)
-    return Tallies(attack, observation, tuple(claims), (seed,), run)
+    return Tallies(attack, observation, claims, (seed,), run)
 
 
 def checked_bins(bins: Any) -> Bins:

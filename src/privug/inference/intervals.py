@@ -149,7 +149,7 @@ def mean_estimate(
     beyond = within is not None and _is_finite_beyond(values, within)
     if binary and not shift and _is_binary(values) and not beyond:
         return share_estimate(values == 1, weights, method, confidence, groups, squares)
-    if is_constant(values) and not beyond:
+    if is_constant(values, several=squares is not None) and not beyond:
         return _constant(values, method, confidence)
     mean, variance, samples = _mean_and_error(values, weights, groups, squares)
     mean += shift
@@ -183,7 +183,7 @@ def std_estimate(
     values = shifted(values)[0]
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
-    if is_constant(values):
+    if is_constant(values, several=squares is not None):
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
     mean, _, samples = _mean_and_error(values, weights, groups, squares)
     distances = (values - mean) ** 2
@@ -247,10 +247,13 @@ def infinite_mean(below: bool, above: bool, method: str, confidence: float) -> E
     return Estimate(value, value, value, method=f"some values are infinite; {method}", confidence=confidence)
 
 
-def is_constant(values: Array) -> bool:
-    """Say whether several samples are all the same but for rounding: then there is nothing to average."""
+def is_constant(values: Array, *, several: bool = False) -> bool:
+    """Say whether several samples are all the same but for rounding: then there is nothing to average.
+
+    One value may stand for `several`.
+    """
     if len(values) < 2:
-        return False
+        return several
     low, high = float(values.min()), float(values.max())
     return high - low <= CONSTANT * max(abs(low), abs(high))
 

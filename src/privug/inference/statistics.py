@@ -152,19 +152,24 @@ class Numbers:
 def _moments(values: Array, sums: Array | None) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if sums is None:
-            mean = float(values.mean()) if len(values) else 0.0
-            distance = values - mean
-            squares = distance * distance
-            powers = [squares.sum(), (squares * distance).sum(), (squares * squares).sum()]
-            column = np.array([len(values), mean, *powers], float)
+            column = _powers(values, None)
             return np.column_stack([column, column])
-        columns = []
-        for weights in sums.T:
-            total = float(weights.sum())
-            mean = float(weights @ values) / total if total > 0 else 0.0
-            distance = values - mean
-            columns.append([total, mean, *(float(weights @ distance**power) for power in (2, 3, 4))])
-        return np.column_stack(columns)
+        return np.column_stack([_powers(values, weights) for weights in sums.T])
+
+
+def _powers(values: Array, weights: Array | None) -> list[float]:
+    """Return total, mean and sums of powers by plain sums, whose bits depend on nothing but the numbers."""
+    total = float(len(values)) if weights is None else float(weights.sum())
+    if total <= 0:
+        return [0.0] * 5
+    mean = float((values if weights is None else weights * values).sum()) / total
+    distance = values - mean
+    term = distance if weights is None else weights * distance
+    sums = [total, mean]
+    for _ in range(3):
+        term = term * distance
+        sums.append(float(term.sum()))
+    return sums
 
 
 def merged_moments(left: Array, right: Array) -> Array:
@@ -208,8 +213,8 @@ class Agreeing:
         if logs is not None:
             scale = float(logs.max())
             weights = np.exp(logs - scale)
-            surprise = float(weights @ (logs - scale))
-            sums = np.column_stack([weights, weights * weights])
+            surprise = float((weights * (logs - scale)).sum())
+            sums = np.stack([weights, weights * weights]).T  # each column in one piece
         wanted = dict(zip(PAIRS, sides, strict=True))
         tables = {names: _tallied([wanted[name] for name in names], sums) for names in layout.tables}
         entries = [_entries(tables.get((name,)), batch, sums) for name, batch in wanted.items()]

@@ -1,6 +1,8 @@
 """What tallied draws say: shares, moments, histograms, and beliefs where the distinct values are few."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy
@@ -12,10 +14,11 @@ from privug.inference.intervals import infinite_mean, proportion_estimate, share
 from privug.inference.merging import merged_table
 from privug.inference.question import Question
 from privug.inference.reach import Definition
-from privug.inference.statistics import TABLES, Agreeing, Numbers
+from privug.inference.statistics import SECRET, TABLES, Agreeing, Numbers
 from privug.inference.tails import MOST_IN_RANGE, SKEWED, is_heavy_tail, skewed_interval
 from privug.model.node import Array, Kind
 from privug.prior.reach import Reach
+from privug.program.predicates import holds
 
 HEAVY = "the tails are too heavy; ask for histogram(), or for a question about the secret"
 MOMENTS = {1: "the mean", 2: "the standard deviation"}
@@ -36,6 +39,15 @@ def share(agreeing: Agreeing, sums: Array, confidence: float = CONFIDENCE) -> Es
     hits, misses = sums[1] / total**2, max(0.0, squares - sums[1]) / total**2
     part, samples = share_of_sums(float(sums[0] / total), float(hits), float(misses))
     return proportion_estimate(part, samples, method_of(agreeing), confidence)
+
+
+def sums_where(agreeing: Agreeing, question: Question, predicate: Callable[[Any], Any]) -> Array:
+    """Return the sums of the draws whose secret, which was tallied value by value, meets a predicate."""
+    table = agreeing.tables[TABLES.index(SECRET)]
+    assert table is not None
+    (secret,), sums = merged_table(SECRET, table, question).columns
+    chosen: Array = sums[holds(predicate, secret)].sum(axis=0)
+    return chosen
 
 
 def beliefs(
@@ -105,6 +117,8 @@ def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = 
         return Estimate(value, 0.0, math.inf, method=method, confidence=confidence)
     whole, about, fourth = _about(numbers.moments[:, 1], centre)
     variance = max(0.0, fourth - 2 * average * about + average**2 * whole) / total**2
+    if not agreeing.weighted:
+        variance *= samples / (samples - 1)
     half = _student(samples, confidence) * math.sqrt(variance) / (2 * average)
     ends = value * math.exp(-half), value * math.exp(half)
     return Estimate(value, *ends, method=method, confidence=confidence)
