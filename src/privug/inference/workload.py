@@ -43,9 +43,8 @@ class Workload:
         self._kept += many * kept
         if self._keeps and self._kept > MOST_KEPT:
             raise self._refused(self._kept / MOST_KEPT, f"secret and output are {kept:,} numbers, too many to keep")
-        # The user has said how long it may take, or brought as many machines as it takes.
         if interruption.seconds_left() is not None or settings.current().on != settings.HERE:
-            return
+            return  # the user has said how long it may take, or has more machines
         if self._plain > MOST_PLAIN_NUMBERS:
             reason = f"the program is called sample by sample, with {drawn:,} random numbers each time"
             raise self._refused(self._plain / MOST_PLAIN_NUMBERS, f"{reason}, which would take hours")

@@ -9,8 +9,11 @@ import importlib
 import io
 import math
 import pickle
+import random
+import sys
 import threading
 import time
+import types
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +31,10 @@ Result = TypeVar("Result")
 
 AHEAD = 3  # batches for each thread of the cluster that are under way or done before the one whose turn it is
 BATCH_SECONDS = 0.25
+MOST_BATCHES_A_SECOND = 400  # that a scheduler can hand out without being what all workers wait for
 POLL_SECONDS = 1.0
-PATIENCE_SECONDS = 120.0  # without any worker
+CONNECT_SECONDS = 10.0
+PATIENCE_SECONDS = 300.0  # without any worker
 REFRESH_SECONDS = 5.0  # between two looks at how many workers there are
 MOST_SHARED = 32  # things that a worker keeps, the latest used
 
@@ -97,7 +102,8 @@ class _Cluster:
         """Return how many tasks to send together: some for each thread, and so many that sending them is worth it."""
         if self._seconds is None:
             return 1
-        worth = math.ceil(BATCH_SECONDS / max(self._seconds, 1e-6))
+        wanted = max(BATCH_SECONDS, self._threads / MOST_BATCHES_A_SECOND)
+        worth = math.ceil(wanted / max(self._seconds, 1e-6))
         return max(1, min(worth, remaining // max(1, self._threads)))
 
     def send(self, tasks: Sequence[Any]) -> None:
@@ -175,6 +181,8 @@ class _Cluster:
 
 # ---- connections ----
 
+_PROCESS_WIDE: Any = random.random.__self__  # type: ignore[attr-defined]
+_DASK = {"distributed", "dask", "tornado"}
 _clients: dict[str, Any] = {}
 _connecting = threading.Lock()
 
@@ -182,15 +190,33 @@ _connecting = threading.Lock()
 def connected(on: Any) -> Any:
     """Return a client of Dask: the one given, or one of the scheduler at an address, which is kept."""
     if not isinstance(on, str):
+        _keep_generators_apart()
         return on
     with _connecting:
         known = _clients.get(on)
         if known is None or known.status != "running":
             try:
-                _clients[on] = importlib.import_module("distributed").Client(on, set_as_default=False, timeout="10s")
+                _clients[on] = importlib.import_module("distributed").Client(
+                    on, set_as_default=False, timeout=CONNECT_SECONDS
+                )
             except Exception as error:
                 raise ClusterError(f"there is no Dask scheduler at {on!r}: {error}") from error
+        _keep_generators_apart()
         return _clients[on]
+
+
+def _keep_generators_apart() -> None:
+    """Let the threads of Dask draw from a generator of their own: programs are seeded by way of the process's."""
+    own = random.Random()
+    names = [name for name, value in vars(random).items() if getattr(value, "__self__", None) is _PROCESS_WIDE]
+    private = types.ModuleType("random")
+    vars(private).update({**vars(random), **{name: getattr(own, name) for name in names}})
+    for module in [module for name, module in sys.modules.items() if name.partition(".")[0] in _DASK]:
+        for name, value in list(vars(module).items()):
+            if value is random:
+                setattr(module, name, private)
+            elif getattr(value, "__self__", None) is _PROCESS_WIDE:
+                setattr(module, name, getattr(own, value.__name__))
 
 
 # ---- what is sent ----
@@ -256,6 +282,7 @@ def _ordered(order: _Order) -> _Order:
 
 def _performed(order: _Order, tasks: Parcel, left: float | None) -> tuple[list[bytes], float]:
     """Do tasks in a worker and say how long that took; what they raise is sent back as well."""
+    _keep_generators_apart()
     work = opened(order.work)
     # Classes that were sent with the program are known here, but not by their names.
     written = importlib.import_module("cloudpickle").dumps

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,9 @@ class External:
         self.__name__ = os.path.basename(words[0])
         self._processes: dict[int, _Process] = {}
         weakref.finalize(self, _stop_own, self._processes)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # each process starts the command for itself
+        return partial(External, timeout=self.timeout), (self.command,)
 
     def __call__(self, **inputs: Any) -> Any:
         try:

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
 from privug.program.native.work import calls_worth_compiling, check_that_it_ends, work_worth_tracing
-from privug.program.reachable import reached
+from privug.program.reachable import Reached, reached
 from privug.program.repetition import Opaque
 from privug.program.staged import Staged, taken_apart
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
@@ -157,12 +158,29 @@ def _attempt(
     given: Mapping[Node, Array] | None = None,
 ) -> _Attempt:
     if any(node.dtype == np.dtype(object) and not is_maybe(node) for node in arguments.nodes):
-        obstacle: str | None = "its input comes from a program that is itself called sample by sample"
+        obstacle = "its input comes from a program that is itself called sample by sample"
         return _Attempt(obstacle=obstacle, was_made=False)
     found = reached(program, *arguments.shared)
     source = entropy_source(found)
     if source is not None:
         return _Attempt(was_made=False, own_randomness=f" ({source})")
+    attempt = _traced(program, arguments, found, checks, exclude_errors, given)
+    for _ in range(2):
+        if attempt.own_randomness is None or threading.active_count() == 1:
+            break
+        # The global generators belong to other threads too, one of which may have used them.
+        attempt = _traced(program, arguments, found, checks, exclude_errors, given)
+    return attempt
+
+
+def _traced(
+    program: Callable[..., Any],
+    arguments: Arguments,
+    found: Reached,
+    checks: int,
+    exclude_errors: bool,
+    given: Mapping[Node, Array] | None,
+) -> _Attempt:
     with undisturbed_randomness(found) as has_been_used, undisturbed_memory(found):
         positional, named = _rebuilt(arguments)
         traced = trace(program, positional, named, arguments.shared, work_worth_tracing(program, arguments))

@@ -52,6 +52,7 @@ _MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "add", "discard", "update",
     "setdefault", "popitem", "appendleft", "popleft",
 }  # fmt: skip
+SYSTEM = {"posix", "nt", "signal", "_signal", "subprocess", "shutil", "socket", "_socket", "ctypes", "multiprocessing"}
 
 
 def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
@@ -59,6 +60,8 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
     owner = getattr(function, "__self__", None)
     if _library(function) == "polars":
         return _of_polars(function, arguments, named)
+    if _library(function) in SYSTEM:  # both sides of a branch are traced, and this one may never be taken
+        refuse(f"{function.__module__}.{function.__name__}(), which acts on the system,")
     if isinstance(owner, Standing | OfStanding) or _is_of_frames(function, arguments, named):
         return _of_frames(function, arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
