@@ -40,7 +40,8 @@ INSIDE = {
     "model": [
         "array_methods critical garbage keys pickling refusal traits",
         "node workers",
-        "distinct execution overflow segments value_types whole_numbers",
+        "cluster distinct overflow segments value_types whole_numbers",
+        "execution",
         "operations",
         "at_extreme exclusion propositions rounding",
         "diverting",
@@ -73,7 +74,7 @@ INSIDE = {
         "added_noise branches intervals mapped",
         "quantiles solving",
         "case_plan curve support",
-        "belief evidence statistics strata tally",
+        "belief blocks evidence statistics strata tally",
         "joint",
         "invariants",
         "answer",
