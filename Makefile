@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check docs bench reproduce clean
+.PHONY: demo test test-all check docs bench reproduce soak clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Privug needs Python 3.11 or newer; try: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -26,11 +26,16 @@ $(STAMP)-bench: pyproject.toml | $(STAMP)-dev
 demo: $(STAMP)-core
 	$(BIN)/privug demo
 
+# Neighbours share what a module computes once, so workers take whole stretches of tests; bytecode is kept, because
+# each worker and each process that a test starts would compile all of Privug anew.
+test test-all: export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(STAMP)-dev
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(STAMP)-dev
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 check: $(STAMP)-dev
 	$(BIN)/ruff check .
@@ -46,6 +51,11 @@ bench: $(STAMP)-bench
 
 reproduce: $(STAMP)-core
 	$(BIN)/python experiments/run.py
+
+# Random questions while things go wrong around them; at most ten minutes.
+SECONDS ?= 600
+soak: $(STAMP)-dev
+	$(BIN)/python tools/soak.py --seconds $(SECONDS)
 
 clean:
 	rm -rf $(VENV) build dist site

@@ -1,10 +1,16 @@
+import gc
+import os
 import sys
 from pathlib import Path
 
-import pytest
-from hypothesis import settings
+# Workers of pytest share the processors: threads of libraries inside of each would only wait for one another.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ.setdefault(variable, "1")
 
-import privug as pv
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+import privug as pv  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share the oracles
 settings.register_profile("fixed", derandomize=True, deadline=None)  # the same examples every time
@@ -16,3 +22,9 @@ def _quiet():
     """No progress lines in test output, and limits as they were after each test."""
     with pv.limited(progress=False):
         yield
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector from looking through all that was imported and collected, again and again."""
+    gc.collect()
+    gc.freeze()

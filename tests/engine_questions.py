@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,6 @@ def posterior_moments(
     return mean, math.sqrt(second / total - mean**2), total
 
 
-def normal(mean: float, sd: float) -> Any:
-    return stats.norm(mean, sd)
-
-
 def _known(
     name: str, program: Any, prior: Any, secret: Any, observation: Any, *, tags: str = "", **truth: Any
 ) -> Known:
@@ -71,9 +68,9 @@ def continuous() -> list[Known]:
     inside = stats.truncnorm(2.99 / math.sqrt(5), 3.01 / math.sqrt(5), scale=math.sqrt(5))
     sums = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=2)}
     waiting = posterior_moments(lambda x: math.exp(-max(0.0, 1.4 - x)) - math.exp(-(1.6 - x)), 0, 1)
-    laplace = posterior_moments(lambda x: normal(0, 1).pdf(x) * stats.laplace.pdf(1 - x, scale=0.5), -8, 8, [1.0])
-    product = posterior_moments(lambda x: normal(x, math.sqrt(0.25 * x * x + 0.09)).pdf(2.0), 1, 2)
-    heavy = posterior_moments(lambda x: stats.cauchy.pdf(x) * normal(0, 1).pdf(3 - x), -40, 40, [0.0, 3.0])
+    laplace = posterior_moments(lambda x: NormalDist(0, 1).pdf(x) * stats.laplace.pdf(1 - x, scale=0.5), -8, 8, [1.0])
+    product = posterior_moments(lambda x: NormalDist(x, math.sqrt(0.25 * x * x + 0.09)).pdf(2.0), 1, 2)
+    heavy = posterior_moments(lambda x: stats.cauchy.pdf(x) * NormalDist(0, 1).pdf(3 - x), -40, 40, [0.0, 3.0])
     ends = math.log(1.9), math.log(2.1)
     cut = stats.truncnorm(*ends)
     shifted = posterior_moments(
@@ -160,7 +157,7 @@ def continuous() -> list[Known]:
             pv.near(2.0, within=0.1),
             mean=cut.mean(),
             std=cut.std(),
-            evidence=normal(0, 1).cdf(ends[1]) - normal(0, 1).cdf(ends[0]),
+            evidence=NormalDist(0, 1).cdf(ends[1]) - NormalDist(0, 1).cdf(ends[0]),
         ),
         _known(
             "cauchy prior",
@@ -241,9 +238,9 @@ def discrete() -> list[Known]:
 
 
 def mixed() -> list[Known]:
-    odds = 0.3 * normal(5, 1).pdf(4.0), 0.7 * normal(0, 1).pdf(4.0)
+    odds = 0.3 * NormalDist(5, 1).pdf(4.0), 0.7 * NormalDist(0, 1).pdf(4.0)
     wide = math.hypot(1, 0.5)
-    low, high = 0.3 * normal(0, wide).pdf(2.0), 0.7 * normal(3, wide).pdf(2.0)
+    low, high = 0.3 * NormalDist(0, wide).pdf(2.0), 0.7 * NormalDist(3, wide).pdf(2.0)
     share = high / (low + high)
     return [
         _known(
@@ -271,7 +268,7 @@ def mixed() -> list[Known]:
             {"x": pv.Normal(0, sd=1)},
             "x",
             pv.equals(0.0),
-            probabilities=((lambda x: x < -1, normal(0, 1).cdf(-1) / 0.5),),
+            probabilities=((lambda x: x < -1, NormalDist(0, 1).cdf(-1) / 0.5),),
             evidence=0.5,
         ),
         _known(
@@ -280,8 +277,8 @@ def mixed() -> list[Known]:
             {"x": pv.Normal(1, sd=1), "b": pv.Bernoulli(0.5)},
             "b",
             pv.between(3, 4),
-            mean=(p := normal(1, 1).cdf(4) - normal(1, 1).cdf(3))
-            / (p + (q := normal(2, 2).cdf(4) - normal(2, 2).cdf(3))),
+            mean=(p := NormalDist(1, 1).cdf(4) - NormalDist(1, 1).cdf(3))
+            / (p + (q := NormalDist(2, 2).cdf(4) - NormalDist(2, 2).cdf(3))),
             evidence=(p + q) / 2,
         ),
     ]
@@ -302,7 +299,7 @@ def hierarchical() -> list[Known]:
             pv.equals(1.2),
             mean=1.2 * 5 * spread,
             std=math.sqrt(spread),
-            evidence=normal(0, math.sqrt(1.2)).pdf(1.2),
+            evidence=NormalDist(0, math.sqrt(1.2)).pdf(1.2),
             tags="quick",
         ),
         _known(
@@ -329,15 +326,15 @@ def hierarchical() -> list[Known]:
 
 
 def hard() -> list[Known]:
-    square = posterior_moments(normal(0.5, 2).pdf, math.sqrt(3.9), math.sqrt(4.1))
-    mirror = posterior_moments(normal(0.5, 2).pdf, -math.sqrt(4.1), -math.sqrt(3.9))
+    square = posterior_moments(NormalDist(0.5, 2).pdf, math.sqrt(3.9), math.sqrt(4.1))
+    mirror = posterior_moments(NormalDist(0.5, 2).pdf, -math.sqrt(4.1), -math.sqrt(3.9))
     ten = stats.norm(0, math.sqrt(10))
     five = stats.norm(0, math.sqrt(5))
     bound = 6 * math.sqrt(5)
     beyond = stats.norm.pdf(6) / stats.norm.sf(6) * math.sqrt(5)
     events = np.arange(20, 80)
     tail = stats.poisson.pmf(events, 3)
-    sharp = posterior_moments(lambda x: normal(0, 1).pdf(x) * normal(1.0, 0.001).pdf(x), 0.98, 1.02, [1.0])
+    sharp = posterior_moments(lambda x: NormalDist(0, 1).pdf(x) * NormalDist(1.0, 0.001).pdf(x), 0.98, 1.02, [1.0])
     two = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}
     return [
         _known(
@@ -356,7 +353,7 @@ def hard() -> list[Known]:
             "x",
             pv.near(1.0, within=0.05),
             mean=0.0,
-            evidence=2 * (normal(0, math.sqrt(2)).cdf(1.05) - normal(0, math.sqrt(2)).cdf(0.95)),
+            evidence=2 * (NormalDist(0, math.sqrt(2)).cdf(1.05) - NormalDist(0, math.sqrt(2)).cdf(0.95)),
         ),
         _known(
             "a sharp window",
@@ -423,7 +420,7 @@ def several() -> list[Known]:
             {"sum": pv.equals(3.0), "difference": pv.equals(1.0)},
             mean=2.0,
             std=0.0,
-            evidence=normal(0, 1).pdf(2) * normal(0, 2).pdf(1) / 2,
+            evidence=NormalDist(0, 1).pdf(2) * NormalDist(0, 2).pdf(1) / 2,
         ),
         _known(
             "the same twice, noisily",
@@ -442,7 +439,7 @@ def several() -> list[Known]:
             [pv.equals(3.0), pv.between(-100, 100)],
             mean=0.6,
             std=spread,
-            evidence=normal(0, math.sqrt(5)).pdf(3),
+            evidence=NormalDist(0, math.sqrt(5)).pdf(3),
         ),
     ]
 

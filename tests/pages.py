@@ -19,6 +19,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from privug.cli.main import main
+
 PROJECT = Path(__file__).parent.parent
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
@@ -55,11 +59,14 @@ def printed_by(page: Path, folder: Path) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _run(line: str, folder: Path) -> str:
-    words = shlex.split(line.removeprefix("$ "))
-    starts = {"privug": [sys.executable, "-m", "privug.cli.main"], "python": [sys.executable]}
-    command = [*starts[words[0]], *words[1:]]
-    outcome = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return outcome.stdout + outcome.stderr if outcome.returncode == 2 else outcome.stdout
+    """Return what a command prints; those of Privug run in this process, which is in that folder."""
+    program, *words = shlex.split(line.removeprefix("$ "))
+    if program == "privug":
+        outcome = CliRunner().invoke(main, words, prog_name="privug")
+        return outcome.stdout + outcome.stderr if outcome.exit_code == 2 else outcome.stdout
+    assert program == "python", line
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
 def printed_by_examples(page: Path) -> Iterator[tuple[re.Match[str], Path]]:

@@ -13,7 +13,7 @@ import pytest
 import privug as pv
 from agreement_questions import Posed, posed
 
-FAST, ALL, ENOUGH = 40, 200, 120
+FAST, ALL, ENOUGH = 24, 200, 120
 SAMPLES = 4000
 
 

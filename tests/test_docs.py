@@ -103,7 +103,17 @@ def _at_least(least: int, people: int) -> float:
     return sum(math.comb(people, k) * 0.4**k * 0.6 ** (people - k) for k in range(least, people + 1))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+# Of these tests/studies/test_calibrate.py, tests/mechanisms/test_case_studies.py and test_anonymisers.py ask the same.
+LONG_EXAMPLES = {"choose_epsilon.py", "differential_privacy.py", "k_anonymity.py"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in LONG_EXAMPLES else [])
+        for path in EXAMPLES
+    ],
+)
 def test_examples_run(path):
     outcome = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr

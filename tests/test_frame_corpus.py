@@ -42,26 +42,20 @@ def plain_call(entry, records, rows):
 
 
 def differences(entry, prior, samples, seed):
-    """Return the tier and the inputs on which the lifted program differs from a plain call."""
+    """Return the lifting and the inputs on which the lifted program differs from a plain call."""
     question = Question(entry.program, prior, secret="df", exclude_errors=entry.on_error == "exclude")
     run = draw(question, None, samples=samples, seed=seed)
     pairs = zip(run.quantities[0].values(), run.quantities[1].values(), strict=True)
     calls = [(rows, plain_call(entry, question.prior["df"], rows), output) for rows, output in pairs]
-    return question.case().lifting.tier, [call for call in calls if not same(call[1], call[2])]
-
-
-@pytest.mark.parametrize("entry", ALL, ids=by_name)
-def test_tier_is_as_expected(entry):
-    found = lifting_of(entry)
-    assert found.tier == entry.tier, str(found)
-    assert_told_in_the_docs(entry, found)
+    return question.case().lifting, [call for call in calls if not same(call[1], call[2])]
 
 
 @pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_the_best_tier_gives_what_pandas_gives(entry):
-    tier, wrong = differences(entry, entry.prior(), samples=80, seed=1)
-    assert tier == entry.tier
+    found, wrong = differences(entry, entry.prior(), samples=30, seed=1)
+    assert found.tier == entry.tier, str(found)
     assert wrong == []
+    assert_told_in_the_docs(entry, lifting_of(entry) if entry.on_error == "exclude" else found)
 
 
 @pytest.mark.parametrize("entry", [entry for entry in ALL if entry.program not in NEVER], ids=by_name)
@@ -70,11 +64,17 @@ def test_edge_values_give_what_pandas_gives(entry):
     assert wrong == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ALL, ids=by_name)
+def test_the_best_tier_gives_what_pandas_gives_on_more_tables(entry):
+    assert differences(entry, entry.prior(), samples=80, seed=4)[1] == []
+
+
 @pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_the_python_tier_gives_what_pandas_gives(entry, monkeypatch):
     monkeypatch.setattr(lifting, "trace", lambda *arguments: Trace(obstacle="a test forbids it"))
-    tier, wrong = differences(entry, entry.prior(), samples=8, seed=3)
-    assert tier == "python"
+    found, wrong = differences(entry, entry.prior(), samples=8, seed=3)
+    assert found.tier == "python"
     assert wrong == []
 
 

@@ -52,7 +52,7 @@ UNORDERED = ("pl_means_by_zip", "pl_frequency_table", "pl_bands_by_when", "pl_by
 
 
 def differences(entry, prior, samples, seed):
-    """Return the tier and the inputs on which the lifted program differs from a plain call."""
+    """Return the lifting and the inputs on which the lifted program differs from a plain call."""
     question = Question(entry.program, prior, secret="df", exclude_errors=entry.on_error == "exclude")
     run = draw(question, None, samples=samples, seed=seed)
     arranged = in_any_order if entry.name in UNORDERED else lambda output: output
@@ -64,17 +64,11 @@ def differences(entry, prior, samples, seed):
 
 
 @pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)
-def test_tier_is_as_expected(entry):
-    found = lifting_of(entry)
-    assert found.tier == entry.tier, str(found)
-    assert_told_in_the_docs(entry, found)
-
-
-@pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)
 def test_the_best_tier_gives_what_polars_gives(entry):
-    found, wrong = differences(entry, entry.prior(), samples=80, seed=1)
+    found, wrong = differences(entry, entry.prior(), samples=30, seed=1)
     assert found.tier == entry.tier, str(found)
     assert wrong == []
+    assert_told_in_the_docs(entry, lifting_of(entry) if entry.on_error == "exclude" else found)
 
 
 @pytest.mark.parametrize("entry", [entry for entry in POLARS_CORPUS if entry.program is not pl_sentence], ids=by_name)
@@ -82,6 +76,12 @@ def test_edge_values_give_what_polars_gives(entry):
     found, wrong = differences(entry, EDGES[entry.prior](), samples=30, seed=2)
     assert found.tier == entry.tier, str(found)
     assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)
+def test_the_best_tier_gives_what_polars_gives_on_more_tables(entry):
+    assert differences(entry, entry.prior(), samples=80, seed=4)[1] == []
 
 
 @pytest.mark.parametrize("entry", POLARS_CORPUS, ids=by_name)

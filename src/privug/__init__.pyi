@@ -7,6 +7,8 @@ from privug import reidentification as reidentification
 from privug.attack import Attack as Attack
 from privug.attack import Result as Result
 from privug.errors import ArgumentError as ArgumentError
+from privug.errors import CheckpointError as CheckpointError
+from privug.errors import CheckpointWarning as CheckpointWarning
 from privug.errors import ClusterError as ClusterError
 from privug.errors import ImpossibleObservation as ImpossibleObservation
 from privug.errors import InferenceError as InferenceError

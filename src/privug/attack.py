@@ -1,15 +1,18 @@
 """The five steps together: an Attack asks the question, a Result holds the answer."""
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
+from privug.checkpoints.checkpoint import Checkpoint, section_of
+from privug.checkpoints.questions import checkpoint_of
 from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -41,12 +44,12 @@ from privug.report.fragments import attack_html, result_html
 from privug.report.plain import as_frame, as_json
 from privug.report.summary import Summary
 from privug.report.text import as_text
-from privug.tallies import Tallies, tallied
+from privug.tallies import Tallied
 
 FEWEST_PRIOR_SAMPLES = 10_000
 
 
-class Attack(Portable):
+class Attack(Tallied, Portable):
     """A program, what an attacker knows about its inputs, and the secret they are after.
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
@@ -63,6 +66,8 @@ class Attack(Portable):
     >>> result.posterior.distribution()[10].value
     1.0
     """
+
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_latest": type(None)}
 
     def __init__(
         self,
@@ -108,6 +113,7 @@ class Attack(Portable):
         precision: float | None = None,
         measure: Callable[["Result"], Estimate] | None = None,
         seconds: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         on: Any = None,
     ) -> "Result":
         """Condition the prior on what the attacker sees.
@@ -123,38 +129,31 @@ class Attack(Portable):
         `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.
 
         `on` is a client of Dask or the address of its scheduler: what takes long is done there, with the same result.
+
+        `checkpoint` is the path of a file in which samples are kept as they are drawn, for this result and what it is
+        asked for later. A run that was killed, interrupted or out of time goes on from there if it is called again, to
+        the very same result; a file of another question is refused. Reading it runs no code.
         """
         options = checked_options(samples=samples, seed=seed, budget=budget)
         limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
         observation = self.observe if observe is None else as_observation(observe)
         name, serve = engines.choose(engine)
+        kept = None
+        if checkpoint is not None:
+            asked = {"engine": name, **options, "precision": width, "the measure": measure if width else None}
+            kept = checkpoint_of(checkpoint, self.question, observation, asked)
         with bounded(name, limit):
             if self.question.facts:
-                engines.check_facts(self.question)
+                with section_of(kept, "facts"):
+                    engines.check_facts(self.question)
             if width is None:
-                return Result(self, observation, name, serve, options, limit, on)
+                return Result(self, observation, name, serve, options, limit, kept, on)
             return until_precise(
-                lambda count: Result(self, observation, name, serve, {**options, "samples": count}, limit, on),
+                lambda count: Result(self, observation, name, serve, {**options, "samples": count}, limit, kept, on),
                 measure or self._first_question,
                 width,
                 Result._remarked,
             )
-
-    def tally(
-        self,
-        observe: Any = None,
-        *,
-        draws: int = 1_000_000,
-        seed: int = 0,
-        bins: int | Sequence[float] = 100,
-        seconds: float | None = None,
-        on: Any = None,
-    ) -> Tallies:
-        """Count what so many draws from the prior say, given what the attacker sees; the draws are not kept.
-
-        `bins` are those of the histogram of the secret: their number, or edges. `seconds` and `on` are as in `run`.
-        """
-        return tallied(self, observe, draws=draws, seed=seed, bins=bins, seconds=seconds, on=on)
 
     def to_pymc(self, observe: Any = None) -> Any:
         """Return this attack as a PyMC model, with the observation as a potential; needs the extra 'pymc'."""
@@ -193,9 +192,11 @@ class Result(Unchanging):
         serve: engines.Engine,
         options: Mapping[str, Any],
         seconds: float | None = None,
+        checkpoint: Checkpoint | None = None,
         on: Any = None,
     ) -> None:
         self.attack = attack
+        self._checkpoint = checkpoint
         output = "output" if attack.name == "<lambda>" else f"output of {attack.name}"
         self._names = (attack.question.secret_name, output)
         self.observation = observation
@@ -211,9 +212,13 @@ class Result(Unchanging):
 
     def _answered(self, serve: engines.Engine, observation: Observation | None, **options: Any) -> Run:
         """Ask an engine; values that differ only by rounding are one, unless that was not wanted when this was run."""
+        asked = observation is not None, sorted(options.items(), key=itemgetter(0))
         with settings.limited(**self._settings), bounded(self._asked_for, self._seconds):
-            run = serve(self.attack.question, observation, **options)
-            return with_values_merged(run, self.attack.question, options.get("extra"))
+            with section_of(self._checkpoint, *asked):
+                run = serve(self.attack.question, observation, **options)
+            run = with_values_merged(run, self.attack.question, options.get("extra"))
+        remarks = (*run.diagnostics.remarks, *(() if self._checkpoint is None else self._checkpoint.remarks))
+        return replace(run, diagnostics=replace(run.diagnostics, remarks=remarks))
 
     def _remarked(self, remark: str) -> "Result":
         diagnostics = replace(self.diagnostics, remarks=(*self.diagnostics.remarks, remark))

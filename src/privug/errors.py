@@ -5,6 +5,7 @@ PrivugError
     - PriorError             a distribution or a table is described wrongly
     - QuestionError          the prior or the secret does not fit the program
     - ObservationError       the observation does not fit the output
+    - CheckpointError        a checkpoint is of another question, is damaged, or cannot be written
   x NotAList                 a random number is used as a list
   x ProgramError             the program under analysis failed on some input
   x Untraceable              a program asked a random variable for one plain value
@@ -21,6 +22,7 @@ Warnings, which do not stop anything:
   x LiftingWarning           the traced program differed from plain calls and moved down a tier, or its outputs depend
                              on earlier calls
   x RepeatedQuantityWarning  a list in the prior holds one random quantity several times
+  x CheckpointWarning        a checkpoint cannot be written any more; the run goes on without it
 """
 
 from privug.escaping import inert
@@ -90,6 +92,19 @@ class ObservationError(ArgumentError):
     ... except pv.ObservationError as error:
     ...     print(error)
     near: within must be positive, not 0; for an exact value write pv.equals(55.3)
+    """
+
+
+class CheckpointError(ArgumentError):
+    """A checkpoint is of another question, is damaged, is in use, or cannot be written.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda x: x, prior={"x": pv.Bernoulli(0.5)}, secret="x")
+    >>> try:
+    ...     attack.run(checkpoint="no such folder/run.ckpt")
+    ... except pv.CheckpointError as error:
+    ...     print("there is no folder" in str(error))
+    True
     """
 
 
@@ -250,3 +265,12 @@ class RepeatedQuantityWarning(UserWarning):
 
     def __str__(self) -> str:
         return inert(super().__str__(), keep="\n")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint cannot be written any more, because the disk is full, say; the run goes on without it.
+
+    >>> import privug as pv
+    >>> issubclass(pv.CheckpointWarning, UserWarning)
+    True
+    """

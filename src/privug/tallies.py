@@ -21,11 +21,11 @@ from privug.inference.joint import Joint
 from privug.inference.options import checked_whole, positive
 from privug.inference.reach import Definition, definition_of
 from privug.inference.statistics import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Numbers
-from privug.inference.tallying import Bins, Tallied, tally
+from privug.inference.tallying import Bins, Tally, tally
 from privug.inference.trying import bounded
 from privug.markup import paragraphs, table
 from privug.model.node import Array, Kind
-from privug.model.pickling import Unchanging
+from privug.model.pickling import Portable
 from privug.observation.structured import Observation, as_observation
 from privug.report.plain import as_json
 
@@ -37,7 +37,7 @@ MOST_SHOWN = 6
 MOST_WRITTEN = 1_000
 
 
-class Tallies(Unchanging):
+class Tallies(Portable):
     """What any number of draws says about the secret: statistics of all, of which none was kept.
 
     It holds what was asked for before: the answers to the attack's questions, mean, standard deviation and histogram of
@@ -57,7 +57,7 @@ class Tallies(Unchanging):
         observation: Observation | None,
         predicates: dict[str, Predicate],
         seeds: tuple[int, ...],
-        run: Tallied,
+        run: Tally,
     ) -> None:
         self.attack = attack
         self.observation = observation
@@ -292,6 +292,26 @@ class Tallies(Unchanging):
 
     def __repr__(self) -> str:
         return f"<Tallies of {self.attack.name!r}: {self.accepted:,} of {self.draws:,} draws>"
+
+
+class Tallied:
+    """What an attack has to be tallied by."""
+
+    def tally(
+        self,
+        observe: Any = None,
+        *,
+        draws: int = 1_000_000,
+        seed: int = 0,
+        bins: int | Sequence[float] = 100,
+        seconds: float | None = None,
+        on: Any = None,
+    ) -> Tallies:
+        """Count what so many draws from the prior say, given what the attacker sees; the draws are not kept.
+
+        `bins` are those of the histogram of the secret: their number, or edges. `seconds` and `on` are as in `run`.
+        """
+        return tallied(self, observe, draws=draws, seed=seed, bins=bins, seconds=seconds, on=on)
 
 
 def _plain(estimate: Estimate) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_rows_of_the_example_are_held_as_columns_as_those_of_a_users_file_are():
 
 def test_demo_code_is_a_file_that_analyze_takes(run, script):
     source = run("demo", "--code").output
-    outcome = run("analyze", script(source), "--samples", 200)
+    outcome = run("analyze", script(source), "--engine", "sample", "--samples", 200)
     assert outcome.exit_code == 0, outcome.output
     assert outcome.output.count("attacker sees") == 2
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import privug as pv
-from privug.policy.monitoring.fingerprints import fingerprint
+from privug.checkpoints.fingerprints import fingerprint
 from privug.policy.monitoring.log import decoded, encoded, read
 
 OFFSET = 3
@@ -299,7 +299,7 @@ def test_answers_that_cannot_be_logged(tmp_path):
 
 def test_fingerprints_do_not_depend_on_the_process_nor_on_comments():
     code = (
-        "import privug as pv; from privug.policy.monitoring.fingerprints import fingerprint as f\n"
+        "import privug as pv; from privug.checkpoints.fingerprints import fingerprint as f\n"
         "print(f({'x': pv.Records(3, pv.Row(age=pv.Normal(40, sd=10), sex=pv.Choice(['f', 'm'])))}))\n"
         "print(f(pv.policy.max_belief(0.2) & pv.policy.belief(print, at_most=0.5)), f({'a', 'b', 'c'}))"
     )

@@ -30,23 +30,24 @@ def mentioned(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def annotations(tree: ast.AST) -> set[int]:
+def annotations(nodes: list[ast.AST]) -> set[int]:
     """Return the nodes of types, which may be written as strings."""
-    roots = [getattr(node, name, None) for node in ast.walk(tree) for name in ("annotation", "returns")]
+    roots = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
     return {id(node) for root in roots if isinstance(root, ast.AST) for node in ast.walk(root)}
 
 
 def questions_of_families(tree: ast.AST) -> list[str]:
     """Return where a program asks which family something is."""
-    found, types = [], annotations(tree)
+    nodes = list(ast.walk(tree))
+    found, types = [], annotations(nodes)
     own = {
         target.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and node.value in NAMES and id(node) not in types:
             found.append(f"line {node.lineno}: {node.value!r}")
         asked: set[str] = set()

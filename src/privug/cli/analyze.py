@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # what they name is imported when it is needed
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from privug.cli.values import observation
 @options.attacks
 @options.observe
 @options.of_runs
+@options.checkpoint
 @options.outputs(*writing.REPORTS)
 @options.as_json
 def analyze(
@@ -49,6 +51,7 @@ def analyze(
         with reported(target.file):
             chosen = attacks_in(target.file, module, (*target.names, *names))
             seen = None if observe is None else observation(observe, vars(module))
+            _check_alone(settings["checkpoint"], chosen)
     results: dict[str, pv.Result] = {}
     refusals: list[Refusal] = []
     for name, attack in chosen.items():
@@ -73,6 +76,11 @@ def analyze(
         one.show()
     if refusals:
         click.get_current_context().exit(min(one.exit_code for one in refusals))
+
+
+def _check_alone(checkpoint: Path | None, chosen: Collection[str]) -> None:
+    if checkpoint is not None and len(chosen) > 1:
+        raise Refusal(f"--checkpoint is for one attack: name one of {', '.join(chosen)} as FILE::NAME")
 
 
 def _named(name: str, refusal: Refusal) -> Refusal:

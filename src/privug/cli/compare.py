@@ -23,6 +23,7 @@ from privug.cli.values import observation
 @options.engine
 @options.samples(10_000)
 @options.seed
+@options.checkpoint
 @options.outputs(*FORMATS)
 @options.as_json
 def compare(

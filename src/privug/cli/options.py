@@ -81,6 +81,11 @@ def endings(*known: str) -> Callable[[click.Context, click.Parameter, tuple[Path
     return checked
 
 
+checkpoint = click.option(
+    "--checkpoint", type=written, default=None, metavar="PATH", help="Keep what is found there, and go on from there."
+)
+
+
 def of_runs(command: Command) -> Command:
     """Add the options that every run of an attack takes."""
     for option in (

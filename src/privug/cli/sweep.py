@@ -32,6 +32,7 @@ FORMATS = (*writing.REPORTS, *PICTURES)
 @options.engine
 @options.samples(10_000)
 @options.seed
+@options.checkpoint
 @options.outputs(*FORMATS)
 @options.as_json
 def sweep(

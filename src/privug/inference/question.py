@@ -76,7 +76,7 @@ class Question(Shared):
     """What the attacker knows that ties inputs together: predicates on them, part of the prior."""
     _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
     _of_all_sizes: dict[Sizes, Case | None] = field(default_factory=dict, repr=False)
-    probability_of_facts: Estimate | None = None
+    probability_of_facts: Estimate | None = field(default=None, compare=False)
     """How likely the facts are before they are assumed, once that has been found out."""
 
     found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict, "_of_all_sizes": dict}

@@ -207,13 +207,13 @@ class Sampler:
         tasks = list(self._tasks(number, samples))
         if not tasks:
             return
-        of = self._terms(number)
         plans = [self._plans[task.sizes].plan for task in tasks]
         opaque = any(plan.is_opaque for plan in plans)
         largest = max(plan.bytes_per_sample * len(task.positions) for plan, task in zip(plans, tasks, strict=True))
         total = sum(len(kept.positions) for kept in self._kept)
-        work = partial(self._evaluation.run, of)
-        results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest)
+        work = partial(self._evaluation.run, self._terms(number))
+        name = f"sampling {self._seed} {number} {samples} {self._abandon} {self._not_compiled}"
+        results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest, name=name)
         for task, block in zip(tasks, results, strict=True):
             self._kept.append(block)
             self._draws += len(task.positions)

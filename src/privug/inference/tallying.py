@@ -68,7 +68,7 @@ def reduced(kept: Kept, draws: int, layout: Layout) -> Statistics:
 
 
 @dataclass(frozen=True)
-class Tallied:
+class Tally:
     """The statistics of some draws, and what is known of how they were made."""
 
     statistics: Statistics
@@ -79,7 +79,7 @@ class Tallied:
     seconds: float
     remarks: tuple[str, ...]
 
-    def plus(self, other: "Tallied") -> "Tallied":
+    def plus(self, other: "Tally") -> "Tally":
         """Return both together."""
         return replace(
             self,
@@ -129,7 +129,7 @@ class Tallier(Sampler):
         self._workload = Workload(keeps=False, times=draws / self._largest_round)
         self._statistics = Statistics()
 
-    def tally(self) -> Tallied:
+    def tally(self) -> Tally:
         """Make all draws, or as many as there is time for."""
         started, number = time.perf_counter(), 0
         with ProgressMeter("tallying", self._samples) as meter:
@@ -251,7 +251,7 @@ class Tallier(Sampler):
         opaque = any(plan.plan.is_opaque for plan in self._plans.values())
         return max(1, min(MOST_OPAQUE_TOGETHER if opaque else MOST_TOGETHER, blocks // MANY_RESULTS))
 
-    def _tallied(self, seconds: float) -> Tallied:
+    def _tallied(self, seconds: float) -> Tally:
         found = self._statistics.with_tables_merged()
         self._draws = found.draws
         if found.agreeing is None:
@@ -260,7 +260,7 @@ class Tallier(Sampler):
         if self._not_compiled is not None:
             lifting = replace(lifting, not_compiled=self._not_compiled)
         density, moved = (any(getattr(p, what) for p in self._plans.values()) for what in ("has_density", "is_moved"))
-        return Tallied(found, self._samples, lifting, density, moved, seconds, tuple(self._remarks))
+        return Tally(found, self._samples, lifting, density, moved, seconds, tuple(self._remarks))
 
 
 def probability_of(agreeing: Agreeing, draws: int, unit: str) -> Estimate:
@@ -326,6 +326,6 @@ def chosen_edges(values: Array, bins: Bins, reach: Reach) -> Array | None:
     return edges if np.isfinite(edges).all() and np.all(np.diff(edges) > 0) else None
 
 
-def tally(question: Question, observation: Observation | None, **options: Any) -> Tallied:
+def tally(question: Question, observation: Observation | None, **options: Any) -> Tally:
     """Tally draws, without compiling if it turns out that compiled code cannot hold all outputs."""
     return compiled_or_not(lambda reason: Tallier(question, observation, **options, not_compiled=reason).tally())

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from privug import interruption, settings
 from privug.errors import ArgumentError
+from privug.model import journal
 from privug.model.cluster import run_on
 from privug.model.workers import run_forked
 
@@ -28,9 +29,22 @@ SECONDS_WORTH_SENDING = 2.0
 
 
 def run_tasks(
-    tasks: Sequence[Task], work: Callable[[Task], Result], *, opaque: bool, bytes_per_task: int
+    tasks: Sequence[Task], work: Callable[[Task], Result], *, opaque: bool, bytes_per_task: int, name: str = "tasks"
 ) -> Iterator[Result]:
-    """Yield `work(task)` for each task in order, on as many workers as the settings and the memory budget allow."""
+    """Yield `work(task)` for each task in order, on as many workers as the settings and the memory budget allow.
+
+    In a run that is checkpointed, those that are done already come from there: `name` says which tasks these are.
+    """
+    kept = journal.current()
+    if kept is None:
+        return _computed(tasks, work, opaque, bytes_per_task)
+    alone = partial(journal.unkept, work)
+    return kept.results(name, tasks, lambda missing: _computed(missing, alone, opaque, bytes_per_task))
+
+
+def _computed(
+    tasks: Sequence[Task], work: Callable[[Task], Result], opaque: bool, bytes_per_task: int
+) -> Iterator[Result]:
     workers = min(_affordable_workers(bytes_per_task), len(tasks))
     on = settings.current().on
     if on != settings.HERE and len(tasks) > 1:

@@ -5,7 +5,7 @@ import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -61,14 +61,6 @@ def dtype_of(cell: Any) -> str:
     return known.str if known.kind in "bif" else "O"
 
 
-@runtime_checkable
-class Values(Protocol):
-    """The values of one cell in all samples: numbers, or codes into `levels`."""
-
-    array: Array
-    levels: tuple[Any, ...] | None
-
-
 @dataclass(frozen=True, eq=False)
 class FrameColumn:
     """One column in all samples: samples by rows of numbers, or of codes into `labels`."""
@@ -99,7 +91,7 @@ class FrameColumn:
 
 def joined_column(parts: Sequence[Any], widths: Sequence[int], samples: int) -> FrameColumn:
     """Put a column together of the cells of single rows and of runs of rows."""
-    pieces = [_piece(part, width) for part, width in zip(parts, widths, strict=True)]
+    pieces, widths = _pieces(parts, widths)
     numeric = [_as_numbers(piece) for piece in pieces]
     kinds = {numbers[0].dtype.kind for numbers in numeric if numbers is not None and numbers[0].dtype != object}
     if all(numbers is not None for numbers in numeric) and (kinds <= {"b"} or kinds <= {"i", "f"}):
@@ -160,22 +152,49 @@ def _cells(values: Sequence[Any]) -> Array:
 _PLAIN = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
 
 
-def _piece(part: Any, width: int) -> tuple[Array, tuple[Any, ...] | None]:
-    """Return the values of a cell or a run of cells as samples by rows, one sample where all are the same."""
-    if isinstance(part, Values):
-        if part.array.dtype == object:
-            array, levels, _ = encode(part.array.tolist())
-            return array.reshape(part.array.shape[0], -1), levels
-        return (part.array[:, np.newaxis] if part.array.ndim == 1 else part.array), part.levels
-    value = next(iter(part))
-    if isinstance(value, np.ndarray) and value.dtype in _PLAIN:
-        return value[np.newaxis], None
-    listed = value.tolist() if isinstance(value, np.ndarray) else [value] * width
-    array, levels, _ = encode(listed)
-    return array[np.newaxis], levels
+_Piece = tuple[Array, tuple[Any, ...] | None]
+"""Samples by rows of numbers, or of codes into levels; one sample where all are the same."""
 
 
-def _as_numbers(piece: tuple[Array, tuple[Any, ...] | None]) -> tuple[Array, Array | None] | None:
+def _pieces(parts: Sequence[Any], widths: Sequence[int]) -> tuple[list[_Piece], list[int]]:
+    """Return the values of cells and runs of cells, and how many rows each has; plain cells in a row are one piece."""
+    pieces: list[_Piece] = []
+    sizes: list[int] = []
+    plain: list[Any] = []
+
+    def add(piece: _Piece, size: int) -> None:
+        pieces.append(piece)
+        sizes.append(size)
+
+    def end_plain(*, anyway: bool = False) -> None:
+        if plain or anyway:
+            array, levels, _ = encode(plain)
+            add((array[np.newaxis], levels), len(plain))
+            plain.clear()
+
+    for part, width in zip(parts, widths, strict=True):
+        array = getattr(part, "array", None)  # of values that differ between samples
+        value = next(iter(part)) if array is None else None
+        if array is not None:
+            end_plain()
+            add(_varying(array, part.levels), width)
+        elif isinstance(value, np.ndarray) and value.dtype in _PLAIN:
+            end_plain()
+            add((value[np.newaxis], None), width)
+        else:
+            plain.extend(value.tolist() if isinstance(value, np.ndarray) else [value] * width)
+    end_plain(anyway=not pieces)
+    return pieces, sizes
+
+
+def _varying(array: Array, levels: tuple[Any, ...] | None) -> _Piece:
+    if array.dtype == object:
+        codes, levels, _ = encode(array.tolist())
+        return codes.reshape(array.shape[0], -1), levels
+    return (array[:, np.newaxis] if array.ndim == 1 else array), levels
+
+
+def _as_numbers(piece: _Piece) -> tuple[Array, Array | None] | None:
     """Return numbers or truth values, and where there are none; None if there is anything else."""
     array, levels = piece
     if levels is None:
@@ -195,7 +214,7 @@ def _masks(found: Sequence[tuple[Array, Array | None]]) -> list[Array]:
     return [np.zeros(values.shape, np.bool_) if missing is None else missing for values, missing in found]
 
 
-def _recoded(piece: tuple[Array, tuple[Any, ...] | None], labels: dict[tuple[type, Any], int]) -> Array:
+def _recoded(piece: _Piece, labels: dict[tuple[type, Any], int]) -> Array:
     """Return a piece as codes into labels that all pieces have in common."""
     array, levels = piece
     if levels is None:

@@ -27,6 +27,7 @@ class Row(tuple[Any, ...]):
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
+    _places: dict[str, int] = {}
 
     def __new__(cls, /, **columns: Any) -> "Row":
         if not columns:
@@ -36,11 +37,7 @@ class Row(tuple[Any, ...]):
         return row_maker(tuple(columns))(columns.values())
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, str):
-            if key not in self._fields:
-                raise KeyError(key)
-            return tuple.__getitem__(self, self._fields.index(key))
-        return tuple.__getitem__(self, key)
+        return tuple.__getitem__(self, self._places[key] if isinstance(key, str) else key)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_row, (self._fields, tuple(self))
@@ -65,7 +62,8 @@ def row_maker(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Row]:
     fields = [f"column_{position}" for position in range(len(names))]
     donor = namedtuple("donor", fields)  # type: ignore[misc]
     columns = {name: vars(donor)[f"column_{k}"] for k, name in enumerate(names) if name not in vars(Row)}
-    row_type = type("Row", (Row,), {"__slots__": (), "_fields": names, **columns})
+    places = {name: place for place, name in enumerate(names)}
+    row_type = type("Row", (Row,), {"__slots__": (), "_fields": names, "_places": places, **columns})
     return partial(tuple.__new__, row_type)
 
 

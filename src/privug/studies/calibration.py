@@ -1,6 +1,7 @@
 """The largest, or smallest, value of a parameter for which a limit on what attackers learn is kept."""
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +26,7 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     is_measure,
+    kept_in,
     label,
     outcomes,
     plain_cell,
@@ -164,6 +166,7 @@ def calibrate(
     engine: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
     **parameter: tuple[float, float],
 ) -> Calibration:
     """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
@@ -191,15 +194,22 @@ def calibrate(
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
     """
     name, low, high = _range(parameter)
-    if find not in ("largest", "smallest"):
-        raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
-    if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
-        raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
+    _check_way(find, grid, tolerance)
     options = {"engine": engine, "samples": samples, "seed": seed}
     asked = _Asked(measure, at_most, at_least, holds, claim)
     limit, measured = asked.limit(partial(made, attack_for, {name: low}), observe, options)
     settings = Settings({limit.measure: measured}, {}, options)
-    return _Search(attack_for, observe, settings, limit, name, find, tolerance).run(_spaced(low, high, grid))
+    parts = {"attack_for": attack_for, "observe": observe, "the limit": asked, "find": find, "tolerance": tolerance}
+    with kept_in(checkpoint, "calibration", **parts, **options, parameter=[name, low, high, grid]):
+        return _Search(attack_for, observe, settings, limit, name, find, tolerance).run(_spaced(low, high, grid))
+
+
+def _check_way(find: str, grid: int, tolerance: float) -> None:
+    """Refuse a way of searching that is none."""
+    if find not in ("largest", "smallest"):
+        raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
+    if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
+        raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
 
 
 @dataclass(frozen=True)

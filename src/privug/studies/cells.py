@@ -1,6 +1,7 @@
 """One attack as a cell of a study: its measures as estimates, or why there are none."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from privug import settings
 from privug.arguments import shown
 from privug.attack import Attack, Result
+from privug.checkpoints.checkpoint import Checkpoint
+from privug.checkpoints.vocabulary import vocabulary_for
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -202,10 +205,20 @@ def outcomes(jobs: Sequence[Job], study: Settings, label: str) -> Iterator[Outco
     # Libraries with threads of their own do not survive being forked.
     alone = engine.startswith(("pymc", "numpyro"))
     with ProgressMeter(label, len(jobs)) as meter, settings.limited(workers=1 if alone else None):
-        for done, outcome in enumerate(run_tasks(jobs, study.outcome, opaque=True, bytes_per_task=0), 1):
+        results = run_tasks(jobs, study.outcome, opaque=True, bytes_per_task=0, name=label)
+        for done, outcome in enumerate(results, 1):
             if done < len(jobs):
                 meter.update(done, f"{done} of {len(jobs)}")
             yield outcome
+
+
+def kept_in(path: Any, study: str, **parts: Any) -> AbstractContextManager[None]:
+    """Keep the outcomes of a study in a checkpoint, if there is to be one; its parts say which study it is."""
+    if path is None:
+        return nullcontext()
+    known = vocabulary_for(results=(Outcome, Refusal))
+    told = {name: part if isinstance(part, str | int | float | None) else (part,) for name, part in parts.items()}
+    return Checkpoint(path, {"the study": study, **told}, known).section(study)
 
 
 def gathered(jobs: Sequence[Job], study: Settings, label: str) -> list[Outcome]:

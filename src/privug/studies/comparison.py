@@ -1,5 +1,6 @@
 """Attackers against programs: every attacker runs on every program, by every measure."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    kept_in,
     label,
     plain_cell,
 )
@@ -108,13 +110,14 @@ def compare(
     engine: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> ComparisonMatrix:
     """Run every attacker on every program, and measure each.
 
     `attackers` maps names to priors, as `pv.Attack` takes them; `programs` maps names to programs. `observe` is what
     every attacker sees, or a dict from each program's name to what is seen of it; `assume` are facts that every
-    attacker knows, or a dict from each attacker's name to theirs. `measures` are as in `pv.sweep`. What Privug refuses
-    in one cell is told there, and the others are computed.
+    attacker knows, or a dict from each attacker's name to theirs. `measures` and `checkpoint` are as in `pv.sweep`.
+    What Privug refuses in one cell is told there, and the others are computed.
 
     >>> import privug as pv
     >>> matrix = compare(
@@ -135,7 +138,9 @@ def compare(
         jobs.append(Job(partial(Attack, programs[p], attackers[a], secret, **options), seen[p]))
     how = {"engine": engine, "samples": samples, "seed": seed}
     study = Settings(checked_measures(measures, how), {}, how)
-    found = gathered(jobs, study, "comparing")
+    asked = {"attackers": attackers, "programs": programs, "secret": (secret,), "observe": observe, "assume": assume}
+    with kept_in(checkpoint, "comparison", **asked, measures=measures, questions=questions, **how):
+        found = gathered(jobs, study, "comparing")
     found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
     return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))
 

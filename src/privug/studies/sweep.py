@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from privug.studies.cells import (
     cell_text,
     checked_measures,
     gathered,
+    kept_in,
     label,
     plain_cell,
 )
@@ -133,6 +135,7 @@ def sweep(
     engine: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
     **parameters: Iterable[Any],
 ) -> Sweep:
     """Run an attack for every combination of parameters, and measure each.
@@ -149,7 +152,8 @@ def sweep(
 
     `utility` is the program without protection: how far outputs are from its outputs on average is then measured too
     (`expected_error`). The same seed gives the same numbers on any number of workers. Ctrl-C gives what is there by
-    then.
+    then. `checkpoint` is the path of a file that keeps points as they are measured: a sweep that was killed or
+    interrupted goes on from there if it is called again.
 
     >>> import privug as pv
     >>> def noisy_bit(epsilon):
@@ -167,7 +171,9 @@ def sweep(
         further = {"expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed)}
     study = Settings(checked_measures(measures, options), further, options)
     jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]
-    found = gathered(jobs, study, "sweep")
+    asked = {"attack_for": attack_for, "observe": observe, "measures": measures, "utility": utility, **options}
+    with kept_in(checkpoint, "sweep", **asked, parameters=points):
+        found = gathered(jobs, study, "sweep")
     return Sweep(tuple(points[: len(found)]), tuple(found), len(points))
 
 

@@ -198,9 +198,10 @@ class _Search:
         with ProgressMeter(label, populations) as meter:
             watch = _Watch(meter, outcomes)
             work = partial(_outcome, self._model, self._seed, attempt, allowance, self._wanted, watch)
-            opaque = self._case.plan.is_opaque
+            name = f"search {self._seed} {attempt.number} {attempt.size} {allowance} {self._expected}"
+            tasks: Any = {"opaque": self._case.plan.is_opaque, "bytes_per_task": needed, "name": name}
             try:
-                for outcome in run_tasks(range(populations), work, opaque=opaque, bytes_per_task=needed):
+                for outcome in run_tasks(range(populations), work, **tasks):
                     outcomes.append(outcome)
                     self._runs += outcome.runs
                     meter.update(len(outcomes), f"{self._runs:,} program runs")

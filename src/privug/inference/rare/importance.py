@@ -180,7 +180,8 @@ class Measurement:
         key = (*self._key, self._batches)
         work = partial(_drawn, self._model, mixture, sizes, self._points.shape[1], self._seed, key)
         needed = 8 * int(sizes.max()) * self._points.shape[1] * (4 + len(mixture.parts))
-        parts = run_tasks(range(TASKS), work, opaque=self._case.plan.is_opaque, bytes_per_task=needed)
+        opaque, name = self._case.plan.is_opaque, f"measuring {self._seed} {self._key} {self._batches} {count}"
+        parts = run_tasks(range(TASKS), work, opaque=opaque, bytes_per_task=needed, name=name)
         draws = Draws.concatenate(list(parts))
         self._batches += 1
         self.runs += count

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import check_kind, kinds_checked, shown
+from privug.checkpoints.fingerprints import fingerprint
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.inference.belief import Belief
@@ -17,7 +18,6 @@ from privug.markup import paragraphs
 from privug.pictures import plots
 from privug.policy.checking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
-from privug.policy.monitoring.fingerprints import fingerprint
 from privug.policy.monitoring.log import Entry, Log, LogError, decoded, encoded
 from privug.policy.monitoring.particles import Draws, share_of_error
 from privug.policy.monitoring.queries import Answered, Query

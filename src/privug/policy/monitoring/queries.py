@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import shown
+from privug.checkpoints.fingerprints import fingerprint
 from privug.errors import ArgumentError, QuestionError
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
-from privug.policy.monitoring.fingerprints import fingerprint
 from privug.prior.table import Records, form_of
 from privug.program.drawing import ambient_rng
 from privug.program.outputs import settled

@@ -6,8 +6,8 @@ panels, which keeps their kinks; many are multiplied as characteristic functions
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,7 +24,7 @@ from privug.inference.exact.curves.parts import discrete_part, smooth_part
 from privug.inference.exact.curves.shifted_mixtures import Shifts, blended
 from privug.inference.exact.curves.transforms import Term
 from privug.model.node import Array
-from privug.prior.standard import StandardNormal
+from privug.prior.standard import StandardNormal, StandardUniform
 
 LARGEST_ERROR = 1e-9  # of a probability that is still called exact
 FEW_FREQUENCIES = 512  # with which a transform is faster than panels
@@ -291,6 +291,36 @@ def _densities_added(left: Curve, right: Curve) -> Curve:
     closed = _closed([(left, 1), (right, 1)])
     if closed is not None:
         return closed
+    keys = _value_of(left), _value_of(right)
+    if None in keys:
+        return _convolved(left, right)
+    return _remembered(_ByValue(keys[0], left), _ByValue(keys[1], right))
+
+
+@dataclass(frozen=True)
+class _ByValue:
+    """A curve that is known by its family and parameters."""
+
+    value: tuple[Any, ...] | None
+    curve: Curve = field(compare=False)
+
+
+def _value_of(curve: Curve) -> tuple[Any, ...] | None:
+    """Return what tells a curve of one standard distribution, stretched and shifted, from others."""
+    if len(curve.parts) != 1 or len(curve.atoms) or curve.error:
+        return None
+    part = curve.parts[0][1]
+    if not isinstance(part, Analytic) or not isinstance(part.frozen, StandardNormal | StandardUniform):
+        return None
+    return type(part.frozen), part.scale, part.shift, part.low, part.high, part.kinks
+
+
+@lru_cache(maxsize=512)  # tables of random size ask for one sum a size, with and without an observation
+def _remembered(left: _ByValue, right: _ByValue) -> Curve:
+    return _convolved(left.curve, right.curve)
+
+
+def _convolved(left: Curve, right: Curve) -> Curve:
     one, other = _anchored(left), _anchored(right)
     panels, origin = convolved(one[0], other[0]), one[1] + other[1]
     curve = _told(panels.shifted(origin) if origin else panels)

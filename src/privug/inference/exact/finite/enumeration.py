@@ -231,7 +231,7 @@ class Evaluation:
             yield from ((states, self.kept(states)) for states in self.blocks())
             return
         tasks = list(self.blocks())
-        yield from zip(tasks, run_tasks(tasks, self.kept, opaque=True, bytes_per_task=0), strict=True)
+        yield from zip(tasks, run_tasks(tasks, self.kept, opaque=True, bytes_per_task=0, name="listing"), strict=True)
 
     def kept(self, states: States) -> Kept:
         """Run the program on some states."""

@@ -5,8 +5,15 @@ import dataclasses
 import dis
 import functools
 import hashlib
+import random
+import shutil
 import types
 from collections.abc import Iterator, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +21,25 @@ import numpy as np
 from privug.model.node import Node, Operation, ancestors
 from privug.model.variable import RandomVariable
 from privug.prior.table import Records, form_of
+from privug.program.external import External
+from privug.program.reachable import is_users, mentions
 from privug.program.traced.calling import is_users_own
 from privug.program.traced.source import source_of
 
 DEEPEST = 40  # how far containers, closures and attributes are followed
+_GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)  # seeded by Privug
+_OF_CLASSES = {  # what Python keeps in a class besides what is written there
+    *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__match_args__"),
+    *("__dataclass_fields__", "__dataclass_params__", "__firstlineno__", "__static_attributes__", "_abc_impl"),
+    *("__abstractmethods__", "__annotate_func__", "__annotations_cache__", "__classdictcell__"),
+}
 
 
 def fingerprint(value: Any) -> str:
     """Return a hash of what a value is made of: of functions the source, and what they take from around it.
 
-    Comments and the layout of code do not matter, nor where in a file it stands.
+    Comments and the layout of code do not matter, nor where in a file it stands. The user's own classes and modules are
+    followed as functions are, those of libraries are known by their names; of commands the files that they name count.
 
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
     False
@@ -79,8 +95,19 @@ class _Walk:
                 yield from (self.told(part, depth) for part in (value.__func__, value.__self__))
             case types.ModuleType():
                 yield value.__name__
+            case External():
+                yield from self._command(value, depth)
+            case type() if is_users(value.__module__):
+                yield from self._class(value, depth)
             case type() | types.FunctionType() | types.BuiltinFunctionType() | np.ufunc():
                 yield f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value.__name__)}"
+            case date() | time() | timedelta() | Decimal() | Fraction():
+                yield repr(value)
+            case Enum():
+                yield f"{value.name} {self.told(value.value, depth)}"
+            case _ if hasattr(type(value), "__array__"):  # data frames and their columns
+                yield self.told(list(getattr(value, "columns", ())), depth)
+                yield self.told(np.asarray(value), depth)
             case _:
                 yield from self._object(value, depth)
 
@@ -107,14 +134,51 @@ class _Walk:
 
     def _object(self, value: Any, depth: int) -> Iterator[str]:
         if dataclasses.is_dataclass(value):
-            names = [field.name for field in dataclasses.fields(value)]
+            names = [field.name for field in dataclasses.fields(value) if field.compare]
         else:
             slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
             names = sorted({*getattr(value, "__dict__", {}), *slots})
+        if is_users(type(value).__module__):
+            yield self.told(type(value), depth)
+        if not names and not isinstance(value, _GENERATORS):
+            yield self._reduced(value, depth)
         left_out = ("may_overflow", "plan") if isinstance(value, Operation) else getattr(value, "found_again", ())
         for name in names:
             if hasattr(value, name) and name not in left_out:
                 yield f"{name}={self.told(getattr(value, name), depth)}"
+
+    def _reduced(self, value: Any, depth: int) -> str:
+        """Tell of an object without attributes what pickle would write, such as the pattern of a regular expression."""
+        try:
+            reduced = value.__reduce_ex__(2)
+        except Exception:
+            return ""
+        return self.told(reduced[1:3] if isinstance(reduced, tuple) else reduced, depth)
+
+    def _class(self, kind: type, depth: int) -> Iterator[str]:
+        yield f"{kind.__module__}.{kind.__qualname__} {self.told(kind.__bases__, depth)}"
+        if issubclass(kind, Enum):
+            yield self.told({name: member.value for name, member in kind.__members__.items()}, depth)
+        for name, value in sorted(vars(kind).items()):
+            inner = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+            if isinstance(inner, property):
+                inner = inner.fget
+            is_code = isinstance(inner, types.FunctionType) and is_users_own(inner)
+            if is_code or (name not in _OF_CLASSES and not issubclass(kind, Enum) and not _is_descriptor(inner)):
+                yield f"{name}={self.told(inner, depth)}"
+
+    def _command(self, external: External, depth: int) -> Iterator[str]:
+        """Tell a command by its words, and by what is in the files that they name."""
+        yield self.told(external.command, depth)
+        for word in dict.fromkeys([*external.command, shutil.which(external.command[0]) or ""]):
+            path = Path(word)
+            if word and len(word) < 4096 and "\0" not in word and path.is_file():
+                with path.open("rb") as file:
+                    yield f"{word}={hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _is_descriptor(value: Any) -> bool:
+    return hasattr(type(value), "__get__") and not isinstance(value, types.FunctionType)
 
 
 def _text_of(syntax: ast.FunctionDef | ast.Lambda) -> str:
@@ -126,8 +190,15 @@ def _text_of(syntax: ast.FunctionDef | ast.Lambda) -> str:
 
 
 def _bytecode(code: types.CodeType) -> str:
-    inner = [_bytecode(one) if isinstance(one, types.CodeType) else repr(one) for one in code.co_consts]
+    inner = [_constant(one) for one in code.co_consts]
     return f"{code.co_code.hex()} {inner} {code.co_names} {code.co_varnames}"
+
+
+def _constant(value: Any) -> str:
+    """Tell a constant of some code; the order of sets is another one in each process."""
+    if isinstance(value, types.CodeType):
+        return _bytecode(value)
+    return f"set {sorted(map(_constant, value))}" if isinstance(value, frozenset) else repr(value)
 
 
 def _surroundings(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -137,9 +208,27 @@ def _surroundings(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # not there yet
             continue
+    attributes = sorted(mentions(function.__code__).attributes)
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
             yield name, function.__globals__[name]
+            yield from _of_module(name, function.__globals__[name], attributes)
+
+
+def _of_module(name: str, module: Any, attributes: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what code takes from a module of the user's, and from modules in that."""
+    waiting = [(name, module)]
+    met: set[int] = set()
+    while waiting:
+        path, owner = waiting.pop()
+        if not isinstance(owner, types.ModuleType) or not is_users(owner.__name__) or id(owner) in met:
+            continue
+        met.add(id(owner))
+        taken = [
+            (f"{path}.{attribute}", vars(owner)[attribute]) for attribute in attributes if attribute in vars(owner)
+        ]
+        yield from taken
+        waiting += taken
 
 
 def _names(code: types.CodeType) -> set[str]:
