@@ -13,7 +13,7 @@ from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.checkpoints.checkpoint import Checkpoint, section_of
 from privug.checkpoints.questions import checkpoint_of
-from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
+from privug.errors import ArgumentError, UnsuitableEngine
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference import engines
@@ -22,7 +22,7 @@ from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.merging import merged_prior, merged_query, with_values_merged
-from privug.inference.options import checked_options, positive
+from privug.inference.options import checked_claims, checked_facts, checked_options, positive
 from privug.inference.question import Question
 from privug.inference.reach import Definition, definition_of
 from privug.inference.run_beliefs import belief_of, normalised
@@ -84,16 +84,10 @@ class Attack(Tallied, Portable):
         check_kind("Attack", "name", name, (str,))
         if not is_one_of(on_error, ("raise", "exclude")):
             raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {shown(on_error)}")
-        if questions is not None and not (
-            isinstance(questions, Mapping) and all(callable(predicate) for predicate in questions.values())
-        ):
-            raise QuestionError("questions must map claims in words to predicates on the secret")
-        facts = (assume,) if callable(assume) else assume
-        if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
-            raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
-        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=tuple(facts))
+        facts, claims = checked_facts(assume), checked_claims(questions)
+        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=facts)
         self.observe = None if observe is None else as_observation(observe)
-        self.questions = dict(questions or {})
+        self.questions = claims
         self.name = name or str(getattr(program, "__name__", "program"))
         self._latest: Lifting | None = None
 

@@ -1,12 +1,13 @@
 """The options of a run, checked."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from privug.arguments import LARGEST, is_number, shown
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, QuestionError
 
 
 def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
@@ -33,3 +34,20 @@ def positive(name: str, value: Any, example: str) -> float | None:
     if not is_number(value) or not 0 < value <= LARGEST:
         raise ArgumentError(f"{name} must be a positive number, such as {example}, not {shown(value)}")
     return float(value)
+
+
+def checked_claims(questions: Any) -> dict[str, Callable[[Any], Any]]:
+    """Return claims in words with their predicates."""
+    if questions is not None and not (
+        isinstance(questions, Mapping) and all(callable(predicate) for predicate in questions.values())
+    ):
+        raise QuestionError("questions must map claims in words to predicates on the secret")
+    return dict(questions or {})
+
+
+def checked_facts(assume: Any) -> tuple[Callable[..., Any], ...]:
+    """Return predicates on the inputs, of which there may be one."""
+    facts = (assume,) if callable(assume) else assume
+    if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
+        raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
+    return tuple(facts)
