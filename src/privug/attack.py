@@ -115,9 +115,8 @@ class Attack(Tallied, Portable):
         `samples` is how many samples of the posterior are wanted; `budget` is how many draws from the
         prior may be spent on them. The same seed gives the same result on any number of workers.
 
-        With `precision`, samples are added until the interval of a measure is no wider than that to either side:
-        of the function of the result given as `measure`, or of the first of the attack's questions, or of the
-        mutual information.
+        With `precision`, samples are added until the interval of a measure is no wider than that to either side: of the
+        function of the result given as `measure`, or of the attack's first question, or of the mutual information.
 
         `seconds` bounds the time: by then there is what was found so far, if that can be trusted, with a remark; else
         `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.
