@@ -36,6 +36,7 @@ RETURNED = {
     "RandomVariable",
     "Result",
     "Sweep",
+    "Tallies",
     "leakage.Convergence",
     "leakage.Evidence",
     "leakage.LeakageRow",
@@ -78,6 +79,11 @@ def attack():
 @cache
 def result():
     return attack().run(pv.equals(1))
+
+
+@cache
+def tallies():
+    return attack().tally(draws=1_000)
 
 
 @cache
@@ -229,6 +235,8 @@ OWN = {
     },
     "Joint.from_samples": {"secrets": lambda: [0, 1, 1], "outputs": lambda: [0, 1, 0]},
     "Result.belief": {"query": lambda: lambda x: x},
+    "Tallies.merge": {"other": lambda: attack().tally(draws=1_000, seed=1)},
+    "Tallies.probability": {"claim": lambda: "small"},
     "Result.save": {"path": lambda: "/nowhere/report.html"},
     "save_report": {"path": lambda: "/nowhere/report.txt", "results": lambda: [result()]},
     "Belief.named": {"quantity": lambda: "age"},
@@ -263,6 +271,7 @@ INSTANCES = {
     "Attack": attack,
     "Result": result,
     "Belief": lambda: result().posterior,
+    "Tallies": tallies,
     "Joint": joint,
     "Estimate": lambda: pv.Estimate(2.0, 1.0, 3.0),
     "Records": lambda: pv.Records(2, pv.Row(age=pv.Uniform(0, 1))),

@@ -250,3 +250,29 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(sending, "CONNECT_SECONDS", 1.0)
     with pytest.raises(pv.ClusterError, match=r"there is no Dask scheduler at 'tcp://127\.0\.0\.1:9'"):
         CALLED.run(engine="sample", samples=1000, on="tcp://127.0.0.1:9")
+
+
+def tallied(tallies):
+    agreeing = tallies._agreeing
+    numbers = [(n.moments.tobytes(), n.bins.tobytes()) for n in agreeing.numbers if n is not None]
+    tables = [table.columns[1].tobytes() for table in agreeing.tables if table is not None]
+    return tallies.draws, agreeing.total.tobytes(), agreeing.hits.tobytes(), numbers, tables
+
+
+@pytest.mark.parametrize("attack", [CALLED, SIZES], ids=["called", "sizes"])
+def test_tallies_are_the_same_to_the_bit(client, attack):
+    asking = pv.Attack(
+        attack.question.program, attack.question.prior, attack.question.secret, questions={"small": lambda y: y < 3}
+    )
+    here, there = asking.tally(draws=3000, seed=4), asking.tally(draws=3000, seed=4, on=client)
+    assert tallied(here) == tallied(there)
+    assert here.probability("small") == there.probability("small")
+
+
+def test_weighted_tallies_are_the_same_to_the_bit(client, monkeypatch):
+    monkeypatch.setattr("privug.model.execution.SECONDS_WORTH_SENDING", 0.0)
+    prior = {"x": pv.Normal(40, sd=10), "y": pv.Normal(0, sd=5)}
+    questions = {"old": lambda x: x > 50}
+    attack = pv.Attack(lambda x, y: x + y, prior, "x", observe=pv.noisy(55, sd=3), questions=questions)
+    here, there = attack.tally(draws=100_000), attack.tally(draws=100_000, on=client)
+    assert tallied(here) == tallied(there)

@@ -93,6 +93,7 @@ from privug.studies.sweep import Sweep as Sweep
 from privug.studies.sweep import sweep as sweep
 from privug.studies.utility import expected_error as expected_error
 from privug.studies.utility import output_divergence as output_divergence
+from privug.tallies import Tallies as Tallies
 
 __all__: list[str]
 __version__: str

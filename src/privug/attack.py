@@ -14,7 +14,7 @@ from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.checkpoints.checkpoint import Checkpoint, section_of
 from privug.checkpoints.questions import checkpoint_of
 from privug.digits import how_many
-from privug.errors import ArgumentError, QuestionError, UnsuitableEngine
+from privug.errors import ArgumentError, UnsuitableEngine
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference import engines
@@ -24,7 +24,7 @@ from privug.inference.claims import as_claims, check_answers
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.merging import merged_prior, merged_query, with_values_merged
-from privug.inference.options import checked_options, positive
+from privug.inference.options import checked_facts, checked_options, positive
 from privug.inference.question import Question
 from privug.inference.reach import Definition, definition_of
 from privug.inference.run_beliefs import belief_of, normalised
@@ -46,9 +46,10 @@ from privug.report.fragments import attack_html, result_html
 from privug.report.plain import as_frame, as_json
 from privug.report.summary import Summary
 from privug.report.text import as_text
+from privug.tallies import Tallied
 
 
-class Attack(Portable):
+class Attack(Tallied, Portable):
     """A program, what an attacker knows about its inputs, and the secret they are after.
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
@@ -83,10 +84,8 @@ class Attack(Portable):
         check_kind("Attack", "name", name, (str,))
         if not is_one_of(on_error, ("raise", "exclude")):
             raise ArgumentError(f"on_error must be 'raise' or 'exclude', not {shown(on_error)}")
-        facts = (assume,) if callable(assume) else assume
-        if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
-            raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
-        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=tuple(facts))
+        facts = checked_facts(assume)
+        self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=facts)
         self.observe = None if observe is None else as_observation(observe)
         self.questions = as_claims(questions)
         self.name = name or str(getattr(program, "__name__", "program"))
@@ -116,9 +115,8 @@ class Attack(Portable):
         `samples` is how many samples of the posterior are wanted; `budget` is how many draws from the
         prior may be spent on them. The same seed gives the same result on any number of workers.
 
-        With `precision`, samples are added until the interval of a measure is no wider than that to either side:
-        of the function of the result given as `measure`, or of the first of the attack's questions, or of the
-        mutual information.
+        With `precision`, samples are added until the interval of a measure is no wider than that to either side: of the
+        function of the result given as `measure`, or of the attack's first question, or of the mutual information.
 
         `seconds` bounds the time: by then there is what was found so far, if that can be trusted, with a remark; else
         `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.

@@ -73,6 +73,8 @@ class Belief:
     """What the quantity's definition says about its range and its moments."""
     quantity: str = ""
     """What the quantity is called, for the axes of pictures."""
+    squares: Array | None = None
+    """Where each value stands for several samples: the sums of the squared weights of those."""
 
     def __post_init__(self) -> None:
         if self.groups is not None and self.groups < 2:
@@ -114,7 +116,16 @@ class Belief:
 
     @property
     def _independent_samples(self) -> float:
-        return float(len(self.batch)) if self.weights is None else 1.0 / float((self.weights**2).sum())
+        if self.weights is None:
+            return float(len(self.batch))
+        return 1.0 / float((self.weights**2 if self.squares is None else self.squares).sum())
+
+    @property
+    def _weighs_alike(self) -> bool:
+        """Whether values stand for several samples each, all of one weight."""
+        if self.squares is None or self.weights is None:
+            return False
+        return np.allclose(self.squares * self._independent_samples, self.weights)
 
     @cached_property
     def _grouping(self) -> Groups | None:
@@ -144,8 +155,8 @@ class Belief:
         """How the belief was obtained, in a few words."""
         if self.exact:
             return "exact" if self.error <= NEGLIGIBLE else f"exact to {self.error:.0e}"
-        if self.weights is None and self.groups is None:
-            return f"{self.label}n={len(self.batch)}"
+        if self.groups is None and (self.weights is None or self._weighs_alike):
+            return f"{self.label}n={self._independent_samples:.0f}"
         return f"{self.label}effective n={self.effective_samples:.0f}"
 
     @kinds_checked
@@ -164,7 +175,7 @@ class Belief:
     def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
         if self.exact:
             return self._exact_share(min(1.0, float(self._normalised[hits].sum())))
-        return share_estimate(hits, self.weights, self.method, confidence, self._grouping)
+        return share_estimate(hits, self.weights, self.method, confidence, self._grouping, self.squares)
 
     def _exact_share(self, share: float) -> Estimate:
         return self._exactly(share, max(0.0, share - self.error), min(1.0, share + self.error))
@@ -198,6 +209,7 @@ class Belief:
         if missing is not None:
             return missing
         options: Any = {"groups": self._grouping, "reach": (self.reach.low, self.reach.high)}
+        options["squares"] = self.squares
         return mean_estimate(values, self.weights, self.method, confidence, **options)
 
     def _missing(self, values: Array, order: int) -> Estimate | None:
@@ -208,7 +220,9 @@ class Belief:
             return Estimate.undefined(f"{_MOMENTS[order]} does not exist: {_HEAVY}", 0.0 if order == 2 else -math.inf)
         if self.reach.has(order) is False:
             return Estimate.exactly(math.inf, method=f"infinite by definition: {_HEAVY}")
-        if not is_too_heavy(values, self.weights, order):
+        if self.squares is not None:  # what is judged is single samples
+            values = values[np.random.default_rng(0).choice(len(values), SAMPLES_OF_CURVE, p=self.weights)]
+        if not is_too_heavy(values, self.weights if self.squares is None else None, order):
             return None
         return Estimate.undefined(f"samples cannot tell {_MOMENTS[order]}: {_HEAVY}", 0.0 if order == 2 else -math.inf)
 
@@ -227,7 +241,7 @@ class Belief:
         missing = self._missing(values, 2)
         if missing is not None:
             return missing
-        return std_estimate(values, self.weights, self.method, confidence, self._grouping)
+        return std_estimate(values, self.weights, self.method, confidence, self._grouping, self.squares)
 
     def _mean(self, values: Array) -> float:
         values, shift = shifted(values)
@@ -250,7 +264,7 @@ class Belief:
             raise ArgumentError(f"quantile: the level must lie between 0 and 1, not {level!r}")
         values = self._numbers("quantile")
         if not self.exact:
-            return quantile_estimate(values, self.weights, level, self.method, confidence, self._grouping)
+            return quantile_estimate(values, self.weights, level, self.method, confidence, self._grouping, self.squares)
         shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
         value, low, high = (self._exact_quantile(values, share) for share in shares)
         return self._exactly(value, low, high, self.resolution)

@@ -1,8 +1,8 @@
 """Blocks of draws, evaluated in whatever process they are sent to: each makes its own model of the question."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.pickling import Shared
 from privug.observation.observations import Observation
+
+Item = TypeVar("Item")
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
@@ -38,9 +40,40 @@ class Block:
 
     number: int
     sizes: Sizes
-    positions: Array
+    positions: Array | range
     known: tuple[Array, ...]
     """What was drawn to know the sizes, in the order of `Evaluation.size_roots`."""
+
+
+class Made(Sequence[Item], Generic[Item]):
+    """A sequence whose items are made when they are asked for: of billions, only those at hand are there."""
+
+    def __init__(self, make: Callable[[int], Item], places: range) -> None:
+        self._make, self._places = make, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Made[Item]": ...
+    def __getitem__(self, place: int | slice) -> "Item | Made[Item]":
+        if isinstance(place, slice):
+            return Made(self._make, self._places[place])
+        return self._make(self._places[place])
+
+    def __reduce__(self) -> tuple[Any, ...]:  # only what is at hand is sent
+        return list, (list(self),)
+
+
+def blocks_of_equal_size(draws: int, block: int) -> Made[Block]:
+    """Return the blocks of a round of draws that one model serves, the same ones as if they were cut from a list."""
+
+    def made(place: int) -> Block:
+        return Block(1 + place, (), range(place * block, min(draws, (place + 1) * block)), ())
+
+    return Made(made, range(-(-draws // block)))
 
 
 @dataclass(eq=False)
@@ -85,10 +118,12 @@ class Evaluation(Shared):
     def run(self, of: Round, block: Block) -> Kept:
         """Evaluate a block."""
         known = dict(zip(self.size_roots, block.known, strict=True))
+        which = block.positions
+        positions = np.arange(which.start, which.stop) if isinstance(which, range) else which
         rng = generator(self.seed, of.number, block.number)
         try:
-            return self.plan(block.sizes, of).run(rng, block.positions, known)
+            return self.plan(block.sizes, of).run(rng, positions, known)
         except SampleFailure as failure:
             again = generator(self.seed, of.number, block.number)
             case = self.case(block.sizes, of)
-            raise explained(case, failure, again, block.positions, known) from failure.cause
+            raise explained(case, failure, again, positions, known) from failure.cause

@@ -72,9 +72,13 @@ def pareto_k(log_weights: Array | None) -> float | None:
     log_weights = log_weights[log_weights > -np.inf]
     if not len(log_weights):
         return None
-    relevant = _perplexity(log_weights)
+    return pareto_k_of_largest(log_weights, len(log_weights), _perplexity(log_weights))
+
+
+def pareto_k_of_largest(log_weights: Array, samples: int, relevant: float) -> float | None:
+    """Return the same from the largest of so many log weights, which are spread over the `relevant` samples."""
     tail = math.ceil(min(0.2 * relevant, 3 * math.sqrt(relevant)))
-    tail = max(tail, min(FEWEST_IN_TAIL, len(log_weights) // 5))
+    tail = min(max(tail, min(FEWEST_IN_TAIL, samples // 5)), len(log_weights) - 1)
     if tail < FEWEST_IN_TAIL:
         return None
     largest = np.partition(log_weights, len(log_weights) - tail - 1)[-tail - 1 :]

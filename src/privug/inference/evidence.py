@@ -1,11 +1,18 @@
 """How likely an observation is, from samples that agree with it or are weighted by it."""
 
-import numpy as np
+import math
+from collections.abc import Callable
 
-from privug.estimate import Estimate
+import numpy as np
+import scipy
+
+from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.case_plan import Kept
-from privug.inference.intervals import mean_estimate, proportion_estimate
+from privug.inference.intervals import proportion_estimate
+from privug.inference.question import Question
 from privug.model.node import Array
+
+ALIKE = 1e-13  # of the mean's square: a variance that is only rounding
 
 
 def log_weights_of(blocks: list[Kept]) -> Array | None:
@@ -21,10 +28,41 @@ def probability_of_observation(log_weights: Array | None, accepted: int, draws: 
     """Return the probability of the observation, or its density where samples are weighted by one."""
     if log_weights is None:
         return proportion_estimate(accepted / draws, draws, f"n={draws}")
-    largest = float(log_weights.max())
+    scale = float(log_weights.max())
+    weights = np.exp(log_weights - scale)
+    return probability_of_sums(scale, float(weights.sum()), float((weights**2).sum()), len(weights), draws, unit)
+
+
+def probability_of_sums(scale: float, total: float, squares: float, kept: int, draws: int, unit: str) -> Estimate:
+    """Return the same from the sums of the weights and of their squares, all divided by e to the power of `scale`."""
     # Of draws moved onto the observation, more may be left than there are draws on which the program does not fail.
-    weights = np.zeros(max(draws, len(log_weights)))
-    weights[: len(log_weights)] = np.exp(log_weights - largest)
-    scaled, scale = mean_estimate(weights, None, binary=False), float(np.exp(largest)) * len(weights) / draws
-    low = max(0.0, scaled.low) * scale
-    return Estimate(scaled.value * scale, low, scaled.high * scale, unit, f"n={draws}")
+    samples = max(draws, kept)
+    mean = total / samples
+    variance = squares / samples - mean**2
+    if samples < 2:
+        return Estimate(total * math.exp(scale), 0.0, math.inf, unit, f"n={draws}")
+    if variance <= ALIKE * mean**2:
+        variance = 0.0
+    half = float(scipy.special.stdtrit(samples - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / (samples - 1))
+    value, reach = (number * float(np.exp(scale)) * samples / draws for number in (mean, half))
+    return Estimate(value, max(0.0, value - reach), value + reach, unit, f"n={draws}")
+
+
+def among_possible(
+    probability: Callable[[int], Estimate],
+    question: Question,
+    draws: int,
+    excluded: int,
+    contradicting: int,
+    *,
+    moved: bool,
+) -> Estimate:
+    """Return a probability, told by so many draws, given that the program does not fail and that all facts hold.
+
+    Where draws are moved onto the observation, those that contradict a fact are among what it was told by.
+    """
+    valid = max(1, draws - excluded - contradicting)
+    if contradicting and moved:
+        known = None if question.exclude_errors else question.probability_of_facts
+        return probability(draws).divided_by(known or proportion_estimate(valid / draws, draws, ""))
+    return probability(valid)

@@ -66,20 +66,27 @@ def _variance_between(terms: Array, groups: int) -> float:
 
 
 def share_estimate(
-    hits: Array, weights: Array | None, method: str, confidence: float = CONFIDENCE, groups: Groups | None = None
+    hits: Array,
+    weights: Array | None,
+    method: str,
+    confidence: float = CONFIDENCE,
+    groups: Groups | None = None,
+    squares: Array | None = None,
 ) -> Estimate:
     """Return the share of hits with its binomial interval on the effective sample size."""
-    share, samples = _known_share(hits, weights, confidence, groups)
+    share, samples = _known_share(hits, weights, confidence, groups, squares)
     return proportion_estimate(share, samples, method, confidence)
 
 
-def _known_share(hits: Array, weights: Array | None, confidence: float, groups: Groups | None) -> tuple[float, float]:
+def _known_share(
+    hits: Array, weights: Array | None, confidence: float, groups: Groups | None, squares: Array | None
+) -> tuple[float, float]:
     """Return the share of hits and the size of the independent sample whose binomial interval is wide enough.
 
     Where hits or misses are fewer than groups, those cannot tell how much is known: the worth of all samples bounds it.
     For few groups the size shrinks by the ratio of Student's quantiles (Korn and Graubard, 1998).
     """
-    share, samples = weighted_share(hits, weights)
+    share, samples = weighted_share(hits, weights, squares)
     if groups is None:
         return share, samples
     samples = min(samples, effective_size(hits.astype(float), weights, groups.number))
@@ -98,15 +105,23 @@ def _degrees(samples: float, groups: Groups | None) -> float:
     return (samples if groups is None else min(samples, groups.number)) - 1
 
 
-def weighted_share(hits: Array, weights: Array | None) -> tuple[float, float]:
-    """Return the share of hits and the number of independent samples that would know it as well."""
+def weighted_share(hits: Array, weights: Array | None, squares: Array | None = None) -> tuple[float, float]:
+    """Return the share of hits and the number of independent samples that would know it as well.
+
+    Values that stand for several samples each have `squares`: the sums of the squared weights of those.
+    """
     if weights is None:
         return float(hits.mean()), float(len(hits))
-    share = min(1.0, float(weights[hits].sum()))
-    effective = 1.0 / float((weights**2).sum())
+    squares = weights**2 if squares is None else squares
+    return share_of_sums(float(weights[hits].sum()), float(squares[hits].sum()), float(squares[~hits].sum()))
+
+
+def share_of_sums(share: float, of_hits: float, of_misses: float) -> tuple[float, float]:
+    """Return the same from the sums of the squared weights of hits and misses."""
+    share, effective = min(1.0, share), 1.0 / (of_hits + of_misses)
     if not 0 < share < 1:
         return share, effective
-    variance = float((weights[hits] ** 2).sum()) * (1 - share) ** 2 + float((weights[~hits] ** 2).sum()) * share**2
+    variance = of_hits * (1 - share) ** 2 + of_misses * share**2
     # A few hits of small weight can make the share look better known than it is: never trust more than the whole.
     return share, min(effective, share * (1 - share) / variance) if variance > 0 else effective
 
@@ -120,6 +135,7 @@ def mean_estimate(
     binary: bool = True,
     groups: Groups | None = None,
     reach: tuple[float, float] | None = None,
+    squares: Array | None = None,
 ) -> Estimate:
     """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size.
 
@@ -128,14 +144,14 @@ def mean_estimate(
     """
     values, shift = shifted(values)
     if not np.all(np.isfinite(values)):
-        return _infinite(values, method, confidence)
+        return infinite_mean(bool(np.isneginf(values).any()), bool(np.isposinf(values).any()), method, confidence)
     within = None if shift else reach  # whole numbers beyond floats are counted from the least
     beyond = within is not None and _is_finite_beyond(values, within)
     if binary and not shift and _is_binary(values) and not beyond:
-        return share_estimate(values == 1, weights, method, confidence, groups)
-    if is_constant(values) and not beyond:
+        return share_estimate(values == 1, weights, method, confidence, groups, squares)
+    if is_constant(values, several=squares is not None) and not beyond:
         return _constant(values, method, confidence)
-    mean, variance, samples = _mean_and_error(values, weights, groups)
+    mean, variance, samples = _mean_and_error(values, weights, groups, squares)
     mean += shift
     if samples <= 1:
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
@@ -161,17 +177,18 @@ def std_estimate(
     method: str = "",
     confidence: float = CONFIDENCE,
     groups: Groups | None = None,
+    squares: Array | None = None,
 ) -> Estimate:
     """Return a standard deviation with an interval by the delta method on its logarithm."""
     values = shifted(values)[0]
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
-    if is_constant(values):
+    if is_constant(values, several=squares is not None):
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
-    mean, _, samples = _mean_and_error(values, weights, groups)
-    squares = (values - mean) ** 2
+    mean, _, samples = _mean_and_error(values, weights, groups, squares)
+    distances = (values - mean) ** 2
     correction = samples / (samples - 1) if samples > 1 else 1.0
-    average, variance, _ = _mean_and_error(squares, weights, groups)
+    average, variance, _ = _mean_and_error(distances, weights, groups, squares)
     deviation = math.sqrt(average * correction)
     if samples <= 2:
         return Estimate(deviation, 0.0, math.inf, method=method, confidence=confidence)
@@ -188,6 +205,7 @@ def quantile_estimate(
     method: str = "",
     confidence: float = CONFIDENCE,
     groups: Groups | None = None,
+    squares: Array | None = None,
 ) -> Estimate:
     """Return a quantile with its interval from order statistics: distribution-free, never too narrow in theory."""
     order = np.argsort(values, kind="stable")
@@ -200,7 +218,7 @@ def quantile_estimate(
         return _number(ordered[min(position, len(ordered) - 1)])
 
     value = at(level)
-    _, samples = _known_share(values <= value, weights, confidence, groups)
+    _, samples = _known_share(values <= value, weights, confidence, groups, squares)
     band = proportion_estimate(level, samples, "", confidence)
     if band.low * samples < 1:
         low = -math.inf if level * samples < _fewest_for_bound(confidence) else _number(ordered[0])
@@ -221,17 +239,21 @@ def _fewest_for_bound(confidence: float) -> float:
     return -math.log((1 - confidence) / 2)
 
 
-def _infinite(values: Array, method: str, confidence: float) -> Estimate:
-    if np.isposinf(values).any() and np.isneginf(values).any():
+def infinite_mean(below: bool, above: bool, method: str, confidence: float) -> Estimate:
+    """Return the mean of a quantity that is infinite now and then."""
+    if below and above:
         return Estimate.undefined("the mean does not exist: the quantity is infinite in both directions")
-    value = math.inf if np.isposinf(values).any() else -math.inf
+    value = math.inf if above else -math.inf
     return Estimate(value, value, value, method=f"some values are infinite; {method}", confidence=confidence)
 
 
-def is_constant(values: Array) -> bool:
-    """Say whether several samples are all the same but for rounding: then there is nothing to average."""
+def is_constant(values: Array, *, several: bool = False) -> bool:
+    """Say whether several samples are all the same but for rounding: then there is nothing to average.
+
+    One value may stand for `several`.
+    """
     if len(values) < 2:
-        return False
+        return several
     low, high = float(values.min()), float(values.max())
     return high - low <= CONSTANT * max(abs(low), abs(high))
 
@@ -252,23 +274,25 @@ def _is_finite_beyond(values: Array, reach: tuple[float, float]) -> bool:
     return reach[0] < reach[1] and (-math.inf < reach[0] < low or high < reach[1] < math.inf)
 
 
-def _mean_and_error(values: Array, weights: Array | None, groups: Groups | None) -> tuple[float, float, float]:
+def _mean_and_error(
+    values: Array, weights: Array | None, groups: Groups | None, squares: Array | None
+) -> tuple[float, float, float]:
     """Return the mean, the variance of that mean, and the effective sample size."""
-    mean, variance, samples = _independent_mean(values, weights)
+    mean, variance, samples = _independent_mean(values, weights, squares)
     if groups is None or samples <= 1:
         return mean, variance, samples
     effective = effective_size(values, weights, groups.number)
     return mean, variance * samples / effective, effective
 
 
-def _independent_mean(values: Array, weights: Array | None) -> tuple[float, float, float]:
+def _independent_mean(values: Array, weights: Array | None, squares: Array | None) -> tuple[float, float, float]:
     if weights is None:
         samples = len(values)
         variance = float(values.var(ddof=1)) / samples if samples > 1 else math.inf
         return float(values.mean()), variance, float(samples)
     mean = float(weights @ values)
-    effective = 1.0 / float((weights**2).sum())
-    return mean, float(weights**2 @ (values - mean) ** 2), effective
+    squares = weights**2 if squares is None else squares
+    return mean, float(squares @ (values - mean) ** 2), 1.0 / float(squares.sum())
 
 
 def _check_confidence(confidence: float) -> None:

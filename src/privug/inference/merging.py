@@ -14,6 +14,7 @@ from privug.inference.channel import Block, Channel
 from privug.inference.joint import Joint
 from privug.inference.question import Question
 from privug.inference.sampling import Run
+from privug.inference.statistics import Table
 from privug.inference.tally import Tally
 from privug.model.batch import Batch
 from privug.model.merging import Merged, keeps_bits, merged
@@ -50,6 +51,14 @@ def merged_prior(belief: Belief, question: Question) -> Belief:
     """Return what is believed about the secret, with values that differ only by rounding as one."""
     found = _of_belief(belief, None if keeps_bits() else _nodes(question, None)[0])
     return _belief(belief, found.batch) if found.before else belief
+
+
+def merged_table(names: Sequence[str], table: Table, question: Question) -> Table:
+    """Return a table of values of secret, output or both, with values that differ only by rounding as one."""
+    nodes = dict(zip(("secret", "output"), _nodes(question, None), strict=True))
+    batches, sums = table.columns
+    found = [merged(batch, nodes[name], sampled=False) for name, batch in zip(names, batches, strict=True)]
+    return Table.of([one.batch for one in found], sums) if any(one.before for one in found) else table
 
 
 def _nodes(question: Question, extra: Callable[..., Any] | None) -> list[Nodes]:

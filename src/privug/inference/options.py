@@ -1,11 +1,13 @@
 """The options of a run, checked."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from privug.arguments import LARGEST, is_number, shown
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, QuestionError
 
 
 def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
@@ -13,9 +15,16 @@ def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
     for label, number, least in (("samples", samples, 1), ("seed", seed, 0), ("budget", budget, 1)):
         if number is None and label == "budget":
             continue
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-            raise ArgumentError(f"{label} must be a whole number, {least} or more, not {shown(number)}")
+        checked_whole(label, number, least)
     return {"samples": int(samples), "seed": int(seed), "budget": budget}
+
+
+def checked_whole(label: str, number: Any, least: int, most: float = math.inf) -> int:
+    """Return a whole number within limits."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
+        limits = f"{least} or more" if most == math.inf else f"from {least} to {most:,}"
+        raise ArgumentError(f"{label} must be a whole number, {limits}, not {shown(number)}")
+    return int(number)
 
 
 def positive(name: str, value: Any, example: str) -> float | None:
@@ -25,3 +34,11 @@ def positive(name: str, value: Any, example: str) -> float | None:
     if not is_number(value) or not 0 < value <= LARGEST:
         raise ArgumentError(f"{name} must be a positive number, such as {example}, not {shown(value)}")
     return float(value)
+
+
+def checked_facts(assume: Any) -> tuple[Callable[..., Any], ...]:
+    """Return predicates on the inputs, of which there may be one."""
+    facts = (assume,) if callable(assume) else assume
+    if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
+        raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
+    return tuple(facts)

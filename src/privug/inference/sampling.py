@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from privug.inference.answer import Exact
 from privug.inference.blocks import Block, Evaluation, Round, generator
 from privug.inference.case_plan import CasePlan, Kept, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
-from privug.inference.evidence import log_weights_of, probability_of_observation
+from privug.inference.evidence import among_possible, log_weights_of, probability_of_observation
 from privug.inference.intervals import proportion_estimate
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.strata import AllSizes, always_waits, check_sizes, cuts, equal_groups
@@ -33,6 +33,8 @@ from privug.observation.observations import Observation
 from privug.program.lifting import Lifting
 from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
+
+Answer = TypeVar("Answer")
 
 FEWEST_SAMPLES = 100
 FEWEST_PILOT, LARGEST_PILOT = 1_000, 1 << 18
@@ -310,12 +312,9 @@ class Sampler:
         if self._observation is None:
             return Estimate.exactly(1.0)
         unit = "density" if any(plan.has_density for plan in self._plans.values()) else ""
-        valid = max(1, draws - excluded - contradicting)
-        if contradicting and any(plan.is_moved for plan in self._plans.values()):
-            known = None if self._question.exclude_errors else self._question.probability_of_facts
-            whole = known or proportion_estimate(valid / draws, draws, "")
-            return probability_of_observation(log_weights, accepted, draws, unit).divided_by(whole)
-        return probability_of_observation(log_weights, accepted, valid, unit)
+        probability = partial(probability_of_observation, log_weights, accepted, unit=unit)
+        moved = any(plan.is_moved for plan in self._plans.values())
+        return among_possible(probability, self._question, draws, excluded, contradicting, moved=moved)
 
     def _judged(self, diagnostics: Diagnostics) -> Diagnostics:
         """Refuse too few samples; remark on fewer than were asked for."""
@@ -354,12 +353,17 @@ class Sampler:
         )
 
 
-def draw(question: Question, observation: Observation | None, **options: Any) -> Run:
-    """Run the sampling engine, without compiling if it turns out that compiled code cannot hold all outputs."""
+def compiled_or_not(run: Callable[[str | None], Answer]) -> Answer:
+    """Run, once more without compiling if it turns out that compiled code cannot hold all outputs: for that reason."""
     try:
-        return Sampler(question, observation, **options).run()
+        return run(None)
     except ProgramError as error:
         if not isinstance(error.__cause__, OutputMisfit) or settings.current().native is True:
             raise
         reason = error.__cause__.reason
-    return Sampler(question, observation, **options, not_compiled=reason).run()
+    return run(reason)
+
+
+def draw(question: Question, observation: Observation | None, **options: Any) -> Run:
+    """Run the sampling engine."""
+    return compiled_or_not(lambda reason: Sampler(question, observation, **options, not_compiled=reason).run())

@@ -30,7 +30,12 @@ def is_too_heavy(values: Array, weights: Array | None, order: int) -> bool:
     (True, False)
     """
     terms = np.abs(values - np.median(values)) ** order * (1.0 if weights is None else weights * len(values))
-    count = math.ceil(min(0.2 * len(terms), 3 * math.sqrt(len(terms))))
+    return is_heavy_tail(terms, len(terms), order)
+
+
+def is_heavy_tail(terms: Array, samples: int, order: int) -> bool:
+    """Say the same from the largest of the terms that so many samples add to a moment of that order."""
+    count = min(math.ceil(min(0.2 * samples, 3 * math.sqrt(samples))), len(terms) - 1)
     if count < FEWEST_IN_TAIL:
         return False
     largest = np.sort(np.partition(terms, len(terms) - count - 1)[-count - 1 :])

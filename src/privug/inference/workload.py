@@ -23,20 +23,26 @@ class TooMuchWork(UnsuitableEngine):
 
 
 class Workload:
-    """What the samples of a run take in all, for tables of any size together."""
+    """What the samples of a run take in all, for tables of any size together.
 
-    def __init__(self) -> None:
-        self._samples = 0
-        self._drawn = self._plain = self._kept = 0
+    Draws that are only counted take no memory: then `keeps` is False. Those that are told of may be only a part of all,
+    one in `times`.
+    """
+
+    def __init__(self, *, keeps: bool = True, times: float = 1.0) -> None:
+        self._keeps, self._times = keeps, times
+        self._samples = 0.0
+        self._drawn = self._plain = self._kept = 0.0
 
     def add(self, case: Case, samples: int) -> None:
         """Count samples of a case before they are drawn, or refuse if that makes too many."""
         drawn, plain, kept = _numbers_of_sample(case)
-        self._samples += samples
-        self._drawn += samples * drawn
-        self._plain += samples * plain
-        self._kept += samples * kept
-        if self._kept > MOST_KEPT:
+        many = samples * self._times
+        self._samples += many
+        self._drawn += many * drawn
+        self._plain += many * plain
+        self._kept += many * kept
+        if self._keeps and self._kept > MOST_KEPT:
             raise self._refused(self._kept / MOST_KEPT, f"secret and output are {kept:,} numbers, too many to keep")
         if interruption.seconds_left() is not None or settings.current().on != settings.HERE:
             return  # the user has said how long it may take, or has more machines
@@ -48,10 +54,12 @@ class Workload:
             raise self._refused(self._drawn / MOST_RANDOM_NUMBERS, reason)
 
     def _refused(self, times: float, reason: str) -> TooMuchWork:
-        fewer = round_down(self._samples / times)
+        fewer, name = max(1, round_down(self._samples / times)), "samples" if self._keeps else "draws"
+        instead = "for a table of fewer rows, or for an output of fewer numbers"
+        if not self._keeps:
+            instead = "say how long it may take (seconds=), or have it done by a Dask cluster (on=)"
         return TooMuchWork(
-            f"samples={self._samples:,} are too many here: {reason}; ask for samples={max(1, fewer)} or fewer, "
-            "for a table of fewer rows, or for an output of fewer numbers"
+            f"{name}={self._samples:,.0f} are too many here: {reason}; ask for {name}={fewer} or fewer, {instead}"
         )
 
 

@@ -72,7 +72,7 @@ def _kinks(joint: Joint, pairs: Pairs, strategy: Strategy) -> float:
 def unseen_output(belief: Belief) -> Joint:
     """Return the joint of a secret and an output that says nothing."""
     constant = Batch.of_values(np.broadcast_to(np.int64(0), len(belief.batch)))
-    return Joint(belief, Belief(constant, belief.weights, belief.exact, spread=Kind.DISCRETE))
+    return Joint(belief, Belief(constant, belief.weights, belief.exact, spread=Kind.DISCRETE, squares=belief.squares))
 
 
 def without_output(pairs: Pairs) -> Pairs:
@@ -132,11 +132,13 @@ class _Fold:
 
 def _folds(joint: Joint, pairs: Pairs, repeats: int) -> Iterator[_Fold]:
     rng = np.random.default_rng(0)
-    samples = len(joint.secret.batch)
-    if joint.weights is None:
-        counts = np.rint(pairs.probability * samples).astype(np.int64)
+    if joint.weights is None or joint.secret.squares is not None:
+        samples: Array | float = len(joint.secret.batch)
+        if joint.weights is not None:  # as many samples of one weight as are worth what those of the pair are
+            samples = pairs.probability / pairs.squares
+        counts = np.maximum(1, np.rint(pairs.probability * samples)).astype(np.int64)
         for _ in range(repeats):
-            yield from _split_counts(counts, samples, rng)
+            yield from _split_counts(counts, pairs.probability / counts, rng)
     else:
         secret, output = (distinct_values(side.batch)[0] for side in (joint.secret, joint.output))
         index = np.searchsorted(pairs.output * len(pairs.secrets) + pairs.secret, output * len(pairs.secrets) + secret)
@@ -144,12 +146,12 @@ def _folds(joint: Joint, pairs: Pairs, repeats: int) -> Iterator[_Fold]:
             yield from _split_weights(index, joint.weights, len(pairs.secret), rng)
 
 
-def _split_counts(counts: Array, samples: int, rng: np.random.Generator) -> Iterator[_Fold]:
+def _split_counts(counts: Array, weight: Array, rng: np.random.Generator) -> Iterator[_Fold]:
     left = counts
     for folds in range(FOLDS, 0, -1):
         part = rng.binomial(left, 1 / folds)
         left = left - part
-        yield _Fold(part / samples, part / samples**2, (counts - part) / samples)
+        yield _Fold(part * weight, part * weight**2, (counts - part) * weight)
 
 
 def _split_weights(index: Array, weights: Array, pairs: int, rng: np.random.Generator) -> Iterator[_Fold]:

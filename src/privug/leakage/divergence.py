@@ -319,8 +319,10 @@ def _influence(belief: Belief, unit: float, mean: float, std: float, pooled: flo
         return 0.0
     standard = (numbers / unit - mean) / pooled
     squares = (standard - value / 4 * (standard**2 - (std / pooled) ** 2)) ** 2
-    noise = float(squares.mean() / len(numbers)) if belief.weights is None else float(belief.weights**2 @ squares)
-    return noise * belief.inflation
+    if belief.weights is None:
+        return float(squares.mean() / len(numbers)) * belief.inflation
+    weights = belief.weights**2 if belief.squares is None else belief.squares
+    return float(weights @ squares) * belief.inflation
 
 
 def _difference(first: Estimate, second: Estimate, unit: str) -> Estimate:

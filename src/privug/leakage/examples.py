@@ -11,6 +11,8 @@ from privug.inference.joint import Joint
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 
+MOST_ONE_BY_ONE = 1 << 20
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -78,11 +80,24 @@ def check_sampled(joint: Joint, what: str) -> None:
 
 def thinned(joint: Joint, seed: int) -> Joint:
     """Return equally weighted samples: each is kept with a probability proportional to its weight, and none twice."""
-    if joint.weights is None:
-        return joint
+    if joint.weights is None or joint.secret.squares is not None:
+        return one_by_one(joint)
     rng = np.random.default_rng((seed, 2))
     kept = rng.random(len(joint.weights)) * joint.weights.max() < joint.weights
     secret, output = (Belief(side.batch.take(kept), spread=side.spread) for side in (joint.secret, joint.output))
+    return Joint(secret, output)
+
+
+def one_by_one(joint: Joint) -> Joint:
+    """Return equally weighted samples of a joint whose pairs stand for several each: all of them, or a million."""
+    if joint.weights is None or joint.secret.squares is None:
+        return joint
+    samples = round(joint.effective_samples)
+    counts = np.rint(joint.weights * samples).astype(np.int64)
+    if samples > MOST_ONE_BY_ONE:
+        counts = np.random.default_rng(0).multinomial(MOST_ONE_BY_ONE, joint.weights)
+    places = np.repeat(np.arange(len(counts)), counts)
+    secret, output = (Belief(side.batch.take(places), spread=side.spread) for side in (joint.secret, joint.output))
     return Joint(secret, output)
 
 

@@ -150,7 +150,8 @@ def _counted(belief: Belief) -> Shares:
     if belief.exact and belief.batch.each_once and belief.weights is not None:
         return _as_they_are(belief, belief.weights)
     codes, values = distinct_values(belief.batch)
-    present, probability, squares = _normalised(*_sums([codes], [len(values)], belief.weights), belief.exact)
+    sums = _sums([codes], [len(values)], belief.weights, belief.squares)
+    present, probability, squares = _normalised(*sums, belief.exact)
     held = values if len(present) == len(values) else _chosen(values, present)
     return made_shares(belief, held, probability, squares)
 
@@ -180,7 +181,7 @@ def _collected(joint: Joint) -> Pairs:
         return unseen(shares_of(joint.secret), constant)
     secret, secrets = distinct_values(joint.secret.batch)
     output, outputs = distinct_values(joint.output.batch)
-    sums = _sums([output, secret], [len(outputs), len(secrets)], joint.weights)
+    sums = _sums([output, secret], [len(outputs), len(secrets)], joint.weights, joint.secret.squares)
     cells, probability, squares = _normalised(*sums, joint.exact)
     if joint.secret.groups is not None:
         squares = squares * joint.secret.inflation
@@ -223,12 +224,16 @@ def constant_value(batch: Batch) -> list[Any] | None:
     return numbers[:1].tolist() if same else None
 
 
-def _sums(codes: Sequence[Array], widths: Sequence[int], weights: Array | None) -> tuple[Array, Array, Array]:
+def _sums(
+    codes: Sequence[Array], widths: Sequence[int], weights: Array | None, squares: Array | None
+) -> tuple[Array, Array, Array]:
     """Return cells in ascending order with the sums of the weights and of the squared weights of their samples."""
     cells = math.prod(widths)
+    if weights is not None and squares is None:
+        squares = weights**2
     if cells <= len(codes[0]) + PART:
-        return np.arange(cells), *_in_table(codes, widths, weights)
-    return _in_order(_keys(codes, widths), weights)
+        return np.arange(cells), *_in_table(codes, widths, weights, squares)
+    return _in_order(_keys(codes, widths), weights, squares)
 
 
 def _normalised(cells: Array, sums: Array, squares: Array, exact: bool) -> tuple[Array, Array, Array]:
@@ -238,16 +243,16 @@ def _normalised(cells: Array, sums: Array, squares: Array, exact: bool) -> tuple
     return cells[held], sums[held] / total, noise
 
 
-def _in_order(keys: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-    if weights is None:
+def _in_order(keys: Array, weights: Array | None, squares: Array | None) -> tuple[Array, Array, Array]:
+    if weights is None or squares is None:
         keys = np.sort(keys)
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         counts = np.diff(starts, append=len(keys))
         return keys[starts], counts, counts
     order = _order(keys)
-    keys, weights = keys[order], weights[order]
+    keys = keys[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[starts], np.add.reduceat(weights, starts), np.add.reduceat(weights**2, starts)
+    return keys[starts], np.add.reduceat(weights[order], starts), np.add.reduceat(squares[order], starts)
 
 
 def _order(keys: Array) -> Array:
@@ -260,17 +265,19 @@ def _order(keys: Array) -> Array:
     return positions
 
 
-def _in_table(codes: Sequence[Array], widths: Sequence[int], weights: Array | None) -> tuple[Array, Array]:
+def _in_table(
+    codes: Sequence[Array], widths: Sequence[int], weights: Array | None, squares: Array | None
+) -> tuple[Array, Array]:
     cells = math.prod(widths)
-    sums, squares = np.zeros((2, cells))
+    sums, sums_of_squares = np.zeros((2, cells))
     step = max(PART, cells)
     for start in range(0, len(codes[0]), step):
         part = slice(start, start + step)
         keys = _keys([some[part] for some in codes], widths)
         sums += np.bincount(keys, None if weights is None else weights[part], cells)
-        if weights is not None:
-            squares += np.bincount(keys, weights[part] ** 2, cells)
-    return sums, sums if weights is None else squares
+        if squares is not None:
+            sums_of_squares += np.bincount(keys, squares[part], cells)
+    return sums, sums if squares is None else sums_of_squares
 
 
 def _keys(codes: Sequence[Array], widths: Sequence[int]) -> Array:

@@ -24,6 +24,7 @@ from privug.leakage.counted import (
     seen_once,
 )
 from privug.leakage.entropy import entropy
+from privug.leakage.examples import one_by_one
 from privug.leakage.finite import Pairs, pairs_of, shares_of
 from privug.leakage.ladder import LABEL_DRIFT, finest, settled
 from privug.leakage.neighbours import labelled_information, point_information
@@ -151,12 +152,13 @@ class _Sampled:
         return side_of(self.beliefs[1])
 
     @property
-    def samples(self) -> int:
-        return len(self.beliefs[0].batch)
+    def samples(self) -> float:
+        counted = self.joint.secret.squares is not None
+        return self.joint.effective_samples if counted else len(self.beliefs[0].batch)
 
     @property
     def method(self) -> str:
-        if self.joint.weights is None:
+        if self.joint.weights is None or self.joint.secret.squares is not None:
             return self.joint.secret.method
         return f"n={self.samples} thinned from {how_many(len(self.joint.secret.batch), 'weighted sample')}"
 
@@ -166,8 +168,9 @@ def _sampled(joint: Joint) -> _Sampled:
         raise TooFewSamples(
             f"{joint.effective_samples:.3g} effective samples say nothing about information; draw at least {FEWEST}"
         )
-    if joint.weights is None:
-        return _Sampled(joint, (joint.secret, joint.output))
+    if joint.weights is None or joint.secret.squares is not None:
+        plain = one_by_one(joint)
+        return _Sampled(joint, (plain.secret, plain.output))
     kept = thinned(joint.weights)
     secret, output = (replace(side, batch=side.batch.take(kept), weights=None) for side in (joint.secret, joint.output))
     return _Sampled(joint, (secret, output))

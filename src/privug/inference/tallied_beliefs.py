@@ -1,0 +1,187 @@
+"""What tallied draws say: shares, moments, histograms, and beliefs where the distinct values are few."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from privug.estimate import CONFIDENCE, Estimate
+from privug.inference.belief import Belief
+from privug.inference.describing import Histogram
+from privug.inference.intervals import infinite_mean, proportion_estimate, share_of_sums
+from privug.inference.merging import merged_table
+from privug.inference.question import Question
+from privug.inference.reach import Definition
+from privug.inference.statistics import SECRET, TABLES, Agreeing, Numbers
+from privug.inference.tails import MOST_IN_RANGE, SKEWED, is_heavy_tail, skewed_interval
+from privug.model.node import Array, Kind
+from privug.prior.reach import Reach
+from privug.program.predicates import holds
+
+HEAVY = "the tails are too heavy; ask for histogram(), or for a question about the secret"
+MOMENTS = {1: "the mean", 2: "the standard deviation"}
+
+
+def method_of(agreeing: Agreeing) -> str:
+    """Say in a few words how many samples numbers are from."""
+    total, squares = agreeing.total
+    return f"effective n={total**2 / squares:.0f}" if agreeing.weighted else f"n={agreeing.accepted}"
+
+
+def share(agreeing: Agreeing, sums: Array, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the probability of what holds for draws with the given sums of weights and of squared weights."""
+    if not agreeing.weighted:
+        n = agreeing.accepted
+        return proportion_estimate(float(sums[0]) / n, n, method_of(agreeing), confidence)
+    total, squares = agreeing.total
+    hits, misses = sums[1] / total**2, max(0.0, squares - sums[1]) / total**2
+    part, samples = share_of_sums(float(sums[0] / total), float(hits), float(misses))
+    return proportion_estimate(part, samples, method_of(agreeing), confidence)
+
+
+def sums_where(agreeing: Agreeing, question: Question, predicate: Callable[[Any], Any]) -> Array:
+    """Return the sums of the draws whose secret, which was tallied value by value, meets a predicate."""
+    table = agreeing.tables[TABLES.index(SECRET)]
+    assert table is not None
+    (secret,), sums = merged_table(SECRET, table, question).columns
+    chosen: Array = sums[holds(predicate, secret)].sum(axis=0)
+    return chosen
+
+
+def beliefs(
+    agreeing: Agreeing, names: tuple[str, ...], question: Question, known: dict[str, Definition]
+) -> list[Belief] | None:
+    """Return the beliefs about some quantities, value by value; None if these were not tallied or hardly repeat."""
+    table = agreeing.tables[TABLES.index(names)]
+    if table is None:
+        return None
+    batches, sums = merged_table(names, table, question).columns
+    for name, batch in zip(names, batches, strict=True):
+        floats = any(column.levels is None and column.array.dtype.kind == "f" for column in batch.columns)
+        if floats and known[name].spread is not Kind.DISCRETE and batch.distinct() > agreeing.accepted / 2:
+            return None
+    held, total = sums[:, 0] > 0, float(sums[:, 0].sum())
+    weights, squares = sums[held, 0] / total, sums[held, 1] / total**2
+    made = []
+    for name, batch in zip(names, batches, strict=True):
+        definition = known[name]._replace(spread=Kind.DISCRETE)
+        made.append(Belief(batch.take(held), weights, squares=squares, **definition._asdict()))
+    return made
+
+
+def histogram(agreeing: Agreeing, numbers: Numbers) -> Histogram | None:
+    """Return the probability of each bin, with an endless one at either end if anything lies there."""
+    if numbers.edges is None or numbers.bins is None:
+        return None
+    edges, bins = np.array([-math.inf, *numbers.edges, math.inf]), numbers.bins
+    first, last = int(bins[0, 0] == 0), len(bins) - int(bins[-1, 0] == 0)
+    return Histogram(edges[first : last + 1], tuple(share(agreeing, sums) for sums in bins[first:last]))
+
+
+def mean(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the mean with its interval from the central limit theorem; of skewed samples from the histogram."""
+    method = method_of(agreeing)
+    if not math.isfinite(numbers.high - numbers.low):
+        return infinite_mean(numbers.low == -math.inf, numbers.high == math.inf, method, confidence)
+    missing = _missing(numbers, reach, 1)
+    if missing is not None:
+        return missing
+    centre = float(numbers.moments[1, 0])
+    samples, half = _error(agreeing, numbers, centre, confidence)
+    if samples <= 1:
+        return Estimate(centre, -math.inf, math.inf, method=method, confidence=confidence)
+    low, high = centre - half, centre + half
+    if _is_skewed(numbers, samples, half, reach):
+        low, high = _skewed_interval(numbers, samples, reach, confidence)
+    value = min(max(centre, numbers.low), numbers.high)
+    return Estimate(value, min(low, value), max(high, value), method=method, confidence=confidence)
+
+
+def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the standard deviation with an interval by the delta method on its logarithm."""
+    method = method_of(agreeing)
+    if not math.isfinite(numbers.high - numbers.low):
+        return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
+    missing = _missing(numbers, reach, 2)
+    if missing is not None:
+        return missing
+    total, centre, second, _, _ = numbers.moments[:, 0]
+    average = second / total
+    if average <= 0:
+        return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
+    samples = _samples(numbers)
+    value = math.sqrt(average * (samples / (samples - 1) if samples > 1 else 1.0))
+    if samples <= 2:
+        return Estimate(value, 0.0, math.inf, method=method, confidence=confidence)
+    whole, about, fourth = _about(numbers.moments[:, 1], centre)
+    variance = max(0.0, fourth - 2 * average * about + average**2 * whole) / total**2
+    if not agreeing.weighted:
+        variance *= samples / (samples - 1)
+    half = _student(samples, confidence) * math.sqrt(variance) / (2 * average)
+    ends = value * math.exp(-half), value * math.exp(half)
+    return Estimate(value, *ends, method=method, confidence=confidence)
+
+
+def _samples(numbers: Numbers) -> float:
+    return float(numbers.moments[0, 0] ** 2 / numbers.moments[0, 1])
+
+
+def _error(agreeing: Agreeing, numbers: Numbers, centre: float, confidence: float) -> tuple[float, float]:
+    """Return the effective number of samples, and how far their mean may be off."""
+    total, samples = float(numbers.moments[0, 0]), _samples(numbers)
+    if samples <= 1:
+        return samples, math.inf
+    variance = _about(numbers.moments[:, 1], centre)[1] / total**2
+    if not agreeing.weighted:
+        variance *= samples / (samples - 1)
+    return samples, _student(samples, confidence) * math.sqrt(variance)
+
+
+def _about(moments: Array, centre: float) -> tuple[float, float, float]:
+    """Return the sums of the powers zero, two and four of the distance from another number than the mean."""
+    total, mean, second, third, fourth = (float(moment) for moment in moments)
+    shift = mean - centre
+    squares = second + total * shift**2
+    return total, squares, fourth + 4 * shift * third + 6 * shift**2 * second + total * shift**4
+
+
+def _student(samples: float, confidence: float) -> float:
+    return float(scipy.special.stdtrit(max(samples - 1, 1.0), 0.5 + confidence / 2))
+
+
+def _missing(numbers: Numbers, reach: Reach, order: int) -> Estimate | None:
+    """Return why there is no moment of that order, if there is none or the draws cannot tell it."""
+    low = 0.0 if order == 2 else -math.inf
+    if reach.has(1) is False:
+        return Estimate.undefined(f"{MOMENTS[order]} does not exist: {HEAVY}", low)
+    if reach.has(order) is False:
+        return Estimate.exactly(math.inf, method=f"infinite by definition: {HEAVY}")
+    unknown = not reach.has(order) and is_heavy_tail(numbers.tails[order - 1], numbers.samples, order)
+    if unknown or not np.isfinite(numbers.moments).all():
+        return Estimate.undefined(f"the draws cannot tell {MOMENTS[order]}: {HEAVY}", low)
+    return None
+
+
+def _is_skewed(numbers: Numbers, samples: float, half: float, reach: Reach) -> bool:
+    """Say whether Student's t is no good for a mean: by the same rule as for samples (`tails.is_skewed`)."""
+    total, _, second, third, _ = numbers.moments[:, 0]
+    if second > 0 and abs(third / total) / (second / total) ** 1.5 > SKEWED * math.sqrt(samples):
+        return True
+    beyond = [end for end in (numbers.low - reach.low, reach.high - numbers.high) if math.isfinite(end)]
+    return max(beyond, default=0.0) * -math.log(0.025) / samples > MOST_IN_RANGE * half
+
+
+def _skewed_interval(numbers: Numbers, samples: float, reach: Reach, confidence: float) -> tuple[float, float]:
+    """Return an interval of a mean from a histogram: whatever lies in a bin may lie at either of its ends."""
+    if numbers.edges is None or numbers.bins is None:
+        edges, shares = np.array([numbers.low, numbers.high]), np.ones(1)
+    else:
+        inner = np.clip(numbers.edges, numbers.low, numbers.high)
+        edges = np.array([numbers.low, *inner, numbers.high])
+        shares = numbers.bins[:, 0] / numbers.bins[:, 0].sum()
+    held, ends = shares > 0, (reach.low, reach.high)
+    low = skewed_interval(edges[:-1][held], shares[held], samples, ends, confidence)[0]
+    high = skewed_interval(edges[1:][held], shares[held], samples, ends, confidence)[1]
+    return low, high
