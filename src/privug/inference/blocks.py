@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
@@ -63,17 +64,18 @@ class Made(Sequence[Item], Generic[Item]):
             return Made(self._make, self._places[place])
         return self._make(self._places[place])
 
-    def __reduce__(self) -> tuple[Any, ...]:  # only what is at hand is sent
-        return list, (list(self),)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send how the items are made, if that takes no more than what it says; else those at hand."""
+        return (Made, (self._make, self._places)) if isinstance(self._make, partial) else (list, (list(self),))
 
 
 def blocks_of_equal_size(draws: int, block: int) -> Made[Block]:
     """Return the blocks of a round of draws that one model serves, the same ones as if they were cut from a list."""
+    return Made(partial(_block, draws, block), range(-(-draws // block)))
 
-    def made(place: int) -> Block:
-        return Block(1 + place, (), range(place * block, min(draws, (place + 1) * block)), ())
 
-    return Made(made, range(-(-draws // block)))
+def _block(draws: int, block: int, place: int) -> Block:
+    return Block(1 + place, (), range(place * block, min(draws, (place + 1) * block)), ())
 
 
 @dataclass(eq=False)

@@ -41,6 +41,7 @@ FAR = 2.0  # of the range that all but the tails have: beyond, a histogram leave
 MARGIN = 0.05  # of the range of the first samples
 MOST_TOGETHER, MOST_OPAQUE_TOGETHER = 64, 8  # blocks that are reduced to one result
 MANY_RESULTS = 4_096  # from so many results on, several blocks make one
+MOST_RESULTS = 1 << 20  # beyond, as many blocks make one as it takes: all results pass through one process
 FIRST_SLICE = 16  # results after which it is looked whether tables have become too large, and after twice as many...
 
 Bins = int | Array
@@ -249,7 +250,8 @@ class Tallier(Sampler):
     def _together(self, blocks: int) -> int:
         """Return how many blocks make one result, which depends on the model and the number of draws alone."""
         opaque = any(plan.plan.is_opaque for plan in self._plans.values())
-        return max(1, min(MOST_OPAQUE_TOGETHER if opaque else MOST_TOGETHER, blocks // MANY_RESULTS))
+        usual = min(MOST_OPAQUE_TOGETHER if opaque else MOST_TOGETHER, blocks // MANY_RESULTS)
+        return max(1, usual, -(-blocks // MOST_RESULTS))
 
     def _tallied(self, seconds: float) -> Tally:
         found = self._statistics.with_tables_merged()
