@@ -41,7 +41,7 @@ FAR = 2.0  # of the range that all but the tails have: beyond, a histogram leave
 MARGIN = 0.05  # of the range of the first samples
 MOST_TOGETHER, MOST_OPAQUE_TOGETHER = 64, 8  # blocks that are reduced to one result
 MANY_RESULTS = 4_096  # from so many results on, several blocks make one
-MOST_RESULTS = 1 << 20  # beyond, as many blocks make one as it takes: all results pass through one process
+MOST_RESULTS = 1 << 16  # beyond, as many blocks make one as it takes: all results pass through one process
 FIRST_SLICE = 16  # results after which it is looked whether tables have become too large, and after twice as many...
 
 Bins = int | Array
