@@ -236,7 +236,30 @@ def killed_workers(rng: random.Random, _folder: Path) -> Iterator[str]:
         yield f"a worker was killed after {delay} s, and the samples differ"
 
 
-# Workers of a cluster that are killed belong here, as one more such part.
+def killed_cluster(rng: random.Random, _folder: Path) -> Iterator[str]:
+    """Kill one or both workers of a cluster at a random time: others come, and nothing differs."""
+    samples = 6000
+    known = expected(samples)
+    victims, delay = rng.choice([1, 2]), rng.uniform(0.1, 3.0)
+
+    def work() -> int:
+        import distributed
+
+        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            pids = list(client.run(os.getpid).values())[:victims]
+            killer = threading.Timer(delay, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
+            killer.start()
+            found = bits(long_run(samples, on=client))
+            killer.join()
+        return 0 if found == known else 5
+
+    code, session = in_a_child(work)
+    if code != 0:
+        yield f"{victims} workers of a cluster were killed after {delay} s: exit code {code} (5: the samples differ)"
+    orphans = left_over(session)
+    if orphans:
+        yield f"processes {orphans} of a cluster are left"
 
 
 def full_disk(rng: random.Random, folder: Path) -> Iterator[str]:
@@ -370,11 +393,12 @@ def memory(seconds: float) -> Iterator[str]:
 
 
 PARTS: dict[str, tuple[float, Callable[[random.Random, Path], Iterator[str]]]] = {
-    "pipeline": (0.38, pipeline),
-    "killed workers": (0.11, killed_workers),
-    "full disk": (0.11, full_disk),
-    "Ctrl-C": (0.11, interrupted),
-    "killed runs": (0.11, killed_run),
+    "pipeline": (0.34, pipeline),
+    "killed workers": (0.08, killed_workers),
+    "killed cluster": (0.13, killed_cluster),
+    "full disk": (0.10, full_disk),
+    "Ctrl-C": (0.10, interrupted),
+    "killed runs": (0.10, killed_run),
 }
 SHARE_OF_MEMORY = 0.08
 
