@@ -187,7 +187,7 @@ class Point:
         ([(1, "a"), (True, "a"), (2, "a")], 2),
         ([[1, 2], [1.0, 2.0], [2, 1]], 2),
         ([np.array([1, 2]), np.array([1.0, 2.0])], 1),
-        ([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}], 1),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}], 2),
         ([Point(1, 2), Point(1.0, 2.0), Point(2, 1)], 2),
         ([Colour.RED, Colour.BLUE, Colour.RED], 2),
         ([math.nan, "x", math.nan], 2),

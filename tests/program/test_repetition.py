@@ -97,7 +97,7 @@ NAN = float("nan")
         (NAN, float("nan"), True),
         ([1, NAN], [1, NAN], True),
         ((1, 2), [1, 2], False),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, False),
         ({"a": 1}, {"a": 2}, False),
         (np.array([1.0, NAN]), np.array([1.0, NAN]), True),
         (np.array([1, 2]), np.array([1, 3]), False),

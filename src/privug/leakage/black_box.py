@@ -13,7 +13,6 @@ import numpy as np
 import scipy
 
 from privug.arguments import kinds_checked
-from privug.digits import how_many
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.intervals import proportion_estimate
@@ -158,7 +157,7 @@ def _described(split: Split, guesser: Guesser, rigorous: bool) -> str:
         name = f"{name} k={neighbours(name, len(split.train))}"
     if guesser.useless:
         name += ", no better than the prior"
-    sizes = f"{how_many(len(split.train), 'sample')} to learn, {len(split.judge)} to judge"
+    sizes = f"{len(split.train)} samples to learn, {len(split.judge)} to judge"
     return f"{name}, {sizes}" + ("" if rigorous else ", near outputs taken as alike")
 
 

@@ -5,6 +5,7 @@ import os
 import select
 import shlex
 import subprocess
+import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from privug.model.operations import SampleFailure
 from privug.model.table import Row
 
 READ_BYTES = 1 << 16
+WRITER_SECONDS = 5.0  # in which a thread notices that nobody reads
 LONGEST_LINE = 1 << 26
 LAST_WORDS = 2000  # bytes of standard error that are kept, for the message if the program ends
 
@@ -197,6 +199,7 @@ class _Process:
             raise ProgramError(f"External: {command[0]!r} cannot be started: {error.strerror}") from None
         self._unread = bytearray()
         self._said = bytearray()
+        self._writer: threading.Thread | None = None
         self._listener = interruption.thread_started(self._listen)
 
     def _listen(self) -> None:
@@ -211,10 +214,10 @@ class _Process:
         assert self._popen.stdin is not None
         self._check_nothing_unasked()
         text = "".join(line + "\n" for line in lines).encode()
-        writer = interruption.thread_started(self._write, text)
+        self._writer = interruption.thread_started(self._write, text)
         for _ in lines:
             yield self._read_line(timeout)
-        writer.join()
+        self._writer.join()
         self._check_nothing_unasked()
 
     def _check_nothing_unasked(self) -> None:
@@ -275,6 +278,8 @@ class _Process:
                     closing.callback(pipe.close)
             self._popen.kill()
             self._popen.wait()
+            if self._writer is not None:  # it must not write to whoever gets the number of the closed pipe
+                self._writer.join(WRITER_SECONDS)
 
 
 def _as_json(value: Any) -> Any:
