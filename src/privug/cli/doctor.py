@@ -39,6 +39,7 @@ PARTS = (
     Part("pymc", ("pymc", "arviz"), "engine 'pymc'", "pymc"),
     Part("numpyro", ("numpyro", "jax", "arviz"), "engine 'numpyro'", "numpyro"),
     Part("opendp", ("opendp",), "mechanisms of OpenDP", "opendp"),
+    Part("dask", ("distributed",), "clusters", "dask"),
 )
 
 

@@ -79,6 +79,18 @@ def numpyro() -> None:
     _chains("numpyro:nuts")
 
 
+def dask() -> None:
+    """A cluster of one process, which draws what is drawn here."""
+    distributed = import_module("distributed")
+    attack = pv.Attack(lambda x: len(str(x)), {"x": pv.DiscreteUniform(0, 99)}, "x")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        there, here = (attack.run(engine="sample", samples=600, seed=1, on=on) for on in (client, "local"))
+        _agree(there.posterior.mean().value, here.posterior.mean().value)
+
+
 def opendp() -> None:
     """A mechanism of OpenDP."""
     dp = import_module("opendp.prelude")
