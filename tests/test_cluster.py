@@ -1,5 +1,6 @@
 """Work on a Dask cluster of real processes: the same bits as on this machine, whatever becomes of the workers."""
 
+import json
 import os
 import signal
 import threading
@@ -8,8 +9,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import privug as pv
+from privug.cli.main import main as cli
 from privug.model import cluster as sending
 from privug.model.cluster import opened, parcel, run_on
 
@@ -276,3 +279,20 @@ def test_weighted_tallies_are_the_same_to_the_bit(client, monkeypatch):
     attack = pv.Attack(lambda x, y: x + y, prior, "x", observe=pv.noisy(55, sd=3), questions=questions)
     here, there = attack.tally(draws=100_000), attack.tally(draws=100_000, on=client)
     assert tallied(here) == tallied(there)
+
+
+def test_the_command_line_takes_an_address(client, tmp_path):
+    file = tmp_path / "digits.py"
+    file.write_text(
+        "import privug as pv\n"
+        "attack = pv.Attack(lambda x: len(str(7 ** x)), {'x': pv.DiscreteUniform(0, 30)}, 'x', observe=pv.equals(4))\n"
+    )
+    asked = ["analyze", str(file), "--engine", "sample", "--samples", "300", "--json"]
+    here, there = (CliRunner().invoke(cli, [*asked, *on]) for on in ([], ["--on", client.scheduler.address]))
+    assert here.exit_code == there.exit_code == 0
+    first, second = (json.loads(outcome.stdout)["attacks"][0] for outcome in (here, there))
+    assert [first["beliefs"], first["leakage"]] == [second["beliefs"], second["leakage"]]
+    assert pv.configure().on == "local"
+    wrong = CliRunner().invoke(cli, [*asked, "--on", "somewhere"])
+    assert wrong.exit_code == 2
+    assert "on must be a client of" in wrong.stderr

@@ -23,6 +23,7 @@ from privug.cli.values import observation
 @options.observe
 @options.of_runs
 @options.checkpoint
+@options.on
 @options.outputs(*writing.REPORTS)
 @options.as_json
 def analyze(

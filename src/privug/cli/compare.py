@@ -24,6 +24,7 @@ from privug.cli.values import observation
 @options.samples(10_000)
 @options.seed
 @options.checkpoint
+@options.on
 @options.outputs(*FORMATS)
 @options.as_json
 def compare(

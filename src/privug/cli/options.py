@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+import privug as pv
 from privug.cli.finding import TargetType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -81,6 +82,23 @@ def endings(*known: str) -> Callable[[click.Context, click.Parameter, tuple[Path
     return checked
 
 
+def _work_on(ctx: click.Context, param: click.Parameter, address: str | None) -> None:
+    """Do what takes long on a cluster, until the command ends."""
+    if address is not None:
+        try:
+            ctx.with_resource(pv.configure(on=address))
+        except pv.ArgumentError as error:
+            raise click.BadParameter(str(error)) from None
+
+
+on = click.option(
+    "--on",
+    default=None,
+    metavar="ADDRESS",
+    expose_value=False,
+    callback=_work_on,
+    help="Do what takes long on a Dask cluster, such as tcp://10.0.0.1:8786.",
+)
 checkpoint = click.option(
     "--checkpoint", type=written, default=None, metavar="PATH", help="Keep what is found there, and go on from there."
 )

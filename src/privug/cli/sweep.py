@@ -33,6 +33,7 @@ FORMATS = (*writing.REPORTS, *PICTURES)
 @options.samples(10_000)
 @options.seed
 @options.checkpoint
+@options.on
 @options.outputs(*FORMATS)
 @options.as_json
 def sweep(
