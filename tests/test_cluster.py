@@ -296,3 +296,20 @@ def test_the_command_line_takes_an_address(client, tmp_path):
     wrong = CliRunner().invoke(cli, [*asked, "--on", "somewhere"])
     assert wrong.exit_code == 2
     assert "on must be a client of" in wrong.stderr
+
+
+def test_a_client_that_is_not_the_default_serves(client):
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        there = CALLED.run(engine="sample", samples=1500, seed=4, on=other)
+    assert_same_bits(CALLED.run(engine="sample", samples=1500, seed=4), there)
+    with pytest.raises(pv.ClusterError, match="does not answer"):
+        CALLED.run(engine="sample", samples=1500, seed=4, on=other)
+
+
+def test_a_cluster_that_is_closed_is_told_in_our_words():
+    with two_workers() as client:
+        results = run_on(client, range(40), slow_square)
+        assert next(results) == 0
+        client.cluster.close()
+        with pytest.raises(pv.ClusterError, match="Dask cluster"):
+            list(results)

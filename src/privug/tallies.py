@@ -10,6 +10,8 @@ import numpy as np
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, plain_number, shown
+from privug.checkpoints.fingerprints import fingerprint
+from privug.checkpoints.questions import parts_of
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import CONFIDENCE, Estimate
@@ -200,8 +202,7 @@ class Tallies(Portable):
     def merge(self, other: "Tallies") -> "Tallies":
         """Return the tallies of both: of the same attack and observation, with other seeds."""
         check_kind("merge", "other", other, (Tallies,))
-        same = self.attack.question is other.attack.question and self._claims == other._claims
-        if not same or str(self.observation) != str(other.observation):
+        if self._asked != other._asked:
             raise ArgumentError("merge: the tallies answer different questions; only those of one attack can be added")
         if set(self.seeds) & set(other.seeds):
             seeds = ", ".join(str(seed) for seed in sorted(set(self.seeds) & set(other.seeds)))
@@ -209,6 +210,11 @@ class Tallies(Portable):
         return Tallies(
             self.attack, self.observation, self._predicates, self.seeds + other.seeds, self._run.plus(other._run)
         )
+
+    @property
+    def _asked(self) -> str:
+        """The question, the observation and the claims, told alike in every process."""
+        return fingerprint([parts_of(self.attack.question, self.observation), self._predicates])
 
     def __add__(self, other: "Tallies") -> "Tallies":
         return self.merge(other)

@@ -1,14 +1,19 @@
 """Fingerprints: equal in every process, other for what does something else."""
 
+import functools
 import os
+import re
+import struct
 import subprocess
 import sys
 import textwrap
 import types
+from collections import defaultdict, deque
 from enum import Enum
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import privug as pv
@@ -124,3 +129,25 @@ def test_what_was_found_out_about_an_attack_does_not_change_it():
     before = fingerprint(attack)
     attack.run(pv.equals(2))
     assert fingerprint(attack) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (re.compile("[1-4]"), re.compile("[1-9]")),
+        (re.compile("a"), re.compile("a", re.IGNORECASE)),
+        (struct.Struct("<i"), struct.Struct("<q")),
+        (deque([1, 2]), deque([1, 3])),
+        (defaultdict(int), defaultdict(list)),
+        ("ab".count, "ac".count),
+        (memoryview(b"ab"), memoryview(b"ac")),
+        (pl.col("a") > 1, pl.col("a") > 2),
+        tuple(functools.reduce(lambda inner, _: [inner], range(60), last) for last in (1, 2)),
+    ],
+)
+def test_values_of_all_kinds_are_told_apart(first, second):
+    def program(x, taken):
+        return lambda: (x, taken)
+
+    assert fingerprint(program(1, first)) != fingerprint(program(1, second))
+    assert fingerprint(program(1, first)) == fingerprint(program(1, first))

@@ -179,7 +179,7 @@ def test_tallies_of_other_seeds_are_added():
     with pytest.raises(pv.ArgumentError, match="seed 1"):
         first.merge(attack.tally(draws=10_000, seed=1))
     with pytest.raises(pv.ArgumentError, match="different questions"):
-        first.merge(normals(pv.noisy(55, sd=3)).tally(draws=10_000, seed=4))
+        first.merge(normals(pv.noisy(55, sd=4)).tally(draws=10_000, seed=4))
 
 
 def test_moments_merge_as_those_of_all_samples():
@@ -281,3 +281,23 @@ def test_reports_say_what_was_tallied():
     assert "P(small)" in str(tallies)
     assert "20,000, of which" in str(tallies)
     assert "<table>" in tallies._repr_html_()
+
+
+def test_tallies_are_added_by_what_they_answer_not_by_who_made_them():
+    def made():
+        return pv.Attack(lambda x: x + 1, {"x": pv.Normal(0, sd=1)}, "x", questions={"positive": lambda x: x > 0})
+
+    above, below = pv.such_that(lambda o: o > 1), pv.such_that(lambda o: o < -1)
+    first = made().tally(above, draws=5_000, seed=1)
+    other = pickle.loads(pickle.dumps(made().tally(above, draws=5_000, seed=2, bins=first.edges)))
+    assert (first + other).draws == 10_000
+    with pytest.raises(pv.ArgumentError, match="different questions"):
+        first + made().tally(below, draws=5_000, seed=3)
+
+
+def test_intervals_of_the_spread_of_a_fair_coin_cover_it():
+    attack = pv.Attack(lambda x: x, {"x": pv.Bernoulli(0.5)}, "x")
+    spreads = [attack.tally(draws=400, seed=seed).std() for seed in range(200)]
+    sampled = [attack.run(engine="sample", samples=400, seed=seed).posterior.std() for seed in range(100)]
+    assert sum(0.5 in one for one in spreads) >= 182
+    assert sum(0.5 in one for one in sampled) >= 89

@@ -6,8 +6,11 @@ import dis
 import functools
 import hashlib
 import random
+import re
 import shutil
+import struct
 import types
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -26,7 +29,8 @@ from privug.program.reachable import is_users, mentions
 from privug.program.traced.calling import is_users_own
 from privug.program.traced.source import source_of
 
-DEEPEST = 40  # how far containers, closures and attributes are followed
+_ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
+DEEPEST = 120  # how far containers, closures and attributes are followed
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)  # seeded by Privug
 _OF_CLASSES = {  # what Python keeps in a class besides what is written there
     *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__match_args__"),
@@ -83,10 +87,14 @@ class _Walk:
                 yield self.told(value.tolist() if value.dtype == object else value.tobytes().hex(), depth)
             case Mapping():
                 yield from (f"{self.told(key, depth)}={self.told(part, depth)}" for key, part in value.items())
+                yield from self._attributes(value, depth)
+                if isinstance(value, defaultdict):
+                    yield self.told(value.default_factory, depth)
             case set() | frozenset():
                 yield from sorted(fingerprint(part) for part in value)
-            case list() | tuple():
+            case list() | tuple() | deque():
                 yield from (self.told(part, depth) for part in value)
+                yield from self._attributes(value, depth)
             case types.FunctionType() if is_users_own(value):
                 yield from self._function(value, depth)
             case functools.partial():
@@ -101,15 +109,29 @@ class _Walk:
                 yield from self._class(value, depth)
             case type() | types.FunctionType() | types.BuiltinFunctionType() | np.ufunc():
                 yield f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value.__name__)}"
-            case date() | time() | timedelta() | Decimal() | Fraction():
-                yield repr(value)
+                owner = getattr(value, "__self__", None)
+                if owner is not None and not isinstance(owner, types.ModuleType | type):
+                    yield self.told(owner, depth)
             case Enum():
                 yield f"{value.name} {self.told(value.value, depth)}"
             case _ if hasattr(type(value), "__array__"):  # data frames and their columns
                 yield self.told(list(getattr(value, "columns", ())), depth)
                 yield self.told(np.asarray(value), depth)
             case _:
-                yield from self._object(value, depth)
+                yield from self._small(value, depth) or self._object(value, depth)
+
+    def _small(self, value: Any, depth: int) -> list[str]:
+        """Tell a value of the standard library that has no parts of its own."""
+        match value:
+            case date() | time() | timedelta() | Decimal() | Fraction():
+                return [repr(value)]
+            case bytearray() | memoryview():
+                return [bytes(value).hex()]
+            case re.Pattern():
+                return [self.told((value.pattern, value.flags), depth)]
+            case struct.Struct():
+                return [self.told(value.format, depth)]
+        return []
 
     def _graph(self, node: Node, depth: int) -> str:
         """Tell all nodes behind one, parents first."""
@@ -129,8 +151,15 @@ class _Walk:
         yield _bytecode(code) if syntax is None else _text_of(syntax)
         yield self.told(function.__defaults__, depth)
         yield self.told(function.__kwdefaults__, depth)
+        yield from self._attributes(function, depth)
         for name, value in _surroundings(function):
             yield f"{name}={self.told(value, depth)}"
+
+    def _attributes(self, value: Any, depth: int) -> Iterator[str]:
+        """Tell what was put on a function, or on a container of a class of its own."""
+        for name, part in sorted(getattr(value, "__dict__", {}).items()):
+            if name not in ("__wrapped__", "__signature__"):
+                yield f"{name}={self.told(part, depth)}"
 
     def _object(self, value: Any, depth: int) -> Iterator[str]:
         if dataclasses.is_dataclass(value):
@@ -140,6 +169,8 @@ class _Walk:
             names = sorted({*getattr(value, "__dict__", {}), *slots})
         if is_users(type(value).__module__):
             yield self.told(type(value), depth)
+        elif not type(value).__module__.startswith("privug."):  # a library may keep its parts out of Python's sight
+            yield _ADDRESS.sub("", str(value))
         if not names and not isinstance(value, _GENERATORS):
             yield self._reduced(value, depth)
         left_out = ("may_overflow", "plan") if isinstance(value, Operation) else getattr(value, "found_again", ())
@@ -153,7 +184,8 @@ class _Walk:
             reduced = value.__reduce_ex__(2)
         except Exception:
             return ""
-        return self.told(reduced[1:3] if isinstance(reduced, tuple) else reduced, depth)
+        parts = reduced[1:] if isinstance(reduced, tuple) else (reduced,)
+        return self.told([list(part) if isinstance(part, Iterator) else part for part in parts], depth)
 
     def _class(self, kind: type, depth: int) -> Iterator[str]:
         yield f"{kind.__module__}.{kind.__qualname__} {self.told(kind.__bases__, depth)}"

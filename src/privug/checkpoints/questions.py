@@ -9,11 +9,9 @@ from privug.inference.question import Question
 from privug.observation.observations import Observation
 
 
-def checkpoint_of(
-    path: Any, question: Question, observation: Observation | None, options: Mapping[str, Any]
-) -> Checkpoint:
-    """Return the checkpoint of one attack."""
-    parts = {
+def parts_of(question: Question, observation: Observation | None) -> dict[str, Any]:
+    """Return what makes a question, by the names that users know."""
+    return {
         "the program": (question.program,),
         **{f"the prior of {name!r}": (prior,) for name, prior in question.prior.items()},
         "what ties the inputs together": (dict(question.prior),),
@@ -21,7 +19,13 @@ def checkpoint_of(
         "assume": question.facts,
         "on_error": "exclude" if question.exclude_errors else "raise",
         "the observation": (observation,),
-        **options,
     }
+
+
+def checkpoint_of(
+    path: Any, question: Question, observation: Observation | None, options: Mapping[str, Any]
+) -> Checkpoint:
+    """Return the checkpoint of one attack."""
+    parts = {**parts_of(question, observation), **options}
     known = vocabulary_for(question.program, question.secret, question.facts, dict(question.prior), observation)
     return Checkpoint(path, parts, known)

@@ -118,6 +118,8 @@ def _with_first_point_solved(state: Solved, smooth: bool) -> Solved:
 def _with_condition_solved(state: Solved, position: int, fixed: Sequence[Node]) -> Solved:
     """Solve one condition if that gives more than waiting for it."""
     condition = state.likelihood.conditions[position]
+    if Plan([condition]).is_opaque and not _solutions_of_condition(condition):
+        return state  # a pilot run would cost as much as the samples
     agreeing = _pilot(condition)
     rate = float(agreeing.mean()) if len(agreeing) else 0.0
     if rate >= OFTEN[_equality(condition)[0] is not None]:

@@ -119,6 +119,7 @@ def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = 
     variance = max(0.0, fourth - 2 * average * about + average**2 * whole) / total**2
     if not agreeing.weighted:
         variance *= samples / (samples - 1)
+    variance += 2 * (average / samples) ** 2
     half = _student(samples, confidence) * math.sqrt(variance) / (2 * average)
     ends = value * math.exp(-half), value * math.exp(half)
     return Estimate(value, *ends, method=method, confidence=confidence)

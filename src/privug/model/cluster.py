@@ -5,6 +5,7 @@ lost. What is shared by much work, such as a question, is made once in each work
 neither the scheduler nor this process ever holds more than those.
 """
 
+import concurrent.futures
 import importlib
 import io
 import math
@@ -15,14 +16,16 @@ import threading
 import time
 import types
 import weakref
+from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from privug import interruption, settings
-from privug.errors import ClusterError
+from privug.errors import ClusterError, PrivugError
 from privug.model.pickling import Shared
 from privug.model.workers import read_reply, reply_of, run_forked
 
@@ -79,7 +82,8 @@ class _Cluster:
         self._distributed = importlib.import_module("distributed")
         order = _Order(parcel(work), {**settings.current().limits, "workers": 1, "progress": False})
         self._name = f"privug-{uuid4().hex}"
-        self._order = client.submit(_ordered, order, key=f"{self._name}-work")
+        with _connection():
+            self._order = client.submit(_ordered, order, key=f"{self._name}-work")
         self._waiting: deque[tuple[Sequence[Any], Any]] = deque()
         self._sent = 0
         self._seconds: float | None = None  # that a task takes
@@ -109,19 +113,21 @@ class _Cluster:
     def send(self, tasks: Sequence[Any]) -> None:
         """Send tasks, all to one worker."""
         self._sent += 1
-        key, left = f"{self._name}-{self._sent}", interruption.seconds_left()
-        self._waiting.append((tasks, self._client.submit(_performed, self._order, parcel(tasks), left, key=key)))
+        key, left, sent = f"{self._name}-{self._sent}", interruption.seconds_left(), parcel(tasks)
+        with _connection():
+            future = self._client.submit(_performed, self._order, sent, left, key=key)
+        self._waiting.append((tasks, future))
 
     def next_results(self) -> Iterator[Any]:
         """Yield the results of the tasks whose turn it is, or raise what one raised."""
         tasks, future = self._waiting[0]
-        self._await(future)
-        if future.status == "cancelled":  # the scheduler has forgotten it
-            raise ClusterError("the Dask cluster has dropped the work: its scheduler was restarted or closed")
-        if future.status == "error":
-            yield from self._seen_here(tasks, future.exception())
+        with _connection():
+            self._await(future)
+            error = future.exception() if future.status == "error" else None
+            replies, seconds = ([], 0.0) if error is not None else future.result()
+        if error is not None:
+            yield from self._seen_here(tasks, error)
         else:
-            replies, seconds = future.result()
             self._seconds = seconds / len(replies)
             for task, content in zip(tasks, replies, strict=True):
                 reply = read_reply(content)
@@ -133,17 +139,16 @@ class _Cluster:
         while not future.done():
             left = interruption.seconds_left()
             try:
-                self._distributed.wait([future], timeout=POLL_SECONDS if left is None else min(left, POLL_SECONDS))
+                with self._client.as_current():
+                    self._distributed.wait([future], timeout=POLL_SECONDS if left is None else min(left, POLL_SECONDS))
             except TimeoutError:
                 interruption.check()
                 self._look_for_workers()
             interruption.check()
 
     def _asked_threads(self) -> int:
-        try:
+        with _connection():
             return sum(self._client.nthreads().values())
-        except Exception as error:
-            raise ClusterError(f"the scheduler of the Dask cluster does not answer: {error}") from error
 
     def _look_for_workers(self) -> None:
         """Have patience while the cluster has no worker, but not for ever."""
@@ -172,14 +177,31 @@ class _Cluster:
         """Cancel what is under way and forget what is done."""
         futures = [self._order, *(future for _, future in self._waiting)]
         self._waiting.clear()
-        for future in futures[1:]:
-            if not future.done():
-                future.cancel()
-        for future in futures:
-            future.release()
+        with suppress(Exception):  # whatever the cluster has come to, it is not told here
+            for future in futures[1:]:
+                if not future.done():
+                    future.cancel()
+            for future in futures:
+                future.release()
 
 
 # ---- connections ----
+
+
+@contextmanager
+def _connection() -> Iterator[None]:
+    """Say in one way that the scheduler is gone, which Dask has many for."""
+    try:
+        yield
+    except PrivugError:
+        raise
+    except (CancelledError, concurrent.futures.CancelledError) as error:
+        raise ClusterError(
+            f"the Dask cluster has dropped the work: its scheduler was closed or is gone ({error})"
+        ) from None
+    except Exception as error:  # of a client that is closed, of a connection that is, of whatever comes with Dask
+        raise ClusterError(f"the scheduler of the Dask cluster does not answer: {error}") from None
+
 
 _PROCESS_WIDE: Any = random.random.__self__  # type: ignore[attr-defined]
 _DASK = {"distributed", "dask", "tornado"}
