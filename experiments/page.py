@@ -17,6 +17,7 @@ _STYLE = """
 .figures figure{margin:0}
 .lines td{white-space:normal;text-align:left}
 .lines th,.lines td{padding-right:1.1rem}
+.lines td:last-child{overflow-wrap:anywhere}
 .missed,.failure{color:#b3261e;font-weight:600}
 @media (prefers-color-scheme:dark){.missed,.failure{color:#ff9d94}}
 @media (max-width:40rem){

@@ -6,6 +6,7 @@ python tools/pictures_of_docs.py FOLDER first-report bits    # only these
 """
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -290,6 +291,20 @@ def attackers(axes: Axes) -> None:
     ).plot(axes)
 
 
+def planning(ax: Axes) -> None:
+    """Hours for 10^12 draws over cores, from the costs that the page states."""
+    page = (PICTURES.parent / "explanation" / "planning.md").read_text(encoding="utf-8")
+    cores = np.array([1, 10_000])
+    for name, nanoseconds in re.findall(r"^\| ([^|]+) \| ([\d,]+) \|", page, re.MULTILINE):
+        hours = 1e12 * float(nanoseconds.replace(",", "")) * 1e-9 / 3600 / cores
+        ax.plot(cores, hours, label=name)
+    for hours, words in ((1, "an hour"), (24, "a day"), (24 * 365, "a year")):
+        ax.axhline(hours, color="0.6", linewidth=0.8, linestyle=":")
+        ax.text(1.1, hours * 1.15, words, color="0.4")
+    ax.set(xscale="log", yscale="log", xlabel="cores", ylabel="hours for $10^{12}$ draws")
+    ax.legend(loc="upper right", fontsize="small")
+
+
 ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "method": ((10, 2.5), diagrams.method),
     "lifting": ((9.5, 2.9), diagrams.lifting),
@@ -310,6 +325,7 @@ ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "policy": (NARROW, policy),
     "attackers": (NARROW, attackers),
     "report": (NARROW, report),
+    "planning": (NARROW, planning),
 }
 ON_FIGURES: dict[str, tuple[tuple[float, float], Callable[[Figure], None]]] = {
     "anonymous": ((9.6, 3.2), anonymous),

@@ -31,9 +31,13 @@ INNER = "__rewritten__"
 _JOINING = {ast.And: "and_", ast.Or: "or_"}
 
 
-@functools.lru_cache(maxsize=512)
 def rewritten_code(code: types.CodeType) -> types.CodeType | str | None:
     """Return the code of the rewritten function, what stood in the way, or None if its source is not at hand."""
+    return _rewritten(code, code.co_filename)  # Python takes equal code of two files for one
+
+
+@functools.lru_cache(maxsize=512)
+def _rewritten(code: types.CodeType, filename: str) -> types.CodeType | str | None:
     node = source_of(code)
     if node is None:
         return None
@@ -46,7 +50,7 @@ def rewritten_code(code: types.CodeType) -> types.CodeType | str | None:
     function.name = INNER  # under its own name it would hide the function that it may call itself by
     outer = ast.FunctionDef("outer", arguments, [function], [])
     module = ast.fix_missing_locations(ast.Module([outer], []))
-    compiled = compile(module, code.co_filename, "exec")
+    compiled = compile(module, filename, "exec")
     return _inner(_inner(compiled, "outer"), INNER)
 
 
