@@ -337,7 +337,8 @@ def rewritten(function: Any) -> Any:
         return function
     if RUNTIME in function.__code__.co_freevars:  # a nested function of one that was rewritten
         return function
-    code = rewritten_code(function.__code__)
+    # The file is named, because Python takes equal code of two files for one.
+    code = rewritten_code(function.__code__, function.__code__.co_filename)
     if code is None:
         return function
     if isinstance(code, str):

@@ -31,13 +31,9 @@ INNER = "__rewritten__"
 _JOINING = {ast.And: "and_", ast.Or: "or_"}
 
 
-def rewritten_code(code: types.CodeType) -> types.CodeType | str | None:
-    """Return the code of the rewritten function, what stood in the way, or None if its source is not at hand."""
-    return _rewritten(code, code.co_filename)  # Python takes equal code of two files for one
-
-
 @functools.lru_cache(maxsize=512)
-def _rewritten(code: types.CodeType, filename: str) -> types.CodeType | str | None:
+def rewritten_code(code: types.CodeType, filename: str) -> types.CodeType | str | None:
+    """Return the code of the rewritten function, what stood in the way, or None if its source is not at hand."""
     node = source_of(code)
     if node is None:
         return None
