@@ -18,7 +18,7 @@ from privug.inference.blocks import Evaluation, Round, blocks_of_equal_size
 from privug.model.cluster import run_on
 from privug.model.workers import run_forked
 
-BLOCKS, CALLS, TURNS = 12, 256, 5
+BLOCKS, CALLS, TURNS = 12, 400, 5
 
 
 def spinning(ages):

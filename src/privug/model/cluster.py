@@ -205,6 +205,7 @@ def _connection() -> Iterator[None]:
 
 _PROCESS_WIDE: Any = random.random.__self__  # type: ignore[attr-defined]
 _DASK = {"distributed", "dask", "tornado"}
+_modules_looked_at = 0
 _clients: dict[str, Any] = {}
 _connecting = threading.Lock()
 
@@ -229,6 +230,10 @@ def connected(on: Any) -> Any:
 
 def _keep_generators_apart() -> None:
     """Let the threads of Dask draw from a generator of their own: programs are seeded by way of the process's."""
+    global _modules_looked_at
+    if _modules_looked_at == len(sys.modules):  # nothing was imported since
+        return
+    _modules_looked_at = len(sys.modules)
     own = random.Random()
     names = [name for name, value in vars(random).items() if getattr(value, "__self__", None) is _PROCESS_WIDE]
     private = types.ModuleType("random")
