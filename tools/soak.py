@@ -257,9 +257,32 @@ def killed_cluster(rng: random.Random, _folder: Path) -> Iterator[str]:
     code, session = in_a_child(work)
     if code != 0:
         yield f"{victims} workers of a cluster were killed after {delay} s: exit code {code} (5: the samples differ)"
-    orphans = left_over(session)
-    if orphans:
-        yield f"processes {orphans} of a cluster are left"
+    if left := left_over(session):
+        yield f"processes {left} of a cluster are left"
+
+
+def signalled(number: int, delay: float) -> Callable[[int], None]:
+    """Return what sends a signal to a process after some seconds."""
+
+    def disturb(child: int) -> None:
+        time.sleep(delay)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    return disturb
+
+
+def went_on(
+    told: str, ended: tuple[int | None, int], allowed: tuple[int, ...], samples: int, path: Path
+) -> Iterator[str]:
+    """Look at how a run in a child ended, at what it left, and at the one that goes on from its checkpoint."""
+    code, child = ended
+    if code not in allowed:
+        yield f"{told}: exit code {code}"
+    if left := left_over(child):
+        yield f"{told}: processes {left} are left"
+    if bits(long_run(samples, path)) != expected(samples):
+        yield f"{told}: the run that went on differs"
 
 
 def full_disk(rng: random.Random, folder: Path) -> Iterator[str]:
@@ -292,13 +315,7 @@ def full_disk(rng: random.Random, folder: Path) -> Iterator[str]:
                     return 6
         return 0
 
-    code, child = in_a_child(work)
-    if code not in (0, 3):
-        yield f"a disk full after {size} bytes: exit code {code}"
-    if left := left_over(child):
-        yield f"a disk full after {size} bytes: processes {left} are left"
-    if bits(long_run(samples, path)) != known:
-        yield f"a disk full after {size} bytes: the run that went on differs"
+    yield from went_on(f"a disk full after {size} bytes", in_a_child(work), (0, 3), samples, path)
 
 
 def interrupted(rng: random.Random, folder: Path) -> Iterator[str]:
@@ -306,7 +323,6 @@ def interrupted(rng: random.Random, folder: Path) -> Iterator[str]:
     samples, path = 4000, folder / "interrupted.run"
     path.unlink(missing_ok=True)
     known, delay = expected(samples), rng.uniform(0.0, 2.5)
-    told = f"Ctrl-C after {delay:.3f} s"
 
     def work() -> int:
         result = long_run(samples, path)
@@ -314,41 +330,23 @@ def interrupted(rng: random.Random, folder: Path) -> Iterator[str]:
             return 0
         return 0 if any(remark.startswith("interrupted") for remark in result.diagnostics.remarks) else 4
 
-    def disturb(child: int) -> None:
-        time.sleep(delay)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGINT)
-
-    code, child = in_a_child(work, disturb)
-    if code not in (0, 77, -signal.SIGINT):
-        yield f"{told}: exit code {code}"
-    if left := left_over(child):
-        yield f"{told}: processes {left} are left"
-    if bits(long_run(samples, path)) != known:
-        yield f"{told}: the run that went on differs"
+    ended = in_a_child(work, signalled(signal.SIGINT, delay))
+    yield from went_on(f"Ctrl-C after {delay:.3f} s", ended, (0, 77, -signal.SIGINT), samples, path)
 
 
 def killed_run(rng: random.Random, folder: Path) -> Iterator[str]:
     """Kill a run at a random time and go on from its checkpoint."""
     samples, path = 4000, folder / "killed.run"
     path.unlink(missing_ok=True)
-    known, delay = expected(samples), rng.uniform(0.0, 2.5)
+    delay = rng.uniform(0.0, 2.5)
 
     def work() -> int:
         checkpoint.SECONDS_BETWEEN = 0.0
         long_run(samples, path)
         return 0
 
-    def disturb(child: int) -> None:
-        time.sleep(delay)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-
-    _, child = in_a_child(work, disturb)
-    if left := left_over(child):
-        yield f"SIGKILL after {delay:.3f} s: processes {left} are left"
-    if bits(long_run(samples, path)) != known:
-        yield f"SIGKILL after {delay:.3f} s: the run that went on differs"
+    ended = in_a_child(work, signalled(signal.SIGKILL, delay))
+    yield from went_on(f"SIGKILL after {delay:.3f} s", ended, (0, -signal.SIGKILL), samples, path)
 
 
 def resident() -> int:

@@ -39,6 +39,21 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def panels_of(titles: list[str], **options: Any) -> tuple[Any, list[Any]]:
+    """Return a figure with a small panel for each title, four in a line."""
+    columns = min(4, len(titles))
+    lines = math.ceil(len(titles) / columns)
+    figure = new_figure(3 * columns, 0.8 + 2.5 * lines)
+    grid = list(figure.subplots(lines, columns, squeeze=False, **options).ravel())
+    for axes, title in zip(grid, titles, strict=False):
+        axes.set_title(title, fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.grid(color="#e5e5e5", linewidth=0.5)
+    for axes in grid[len(titles) :]:
+        axes.set_axis_off()
+    return figure, grid[: len(titles)]
+
+
 def tool_style(tool: str, right: bool = True) -> dict[str, Any]:
     return {
         "marker": MARKERS[tool],
@@ -90,11 +105,8 @@ def errors(found: dict[str, Any]) -> Any:
             panels.append((name, cells))
     if not panels:
         return None
-    columns = min(4, len(panels))
-    lines = math.ceil(len(panels) / columns)
-    figure = new_figure(3 * columns, 0.8 + 2.5 * lines)
-    grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
-    for axes, (name, cells) in zip(grid, panels, strict=False):
+    figure, grid = panels_of([name for name, _ in panels], sharey=True)
+    for axes, (_, cells) in zip(grid, panels, strict=True):
         for tool, cell in cells.items():
             low, high = cell["quartiles"]
             spread = [[max(0.0, cell["median"] - low)], [max(0.0, high - cell["median"])]]
@@ -103,11 +115,6 @@ def errors(found: dict[str, Any]) -> Any:
         seconds = [cell["median"] for cell in cells.values()]
         axes.set(xscale="log", yscale="log", ylim=(SMALLEST / 10, 10), xlim=(min(seconds) / 4, max(seconds) * 4))
         axes.xaxis.set_minor_formatter("")
-        axes.set_title(name, fontsize=9)
-        axes.tick_params(labelsize=7)
-        axes.grid(color="#e5e5e5", linewidth=0.5)
-    for axes in grid[len(panels) :]:
-        axes.set_axis_off()
     figure.supxlabel("seconds", fontsize=9)
     figure.supylabel("error against the oracle", fontsize=9)
     legend(figure, [tool for tool in TOOLS if any(tool in cells for _, cells in panels)], 6)
@@ -119,21 +126,13 @@ def growth(found: dict[str, Any]) -> Any:
     curves = found["growth"]
     if not curves:
         return None
-    columns = min(4, len(curves))
-    lines = math.ceil(len(curves) / columns)
-    figure = new_figure(3 * columns, 0.8 + 2.5 * lines)
-    grid = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes, (family, tools) in zip(grid, curves.items(), strict=False):
+    figure, grid = panels_of(list(curves))
+    for axes, tools in zip(grid, curves.values(), strict=True):
         for tool, curve in tools.items():
             axes.loglog(curve["sizes"], curve["seconds"], **{**tool_style(tool), "linestyle": "-", "linewidth": 1})
             style = {"textcoords": "offset points", "fontsize": 7, "color": COLOURS[tool], "va": "center"}
             axes.annotate(f"{curve['slope']:.2f}", (curve["sizes"][-1], curve["seconds"][-1]), (5, 0), **style)
         axes.margins(x=0.2, y=0.15)
-        axes.set_title(family, fontsize=9)
-        axes.tick_params(labelsize=7)
-        axes.grid(color="#e5e5e5", linewidth=0.5)
-    for axes in grid[len(curves) :]:
-        axes.set_axis_off()
     figure.supxlabel("size", fontsize=9)
     figure.supylabel("seconds; at each curve its exponent", fontsize=9)
     legend(figure, [tool for tool in TOOLS if any(tool in tools for tools in curves.values())], 6)

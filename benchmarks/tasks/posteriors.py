@@ -30,6 +30,19 @@ def by_privug(attack: Callable[[], pv.Attack], **options: Any) -> Work:
     return work
 
 
+def by_all(
+    attack: Callable[[], pv.Attack], in_pymc: Callable[[Any], None], in_numpyro: Callable[[Any, Any], None]
+) -> dict[str, Callable[[], Work]]:
+    """Return the cells of Privug and of the chains, which know the same model in their own words."""
+    return {
+        "privug": lambda: by_privug(attack),
+        "privug-sampling": lambda: by_privug(attack, engine="sample", samples=sized(1_000_000, 20_000)),
+        "pymc": lambda: by_pymc(in_pymc),
+        "nutpie": lambda: by_nutpie(in_pymc),
+        "numpyro": lambda: by_numpyro(in_numpyro),
+    }
+
+
 def on_grid(edges: tuple[float, ...], density: Callable[[Array], Array], count: int = 200) -> tuple[float, float]:
     """Return mean and deviation of a density that is smooth between its edges, by Gauss's quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
@@ -173,11 +186,7 @@ REJECTION = Task(
     "rejection",
     "posterior mean of one age of four, given their mean within 0.125",
     {
-        "privug": lambda: by_privug(four_ages),
-        "privug-sampling": lambda: by_privug(four_ages, engine="sample", samples=sized(1_000_000, 20_000)),
-        "pymc": lambda: by_pymc(four_ages_in_pymc),
-        "nutpie": lambda: by_nutpie(four_ages_in_pymc),
-        "numpyro": lambda: by_numpyro(four_ages_in_numpyro),
+        **by_all(four_ages, four_ages_in_pymc, four_ages_in_numpyro),
         "loop": four_ages_by_loop,
     },
     lambda: truth_of_four_ages()[:1],
@@ -290,13 +299,7 @@ def private_mean_in_numpyro(numpyro: Any, dist: Any) -> None:
 PRIVATE_MEAN = Task(
     "dp-mean",
     "posterior mean of an income, given the mean of 200 with Laplace noise",
-    {
-        "privug": lambda: by_privug(private_mean),
-        "privug-sampling": lambda: by_privug(private_mean, engine="sample", samples=sized(1_000_000, 20_000)),
-        "pymc": lambda: by_pymc(private_mean_in_pymc),
-        "nutpie": lambda: by_nutpie(private_mean_in_pymc),
-        "numpyro": lambda: by_numpyro(private_mean_in_numpyro),
-    },
+    by_all(private_mean, private_mean_in_pymc, private_mean_in_numpyro),
     lambda: truth_of_private_mean()[:1],
     scale=53.89,
     bars={"pymc": 1},
@@ -353,13 +356,7 @@ def clamped_ages_in_numpyro(numpyro: Any, dist: Any) -> None:
 CLAMPED_MEAN = Task(
     "clamped-mean",
     "posterior mean of one age of 15, given their clamped mean with normal noise within 0.5",
-    {
-        "privug": lambda: by_privug(clamped_ages),
-        "privug-sampling": lambda: by_privug(clamped_ages, engine="sample", samples=sized(1_000_000, 20_000)),
-        "pymc": lambda: by_pymc(clamped_ages_in_pymc),
-        "nutpie": lambda: by_nutpie(clamped_ages_in_pymc),
-        "numpyro": lambda: by_numpyro(clamped_ages_in_numpyro),
-    },
+    by_all(clamped_ages, clamped_ages_in_pymc, clamped_ages_in_numpyro),
     lambda: truth_of_clamped_ages()[:1],
     scale=25.2,
     bars={"numpyro": 100},

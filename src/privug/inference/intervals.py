@@ -97,7 +97,7 @@ def _known_share(
 
 def _few_groups(samples: float, groups: Groups | None, confidence: float) -> float:
     """Return by what factor the size of a sample shrinks because only few groups tell what it is."""
-    ratio = _student(samples - 1, confidence) / _student(_degrees(samples, groups), confidence)
+    ratio = student(samples - 1, confidence) / student(_degrees(samples, groups), confidence)
     return min(1.0, ratio) ** 2
 
 
@@ -155,7 +155,7 @@ def mean_estimate(
     mean += shift
     if samples <= 1:
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
-    half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance)
+    half = student(_degrees(samples, groups), confidence) * math.sqrt(variance)
     low, high = mean - half, mean + half
     if within is not None and is_skewed(values, weights, samples, half, within):
         known = samples * _few_groups(samples, groups, confidence)
@@ -179,28 +179,33 @@ def std_estimate(
     groups: Groups | None = None,
     squares: Array | None = None,
 ) -> Estimate:
-    """Return a standard deviation with an interval by the delta method on its logarithm.
-
-    The variance of a variance has a second term, 2 sd^4 / n^2, which is all there is if every value lies as far from
-    the mean as the others, as those of a fair coin do.
-    """
+    """Return a standard deviation with its interval."""
     values = shifted(values)[0]
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
     if is_constant(values, several=squares is not None):
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
     mean, _, samples = _mean_and_error(values, weights, groups, squares)
-    distances = (values - mean) ** 2
-    correction = samples / (samples - 1) if samples > 1 else 1.0
-    average, variance, _ = _mean_and_error(distances, weights, groups, squares)
-    deviation = math.sqrt(average * correction)
+    average, variance, _ = _mean_and_error((values - mean) ** 2, weights, groups, squares)
+    return spread_estimate(average, variance, samples, _degrees(samples, groups), method, confidence)
+
+
+def spread_estimate(
+    average: float, variance: float, samples: float, degrees: float, method: str, confidence: float
+) -> Estimate:
+    """Return a standard deviation with an interval by the delta method on its logarithm.
+
+    `average` is that of the squared distances from the mean, and `variance` how uncertain it is to first order. The
+    variance of a variance has a second term, 2 sd^4 / n^2, which is all there is if every value lies as far from the
+    mean as the others, as those of a fair coin do.
+    """
+    deviation = math.sqrt(average * (samples / (samples - 1) if samples > 1 else 1.0))
     if samples <= 2:
         return Estimate(deviation, 0.0, math.inf, method=method, confidence=confidence)
-    variance += 2 * (average / samples) ** 2
-    half = _student(_degrees(samples, groups), confidence) * math.sqrt(variance) / (2 * average)
-    return Estimate(
-        deviation, deviation * math.exp(-half), deviation * math.exp(half), method=method, confidence=confidence
-    )
+    error = math.sqrt(variance + 2 * (average / samples) ** 2)
+    half = student(degrees, confidence) * error / (2 * average)
+    ends = deviation * math.exp(-half), deviation * math.exp(half)
+    return Estimate(deviation, *ends, method=method, confidence=confidence)
 
 
 def quantile_estimate(
@@ -305,6 +310,7 @@ def _check_confidence(confidence: float) -> None:
         raise ArgumentError(f"confidence must lie between 0 and 1, such as 0.95, not {confidence!r}")
 
 
-def _student(degrees: float, confidence: float) -> float:
+def student(degrees: float, confidence: float) -> float:
+    """Return how many standard errors an interval reaches to either side, by Student's t."""
     _check_confidence(confidence)
     return float(scipy.special.stdtrit(max(degrees, 1.0), 0.5 + confidence / 2))

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.describing import Histogram
-from privug.inference.intervals import infinite_mean, proportion_estimate, share_of_sums
+from privug.inference.intervals import infinite_mean, proportion_estimate, share_of_sums, spread_estimate, student
 from privug.inference.merging import merged_table
 from privug.inference.question import Question
 from privug.inference.reach import Definition
@@ -100,7 +99,7 @@ def mean(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float =
 
 
 def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = CONFIDENCE) -> Estimate:
-    """Return the standard deviation with an interval by the delta method on its logarithm."""
+    """Return the standard deviation with its interval."""
     method = method_of(agreeing)
     if not math.isfinite(numbers.high - numbers.low):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
@@ -112,17 +111,11 @@ def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = 
     if average <= 0:
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
     samples = _samples(numbers)
-    value = math.sqrt(average * (samples / (samples - 1) if samples > 1 else 1.0))
-    if samples <= 2:
-        return Estimate(value, 0.0, math.inf, method=method, confidence=confidence)
     whole, about, fourth = _about(numbers.moments[:, 1], centre)
     variance = max(0.0, fourth - 2 * average * about + average**2 * whole) / total**2
-    if not agreeing.weighted:
+    if not agreeing.weighted and samples > 1:
         variance *= samples / (samples - 1)
-    variance += 2 * (average / samples) ** 2
-    half = _student(samples, confidence) * math.sqrt(variance) / (2 * average)
-    ends = value * math.exp(-half), value * math.exp(half)
-    return Estimate(value, *ends, method=method, confidence=confidence)
+    return spread_estimate(average, variance, samples, samples - 1, method, confidence)
 
 
 def _samples(numbers: Numbers) -> float:
@@ -137,7 +130,7 @@ def _error(agreeing: Agreeing, numbers: Numbers, centre: float, confidence: floa
     variance = _about(numbers.moments[:, 1], centre)[1] / total**2
     if not agreeing.weighted:
         variance *= samples / (samples - 1)
-    return samples, _student(samples, confidence) * math.sqrt(variance)
+    return samples, student(samples - 1, confidence) * math.sqrt(variance)
 
 
 def _about(moments: Array, centre: float) -> tuple[float, float, float]:
@@ -146,10 +139,6 @@ def _about(moments: Array, centre: float) -> tuple[float, float, float]:
     shift = mean - centre
     squares = second + total * shift**2
     return total, squares, fourth + 4 * shift * third + 6 * shift**2 * second + total * shift**4
-
-
-def _student(samples: float, confidence: float) -> float:
-    return float(scipy.special.stdtrit(max(samples - 1, 1.0), 0.5 + confidence / 2))
 
 
 def _missing(numbers: Numbers, reach: Reach, order: int) -> Estimate | None:

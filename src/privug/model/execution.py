@@ -4,15 +4,16 @@ Results come back in the order of the tasks, so they never depend on the number 
 """
 
 import contextvars
+import math
 import multiprocessing
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from privug import interruption, settings
 from privug.errors import ArgumentError
@@ -48,34 +49,34 @@ def _computed(
     workers = min(_affordable_workers(bytes_per_task), len(tasks))
     on = settings.current().on
     if on != settings.HERE and len(tasks) > 1:
-        yield from _on_cluster(on, tasks, work, opaque)
-        return
+        expected = math.inf  # what is called may harm this process, so that none of it is done here
+        if not opaque:
+            expected = yield from _first(tasks, work)
+            tasks = tasks[1:]
+        if expected >= SECONDS_WORTH_SENDING:
+            yield from run_on(on, tasks, work)
+            return
     if workers <= 1:
         yield from map(work, tasks)
         return
     if not opaque:
         yield from _in_threads(tasks, work, workers)
         return
-    started = time.perf_counter()
-    yield work(tasks[0])
+    expected = yield from _first(tasks, work)
     remaining = tasks[1:]
-    expected = (time.perf_counter() - started) * len(remaining)
     if expected < SECONDS_WORTH_A_FORK or not _may_fork():
         yield from map(work, remaining)
         return
     yield from run_forked(work, remaining, min(workers, len(remaining)))
 
 
-def _on_cluster(on: Any, tasks: Sequence[Task], work: Callable[[Task], Result], opaque: bool) -> Iterator[Result]:
-    """Send tasks to a cluster; array code that is done sooner here than sent is not, and cannot harm this process."""
-    if not opaque:
-        started = time.perf_counter()
-        yield work(tasks[0])
-        tasks = tasks[1:]
-        if (time.perf_counter() - started) * len(tasks) < SECONDS_WORTH_SENDING:
-            yield from map(work, tasks)
-            return
-    yield from run_on(on, tasks, work)
+def _first(tasks: Sequence[Task], work: Callable[[Task], Result]) -> Generator[Result, None, float]:
+    """Yield the result of the first task, and return how many seconds the others may take."""
+    started = time.perf_counter()
+    result = work(tasks[0])
+    seconds = time.perf_counter() - started
+    yield result
+    return seconds * (len(tasks) - 1)
 
 
 def _may_fork() -> bool:
