@@ -24,6 +24,16 @@ def _quiet():
         yield
 
 
+@pytest.fixture(autouse=True)
+def _no_contradiction(monkeypatch):
+    """A draw that contradicts an exact answer is a failure, whichever engine would serve then."""
+
+    def contradiction(request, what):
+        pytest.fail(f"draws contradict an exact answer of {request}: {what}")
+
+    monkeypatch.setattr("privug.inference.exact.witness.contradiction", contradiction)
+
+
 def pytest_collection_finish():
     """Spare the garbage collector from looking through all that was imported and collected, again and again."""
     gc.collect()

@@ -26,9 +26,11 @@ class ProgressMeter:
     of meters inside of each other the outermost one counts, and the notes of the others are shown with it.
     """
 
-    def __init__(self, label: str, total: float) -> None:
+    def __init__(self, label: str, total: float, seconds: float | None = None) -> None:
+        """Make ready; `seconds` is how long all of it takes at most, where that is known."""
         self._label = label
-        self._total = total
+        self.total = total
+        self._seconds = seconds
         self._started = time.monotonic()
         self._last_line = self._started
         self._last_drawn = self._started
@@ -58,20 +60,22 @@ class ProgressMeter:
         if not settings.current().progress or now - self._started < QUIET_SECONDS:
             return
         with self._lock:
-            self._done = max(self._done, min(done, self._total))
+            self._done = max(self._done, min(done, self.total))
             if sys.stderr.isatty():
                 if now - self._last_drawn >= FRAME_SECONDS:
                     self._last_drawn = now
                     self._draw_bar(self._done, note)
             elif now - self._last_line >= LINE_SECONDS or self._last_line == self._started:
                 self._last_line = now
-                line = f"{self._label}: {self._done / self._total:.0%} {note}".rstrip()
+                line = f"{self._label}: {self._done / self.total:.0%} {note}".rstrip()
                 print(f"{line}{self._remaining(now)}", file=sys.stderr, flush=True)
 
     def _remaining(self, now: float) -> str:
         """Say how long the rest takes at this pace, or at most, as far as that is known."""
+        if self._seconds is not None:
+            return f"; at most about {max(1.0, self._seconds * (1 - self._done / self.total)):.0f} s more"
         rate = self._done / (now - self._started)
-        pace = (self._total - self._done) / rate if rate else None
+        pace = (self.total - self._done) / rate if rate else None
         left = interruption.seconds_left()
         if left is not None and (pace is None or left < pace):
             return f"; at most {left:.0f} s more"
@@ -83,7 +87,7 @@ class ProgressMeter:
             columns = (label, BarColumn(), TextColumn("{task.percentage:>3.0f}%"), remark, TimeRemainingColumn())
             # No refreshing thread: workers may be forked while the bar is shown.
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._task = self._bar.add_task(self._label, total=self._total, note=note)
+            self._task = self._bar.add_task(self._label, total=self.total, note=note)
             self._bar.start()
         self._bar.update(self._task, completed=done, note=note, refresh=True)
 

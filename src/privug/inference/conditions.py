@@ -19,6 +19,7 @@ from privug.prior.choice import constant_value
 from privug.program.traced.failures import Checked
 
 MOST_ELEMENTS = 64
+ON_GRID = 1e-9  # relative: how far rounded numbers may be off for their own rounding
 
 Range = tuple[float, float]
 
@@ -158,7 +159,10 @@ def _rounded(comparison: Node) -> Window | None:
     if traits.preimage is None:
         return None
     unit = 10.0 ** -decimals(operation.function) if traits.decimals and isinstance(operation, Elementwise) else 1.0
-    return Window(left.parents[0], *traits.preimage(float(constant_value(right)), unit))
+    value = float(constant_value(right))
+    if abs(value / unit - round(value / unit)) > ON_GRID * max(1.0, abs(value / unit)):
+        return None  # no number is rounded to it
+    return Window(left.parents[0], *traits.preimage(value, unit))
 
 
 def region(condition: Node) -> Region:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.inference.effort import COST_OF_CALL, COST_OF_POINT, spend
 from privug.inference.polynomials import legendre_values
 from privug.model.node import Array
 from privug.prior.standard import density_of
@@ -25,6 +26,7 @@ MOST_PANELS = 1 << 14
 RELATIVE = 1e-13
 ABSOLUTE = 1e-17
 FEW = 16  # steps into a tail that are looked at first
+COST_OF_ROUND = 5e5  # elementary operations
 FARTHEST = 1e-40  # the probability beyond which tails are not followed
 
 
@@ -55,6 +57,7 @@ def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Arr
     lows, tables = [], []
     total = error = 0.0
     for depth in range(DEEPEST):
+        spend(COST_OF_ROUND + COST_OF_POINT * NODES * len(low))
         points = ((high + low) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * _POINTS
         values = np.asarray(function(points.reshape(-1)), float).reshape(points.shape)
         values[~(np.abs(values) < 1e300)] = 0.0  # a singular end, met because nodes are rounded
@@ -120,6 +123,7 @@ class Analytic:
 
     def _between(self, low: Array, high: Array) -> Array:
         """Return probabilities in the whole distribution, from whichever tail keeps their digits."""
+        spend(COST_OF_CALL + COST_OF_POINT * np.size(low))
         start, end = (low - self.shift) / self.scale, (high - self.shift) / self.scale
         if self.scale < 0:
             start, end = end, start

@@ -25,14 +25,16 @@ from privug.errors import (
     UnsuitableEngine,
 )
 from privug.estimate import Estimate
-from privug.inference import blocks, sampling
+from privug.inference import blocks, effort, sampling
 from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
 from privug.inference.chains.sizes import prepare
 from privug.inference.derived_questions import QuestionOfFacts, QuestionOfSecret
+from privug.inference.effort import OPERATIONS
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.witness import witnessed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.inference.trying import Tried
@@ -45,7 +47,7 @@ from privug.observation.observations import Equals, Observation
 
 PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
-OPERATIONS = 1e9  # elementary ones in a second
+MOST_EXCESS = 2.0  # times the work that an exact answer was expected to take
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
 SEARCH_FOR_FACTS: Any = {"samples": 2000, "budget": 1_000_000}
@@ -164,10 +166,12 @@ def check_facts(question: Question) -> Estimate:
 
 def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
     """Find out how likely facts are: exactly, by draws, or by a search that ends soon where there is nothing."""
-    prepared = exact.prepare(Request(question, Equals(True)))
+    request = Request(question, Equals(True))
+    prepared = exact.prepare(request)
     if not isinstance(prepared, Obstacle):
         try:
-            return prepared.run()
+            with effort.limited(settings.current().exact_seconds * OPERATIONS):
+                return witnessed(request, prepared)
         except UnsuitableEngine:
             pass
     try:
@@ -188,10 +192,12 @@ def known_prior(question: Question) -> Belief | None:
     if alone is None:
         return None
     try:
-        prepared = exact.prepare(Request(alone))
+        request = Request(alone)
+        prepared = exact.prepare(request)
         if isinstance(prepared, Obstacle) or prepared.cost > COST_OF_PRIOR:
             return None
-        answer = prepared.run().exact
+        with effort.limited(settings.current().exact_seconds * OPERATIONS):
+            answer = witnessed(request, prepared).exact
     except PrivugError:  # of a prior or a secret that only samples can be drawn of
         return None
     return None if answer is None else answer.beliefs[0]
@@ -223,10 +229,13 @@ def automatic(
     takes over: by gradients for many continuous inputs, else by levels that come nearer and nearer.
     """
     tried = Tried()
-    with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine):
-        prepared = exact.prepare(Request(question, observation, extra))
+    patience = settings.current().exact_seconds * OPERATIONS
+    with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine), effort.limited(MOST_EXCESS * patience) as attempt:
+        request = Request(question, observation, extra)
+        prepared = exact.prepare(request)
         if not isinstance(prepared, Obstacle) and _is_worth(prepared, question, observation, samples):
-            return _because(prepared.run(), "the answer can be computed without sampling", "exact")
+            attempt.limit = MOST_EXCESS * max(patience, prepared.cost)
+            return _because(witnessed(request, prepared), "the answer can be computed without sampling", "exact")
     return _sampled(question, observation, tried, samples=samples, extra=extra, **options)
 
 

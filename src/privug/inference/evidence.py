@@ -24,16 +24,21 @@ def log_weights_of(blocks: list[Kept]) -> Array | None:
     return np.concatenate(logs)
 
 
-def probability_of_observation(log_weights: Array | None, accepted: int, draws: int, unit: str) -> Estimate:
+def probability_of_observation(
+    log_weights: Array | None, accepted: int, draws: int, unit: str, confidence: float = CONFIDENCE
+) -> Estimate:
     """Return the probability of the observation, or its density where samples are weighted by one."""
     if log_weights is None:
-        return proportion_estimate(accepted / draws, draws, f"n={draws}")
+        return proportion_estimate(accepted / draws, draws, f"n={draws}", confidence)
     scale = float(log_weights.max())
     weights = np.exp(log_weights - scale)
-    return probability_of_sums(scale, float(weights.sum()), float((weights**2).sum()), len(weights), draws, unit)
+    sums = float(weights.sum()), float((weights**2).sum())
+    return probability_of_sums(scale, *sums, len(weights), draws, unit, confidence)
 
 
-def probability_of_sums(scale: float, total: float, squares: float, kept: int, draws: int, unit: str) -> Estimate:
+def probability_of_sums(
+    scale: float, total: float, squares: float, kept: int, draws: int, unit: str, confidence: float = CONFIDENCE
+) -> Estimate:
     """Return the same from the sums of the weights and of their squares, all divided by e to the power of `scale`."""
     # Of draws moved onto the observation, more may be left than there are draws on which the program does not fail.
     samples = max(draws, kept)
@@ -43,7 +48,7 @@ def probability_of_sums(scale: float, total: float, squares: float, kept: int, d
         return Estimate(total * math.exp(scale), 0.0, math.inf, unit, f"n={draws}")
     if variance <= ALIKE * mean**2:
         variance = 0.0
-    half = float(scipy.special.stdtrit(samples - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / (samples - 1))
+    half = float(scipy.special.stdtrit(samples - 1, 0.5 + confidence / 2)) * math.sqrt(variance / (samples - 1))
     value, reach = (number * float(np.exp(scale)) * samples / draws for number in (mean, half))
     return Estimate(value, max(0.0, value - reach), value + reach, unit, f"n={draws}")
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from privug.inference.effort import COST_OF_CALL, COST_OF_POINT, spend
 from privug.model.node import Array
 
 CHUNK = 1 << 13  # points whose intermediate values stay in the processor's cache
@@ -12,6 +13,7 @@ def legendre_values(columns: Array, piece: Array, t: Array) -> Array:
 
     `columns` holds the coefficients, a row for each degree and a column for each piece.
     """
+    spend(COST_OF_CALL + COST_OF_POINT * len(t))
     result = np.empty(len(t))
     for start in range(0, len(t), CHUNK):
         part = slice(start, start + CHUNK)

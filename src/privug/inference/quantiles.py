@@ -64,7 +64,7 @@ def _solved(parts: Parts, p: Array, low: Array, high: Array) -> Array:
         reached = excess >= -SLACK
         low, high = np.where(reached, low, x), np.where(reached, x, high)
         density = sum((weight * part.pdf(x) for weight, part in parts), np.zeros(x.shape)) / share
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = x - excess / density
         inside = (step > low) & (step < high)
         before, x = x, np.where(inside, step, low / 2 + high / 2)

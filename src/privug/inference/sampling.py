@@ -122,7 +122,16 @@ class Sampler:
                     break
                 number += 1
                 self._consider()
-        return self._result(time.perf_counter() - started)
+        if not self._counted():
+            raise self._nothing_accepted(sum(kept.excluded for kept in self._kept))
+        run = self._found(time.perf_counter() - started)
+        return replace(run, diagnostics=self._judged(run.diagnostics))
+
+    def once(self) -> Run | None:
+        """Draw one round and return what it left, however little that is; None if nothing agrees with what was seen."""
+        with ProgressMeter("looking at draws", self._samples) as meter:
+            self._round(0, self._samples, meter)
+        return self._found(0.0) if self._counted() else None
 
     def _terms(self, number: int) -> Round:
         """Return what the blocks of a round have in common."""
@@ -269,11 +278,9 @@ class Sampler:
                 raise PriorError(f"the size of a table must not be negative, but {min(values)} was drawn")
             yield values, members, [array[members] for array in roots]
 
-    def _result(self, seconds: float) -> Run:
+    def _found(self, seconds: float) -> Run:
         counted = self._counted()
         total = sum(len(kept.positions) for kept in counted)
-        if total == 0:
-            raise self._nothing_accepted(sum(kept.excluded for kept in self._kept))
         quantities = [Batch.concatenate([k.quantities[i] for k in counted]) for i in range(len(counted[0].quantities))]
         positions = np.concatenate([kept.positions for kept in counted])
         log_weights = log_weights_of(counted)
@@ -303,7 +310,7 @@ class Sampler:
         lifting = self._of_all_sizes.lifting if self._of_all_sizes else self._question.lifting(self._expected)
         if self._not_compiled is not None:
             lifting = replace(lifting, not_compiled=self._not_compiled)
-        return Run(kept, weights, self._judged(diagnostics), lifting)
+        return Run(kept, weights, diagnostics, lifting)
 
     def _evidence(
         self, log_weights: Array | None, accepted: int, draws: int, excluded: int, contradicting: int

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from privug.model.batch import Batch, Column, Values
+from privug.model.keys import key_of
 from privug.model.node import Array
-from privug.model.structure import LEAF, Structure, flatten
+from privug.model.structure import LEAF, Structure
 from privug.model.table import Row, Table
 
-NOT_A_NUMBER = object()
 PLAIN = (tuple, list, dict, Row, Table)
 
 
@@ -28,27 +28,6 @@ def distinct_values(batch: Batch) -> tuple[Array, Sequence[Any]]:
         return codes, values
     first = np.unique(merged, return_index=True)[1]
     return np.array(merged)[codes], [values[k] for k in first]
-
-
-def key_of(value: Any) -> Hashable:
-    """Return a dictionary key that is equal where values are."""
-    match value:
-        case bool() | int() | str():
-            return value
-        case float() | np.floating():
-            return value if value == value else NOT_A_NUMBER
-        case tuple():
-            return tuple(key_of(part) for part in value)
-        case list():
-            return (list, tuple(key_of(part) for part in value))
-        case np.ndarray():
-            return (np.ndarray, value.shape, tuple(key_of(part) for part in value.reshape(-1).tolist()))
-        case dict():
-            return (dict, tuple((name, key_of(part)) for name, part in value.items()))
-        case _:
-            structure, leaves = flatten(value)
-            key: Hashable = value if structure is LEAF else (structure, tuple(key_of(leaf) for leaf in leaves))
-            return key
 
 
 def _differ_by_columns(batch: Batch) -> bool:

@@ -12,9 +12,10 @@ import numpy as np
 from privug.errors import ArgumentError
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.equal_values import distinct_values, key_of
+from privug.leakage.equal_values import distinct_values
 from privug.model.batch import Batch, Values
 from privug.model.distinct import ranked
+from privug.model.keys import key_of
 from privug.model.node import Array
 
 PART = 1 << 15  # samples that stay in the cache

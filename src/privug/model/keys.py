@@ -10,28 +10,26 @@ from privug.errors import ArgumentError
 
 
 def key_of(value: Any) -> Any:
-    """Return a key that is equal for equal values; not-a-number is one value, and a list is no tuple.
+    """Return a key that is equal for equal values; not-a-number is one value, and lists, tuples and arrays are alike.
 
     Whoever sees a dict sees its order, which may tell as much as its values: in another order it is another value.
 
-    >>> key_of({"a": [1], "b": {2, 3}}) == key_of({"a": [1], "b": {3, 2}})
+    >>> key_of({"a": [1], "b": {2, 3}}) == key_of({"a": (1,), "b": {3, 2}})
     True
     >>> key_of({"a": [1], "b": {2, 3}}) == key_of({"b": {2, 3}, "a": [1]})
     False
     """
     match value:
-        case float():
+        case float() | np.floating():
             return math.nan if value != value else value
-        case list():
+        case list() | tuple():
             return list, tuple(map(key_of, value))
-        case tuple():
-            return type(value), tuple(map(key_of, value))
         case dict():
             return dict, tuple((key, key_of(part)) for key, part in value.items())
         case set() | frozenset():
             return frozenset(value)
         case np.ndarray():
-            return np.ndarray, value.shape, tuple(map(key_of, value.ravel().tolist()))
+            return key_of(value.tolist())
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type) and _is_unhashable(value):
             return type(value), tuple(key_of(getattr(value, field.name)) for field in dataclasses.fields(value))
     if _is_unhashable(value):

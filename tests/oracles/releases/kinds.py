@@ -99,7 +99,6 @@ KINDS: dict[str, tuple[str, ...]] = {
 REFUSED = (
     "weighted mean, continuous weights",
     "mean and variance together",
-    "exact values of a size and a sum",
 )
 """Releases that are known not to be answered exactly."""
 
@@ -108,6 +107,7 @@ NO_JOINT = (
     "means by group",
     "two rounded means, with and without one person",
     "exact values of a pair in order",
+    "exact values of a size and a sum",
     "cost of illness, the number of ill known",  # facts
     "mean wage, nobody below the minimum",
     "mean of three, Alice older than Bob",

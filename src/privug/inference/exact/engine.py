@@ -5,11 +5,13 @@ from typing import Any
 
 from privug import interruption
 from privug.errors import UnsuitableEngine
+from privug.inference import effort
 from privug.inference.exact.finite.part import prepare_counts, prepare_elimination, prepare_finite
 from privug.inference.exact.gaussian.part import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
 from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Request
 from privug.inference.exact.rows.part import COST_OF_CASE, prepare_rows
+from privug.inference.exact.witness import witnessed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.model.garbage import without_garbage_collection
@@ -71,7 +73,8 @@ def infer(
     prepared, obstacles = _asked(request)
     if prepared is not None:
         try:
-            return prepared.run()
+            with effort.limited(None, prepared.cost):
+                return witnessed(request, prepared)
         except Refused as refused:
             obstacles.append(refused.obstacle)
     raise UnsuitableEngine(f"engine='exact' cannot answer this: {told(request, obstacles)}; engine='sample' can")

@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from privug.inference.density import NODES, panel_nodes
+from privug.inference.effort import spend
 from privug.inference.exact.curves.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, refined
 from privug.model.node import Array
 
 CHUNK = 1 << 9  # stretches whose values at the nodes stay in the processor's cache
+COST_OF_STRETCH = 5000.0  # elementary operations
 MOST_EDGES = 1 << 20  # that are compared at a time
 CROWDED = 0.5  # edges closer than this share of the panels that they come from are left out
 LONGEST = 64  # panels that are taken together
@@ -218,6 +220,7 @@ def _partial(left: Panels, right: Panels, x: Array, met: Stretches) -> tuple[Arr
 
 def _integrated(left: Panels, right: Panels, x: Array, i: Array, j: Array) -> tuple[Array, Array]:
     """Return the integral over each stretch, and what its rounding is relative to."""
+    spend(COST_OF_STRETCH * len(i))
     a, b, c, d = left.edges[i], left.edges[i + 1], right.edges[j], right.edges[j + 1]
     narrow = d - c < b - a  # whether the right panel is the narrower one
     near, far, start, end = (np.where(narrow, *pair) for pair in ((c, a), (d, b), (a, c), (b, d)))

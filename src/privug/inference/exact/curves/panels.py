@@ -12,6 +12,7 @@ import numpy as np
 
 from privug.inference.curve import Curve
 from privug.inference.density import NODES, Tabulated, coefficients, integrals, panel_nodes
+from privug.inference.effort import spend
 from privug.inference.mapped import Density
 from privug.inference.polynomials import legendre_values
 from privug.model.node import Array
@@ -21,6 +22,7 @@ ROUGHEST = -0.875  # order: a density cannot be much rougher
 ISOLATED = 30.0  # times its width: what is so far from everything else is a peak of its own
 SEEN = 1e-7  # of the mass, that a peak has
 MOST_PEAKS = 64
+COST_OF_ROUND, COST_OF_PANEL = 7e5, 1.7e4  # elementary operations
 ROUNDING = 2e-16  # of one term, relative to it
 LAST = 20.0  # a panel's last coefficients may be so many times the rounding
 RELATIVE = 1e-14  # of the largest coefficient: smaller ones are rounding
@@ -278,6 +280,7 @@ def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:
     tables: list[Array] = []
     total = error = 0.0
     for depth in range(DEEPEST):
+        spend(COST_OF_ROUND + COST_OF_PANEL * len(low))
         points = panel_nodes_between(low, high)
         values, noise = (found.reshape(points.shape) for found in function(points.reshape(-1)))
         width = high - low

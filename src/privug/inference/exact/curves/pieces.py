@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PrivugError
+from privug.inference.effort import spend
 from privug.model.graph import between
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
@@ -21,6 +22,7 @@ from privug.model.traits.traits import Role, Traits
 from privug.program.traced.failures import Checked
 
 MOST_PIECES = 50_000
+COST_OF_EVALUATION, COST_OF_NUMBER = 1.7e5, 170.0  # elementary operations
 BRANCHES = 16  # into how many parts a range with a change in it is cut, in each round
 
 Function = Callable[[Array], Array]
@@ -46,6 +48,7 @@ class Evaluation:
         self._plan = Plan([node], [argument])
 
     def __call__(self, x: Array) -> Array:
+        spend(COST_OF_EVALUATION + COST_OF_NUMBER * len(x))
         rng = np.random.Generator(np.random.SFC64(0))
         numbers = x if self._argument.dtype.kind == "f" else np.rint(x).astype(self._argument.dtype)
         try:
@@ -63,6 +66,7 @@ def cut(node: Node, argument: Node, low: float, high: float) -> Array:
     cutting = _Cutting(argument, low, high)
     for current in between(node, argument):
         cutting.take(current)
+    cutting.cut_steps(node)
     return cutting.edges
 
 
@@ -120,6 +124,7 @@ class _Cutting:
         self._argument = argument
         self._certain: set[Node] = set()
         self._flat: set[Node] = set()
+        self._stepped: set[Node] = set()  # monotone with jumps: cut there unless they are only compared
         self._evaluations: dict[Node, Evaluation] = {}
         self._constants: dict[Node, Array] = {}
 
@@ -127,6 +132,9 @@ class _Cutting:
         """Cut further, until a node is monotone and continuous on each piece."""
         if node is self._argument:
             return
+        if node.operation.traits.role is not Role.COMPARISON:
+            for parent in node.parents:
+                self.cut_steps(parent)
         varying = [p for p in node.parents if p not in self._certain]
         if not varying:
             if node.operation.random:
@@ -146,7 +154,7 @@ class _Cutting:
                 self._flat.add(node)
         elif isinstance(operation, Cast):
             if operation.dtype.kind != "f":
-                self._cut_steps(node)
+                self._stepped.add(node)
         elif not isinstance(operation, Elementwise):
             raise Unfollowed(f"it uses '{_name(node)}' of a continuous quantity", node)
         else:
@@ -180,7 +188,7 @@ class _Cutting:
         if jumps is not None:
             self._cut_where(lambda x: jumps(*(self._at(parent, x) for parent in node.parents)))
         if traits.steps:
-            self._cut_steps(node)
+            self._stepped.add(node)
         if traits.is_partial:
             self._at(node, np.concatenate(inner_ends(self.edges)))
 
@@ -200,9 +208,12 @@ class _Cutting:
             self._constants[node] = values[0]
         return values
 
-    def _cut_steps(self, node: Node) -> None:
-        self._cut_where(lambda x: self._at(node, x))
-        self._flat.add(node)
+    def cut_steps(self, node: Node) -> None:
+        """Cut at the steps of a node, if it has some that it was not cut at."""
+        if node in self._stepped:
+            self._cut_where(lambda x: self._at(node, x))
+            self._stepped.remove(node)
+            self._flat.add(node)
 
     def _cut_where(self, function: Function) -> None:
         self.edges = np.union1d(self.edges, changes(function, self.edges))

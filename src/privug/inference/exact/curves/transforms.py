@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from privug.inference.density import NODES, coefficients, panel_nodes
+from privug.inference.effort import spend
 from privug.inference.exact.curves.panels import Panels
 from privug.model.node import Array
 
@@ -24,6 +25,7 @@ STEEP = 4.0  # by how much an exponent may change on a panel
 MOST_PIECES = 64
 RELATIVE = 1e-13  # of the largest coefficient: what is more in the last ones is no polynomial
 NOTHING = 1e-20  # of a tilted probability
+COST_OF_ANGLE = 500.0  # elementary operations
 MOST_ENTRIES = 1 << 20
 
 _STANDARD, _WEIGHTS = (array[0] for array in panel_nodes(np.array([-1.0, 1.0])))
@@ -122,6 +124,7 @@ def product(terms: Sequence[Term], t: Array) -> Array:
 
 def panel_transform(panels: Panels, t: Array) -> Array:
     """Return the Fourier transform of a density on panels."""
+    spend(COST_OF_ANGLE * len(t) * len(panels.edges))
     result = np.zeros(len(t), complex)
     half, middle = np.diff(panels.edges) / 2, (panels.edges[1:] + panels.edges[:-1]) / 2
     step = max(1, MOST_ENTRIES // max(len(t), 1))

@@ -10,6 +10,7 @@ import numpy as np
 
 from privug.errors import PriorError, UnsuitableEngine
 from privug.inference.case_plan import CasePlan, Kept, explained
+from privug.inference.effort import spend
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination
 from privug.inference.exact.finite.ordering import MOST_EXPECTED
@@ -235,6 +236,7 @@ class Evaluation:
 
     def kept(self, states: States) -> Kept:
         """Run the program on some states."""
+        spend(self._setting.cost * len(states) / max(1.0, self._setting.count))
         rng = np.random.Generator(np.random.SFC64(0))
         positions = np.arange(len(states))
         try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from privug.errors import UnsuitableEngine
+from privug.inference.effort import spend
 from privug.inference.exact.finite.ordering import COST_OF_CELL, Round, Schedule
 from privug.inference.exact.finite.states import States, crossed
 from privug.inference.failures import failure_of_program
@@ -43,6 +44,7 @@ def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
             part = states if len(states) <= step else states.take(slice(begin, begin + step))
             grown = part if one.root is None else _brought_in(part, one.root, fixed)
             work += len(grown) * cells
+            spend(COST_OF_CELL * len(grown) * cells)
             parts.append(_merged(_computed(grown, one), one.kept))
             if sum(map(len, parts)) > MOST_COMBINATIONS or work > most:
                 raise UnsuitableEngine(TOO_MANY)

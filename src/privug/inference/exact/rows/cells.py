@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.curve import Curve
+from privug.inference.effort import spend
 from privug.inference.exact.curves.image import Image, Images, Listed
 from privug.inference.exact.curves.parts import discrete_part, smooth_part
 from privug.inference.exact.curves.pieces import Evaluation, Unfollowed
@@ -30,6 +31,7 @@ from privug.model.plan import Plan
 from privug.prior.family import Family, family_of
 
 MOST_STATES = 200_000
+COST_OF_STATE = 1.7e6  # of a row, in elementary operations
 MOST_ROOTS = 100_000  # of all addends together
 MOST_CUT = 4000  # states of a row whose continuous quantity has to be cut for each
 SAME_SHARE = 1e-10  # by how much two quadratures of one probability may differ, relative to it
@@ -213,6 +215,7 @@ class Partition:
 
     def _of_state(self, weight: float, nodes: Sequence[Node]) -> Iterator[Cell]:
         """Yield the cells of a row whose discrete quantities are known, but for those that follow from others."""
+        spend(COST_OF_STATE)
         roots = [node for node in ancestors(nodes) if node.is_random]
         first = [root for root in roots if all(map(is_known, root.parents)) and not family_of(root).listable]
         late = [root for root in roots if root not in first]

@@ -1,14 +1,15 @@
 """The likelihood of what was seen, given the number of one row: tallied rows are the rest, which that number shifts."""
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
 from privug.inference.curve import Curve
+from privug.inference.effort import spend
 from privug.inference.exact.curves.summation import added
 from privug.inference.exact.rows.cells import Cell, Term
 from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
@@ -19,6 +20,7 @@ from privug.model.node import Array
 MOST_KINKS = 4000
 UNLIKELY = 1e-14  # the probability of a vector whose kinks do not matter
 BLOCK = 1 << 20
+COST_OF_LIKELIHOOD, COST_OF_NUMBER = 3e6, 700.0  # elementary operations
 ATOM = 1e-11  # how near an atom an exact value must be, relative to the numbers that were added
 MANY = 20  # groups of vectors above which those are left out that do not matter
 NEGLIGIBLE = 1e-22  # what all groups that are left out may be worth, relative to those that are not
@@ -82,15 +84,20 @@ class Factor:
     law: Curve
     constraints: tuple[Constraint, ...]
     ratios: tuple[float, ...]
+    atomic: bool = False
+    """Whether a value that was seen counts with the probability that it has, and not with its density."""
 
-    def likelihood(self, shifts: Sequence[Array], atomic: bool) -> Array:
-        """Return the probability or density of the constraints; `shifts` are what is added to each quantity.
+    @property
+    def placed(self) -> tuple[Constraint, float] | None:
+        """The constraint that asks for a value, with its ratio; a value seen through noise is none."""
+        pairs = zip(self.constraints, self.ratios, strict=True)
+        return next(((c, ratio) for c, ratio in pairs if c.places and not c.sd), None)
 
-        With `atomic`, values count with the probability that they have, and not with their density.
-        """
+    def likelihood(self, shifts: Sequence[Array]) -> Array:
+        """Return the probability or density of the constraints; `shifts` are what is added to each quantity."""
         placed = [(c, r, s) for c, r, s in zip(self.constraints, self.ratios, shifts, strict=True) if c.places]
         if placed:
-            return self._of_values(placed[0], shifts, atomic and not placed[0][0].sd)
+            return self._of_values(placed[0], shifts)
         total = np.zeros(shifts[0].shape)
         options = [tuple(zip(c.ranges, c.chances or (1.0,) * len(c.ranges), strict=True)) for c in self.constraints]
         for chosen in product(*options):
@@ -105,9 +112,10 @@ class Factor:
             total += chance * np.where(there, self.law.mass(low, np.maximum(low, high)), 0.0)
         return total
 
-    def _of_values(self, placed: tuple[Constraint, float, Array], shifts: Sequence[Array], atomic: bool) -> Array:
+    def _of_values(self, placed: tuple[Constraint, float, Array], shifts: Sequence[Array]) -> Array:
         """Return the density or the probability of a value, where all other constraints hold for it."""
         own, ratio, shift = placed
+        atomic = self.atomic
         total = np.zeros(shift.shape)
         if atomic and own.ranges:  # a step of the function that was seen
             if len(self.constraints) > 1:
@@ -127,6 +135,11 @@ class Factor:
                     density = density * np.logical_or.reduce([np.zeros(x.shape, bool), *held])
             total += density
         return total
+
+    @cached_property
+    def scaled(self) -> list[Constraint]:
+        """The constraints, each of them as one on the same random quantity."""
+        return [c.scaled(1 / ratio) for c, ratio in zip(self.constraints, self.ratios, strict=True)]
 
     @cached_property
     def _bodies(self) -> Array:
@@ -206,14 +219,15 @@ class RowLikelihood:
         *,
         by_key: bool = False,
     ) -> None:
+        spend(COST_OF_LIKELIHOOD)
         self._tally = tally
         self._cell = cell
-        self._weighted, self._pointed = pullback.is_weighted, pullback.is_pointed
+        self._weighted = pullback.is_weighted
         self._parts: list[tuple[Group, Seen, list[Factor]]] = []
         factors = pullback.factors(tally.flats + cell.flats, discrete)
         keys = by_key or pullback.needs_keys(discrete)
         groups = list(groups_of(tally, cell.flats, discrete, factors, keys))
-        if len(groups) > MANY and not self._weighted and not self._pointed:
+        if len(groups) > MANY and not self._weighted and not pullback.is_pointed:
             groups.sort(key=lambda group: -float(group.probabilities.sum()))
             left = np.cumsum([float(group.probabilities.sum()) for group in reversed(groups)])[::-1]
         else:
@@ -226,7 +240,9 @@ class RowLikelihood:
                     break
             seen = pullback.at(group.key, reach) if keys else CERTAIN
             if seen.factor > 0:
-                self._parts.append((group, seen, factors_of(tally, seen, group.counts)))
+                found_factors = factors_of(tally, seen, group.counts)
+                told = [replace(one, atomic=self._is_atom(group, one)) for one in found_factors]
+                self._parts.append((group, seen, told))
 
     @cached_property
     def _looks(self) -> Array:
@@ -244,9 +260,20 @@ class RowLikelihood:
         return self._tally.lost + max(laws, default=0.0)
 
     @property
-    def is_density(self) -> bool:
-        """Whether values were seen that have densities, not probabilities."""
-        return self._weighted or any(c.places or c.chances for _, seen, _ in self._parts for c in seen.constraints)
+    def density(self) -> int:
+        """How many densities the likelihood is a product of; noise counts as one, whatever was seen through it."""
+        noisy = any(c.sd or c.chances for _, seen, _ in self._parts for c in seen.constraints)
+        return _order(self._parts[0]) + (self._weighted or noisy) if self._parts else 0
+
+    def by_order(self) -> "Iterator[RowLikelihood]":
+        """Yield the likelihood of groups in which equally many of the values seen have a density and no probability.
+
+        Beside a group of a lower order, the others weigh nothing.
+        """
+        for order in sorted(set(map(_order, self._parts))):
+            one = copy(self)
+            one._parts = [part for part in self._parts if _order(part) == order]
+            yield one
 
     @cached_property
     def constant(self) -> float | None:
@@ -275,13 +302,14 @@ class RowLikelihood:
             yield group, seen.factor * float(group.probabilities @ weights)
 
     def _given(self, flats: Array, factors: Sequence[Factor], s: Array) -> Array:
+        spend(COST_OF_NUMBER * len(flats) * len(s) * len(factors))
         likelihood = np.ones((len(flats), len(s)))
         for factor in factors:
             shifts = [
                 (c.constant + flats @ c.weights)[:, np.newaxis] + self._own(c).at(s)[np.newaxis, :]
                 for c in factor.constraints
             ]
-            likelihood *= factor.likelihood(shifts, self.has_atom)
+            likelihood *= factor.likelihood(shifts)
         return likelihood
 
     def kinks(self) -> Array:
@@ -294,14 +322,22 @@ class RowLikelihood:
                     own = self._own(c)
                     if own.is_flat or not len(likely):
                         continue
-                    ends = [end for part in c.ranges for end in part] + [place for place, _ in c.places]
-                    targets = np.array([end for end in ends if math.isfinite(end)])
-                    moved = np.subtract.outer(targets, c.constant + likely @ c.weights).reshape(-1)
+                    moved = np.subtract.outer(c.ends, c.constant + likely @ c.weights).reshape(-1)
                     points = factor.marks if self._is_narrow(factor, own, ratio) else factor.points
                     found.append(own.solved(np.subtract.outer(moved, ratio * points).reshape(-1))[0])
+                found += [self._meeting(likely, one, other) for one, other in combinations(factor.scaled, 2)]
         points = np.unique(np.concatenate(found))
         points = points[np.isfinite(points)]
         return np.asarray(points[:: len(points) // MOST_KINKS + 1])
+
+    def _meeting(self, flats: Array, one: Constraint, other: Constraint) -> Array:
+        """Return the numbers of the row at which an end of one constraint meets an end of another on the same sum."""
+        weights = one.weights - other.weights
+        own, starts = Own(self._cell, weights), one.constant - other.constant + flats @ weights
+        if own.is_flat:
+            return np.empty(0)
+        ends = np.subtract.outer(one.ends, other.ends).reshape(-1)
+        return own.solved(np.subtract.outer(ends, starts).reshape(-1))[0]
 
     def _is_narrow(self, factor: Factor, own: "Own", ratio: float) -> bool:
         """Say whether the rest is so narrow beside what the row adds that quadrature might miss it."""
@@ -314,46 +350,52 @@ class RowLikelihood:
     def crossings(self) -> Iterator[tuple[float, float]]:
         """Yield numbers of the row that lead to a seen value all by themselves, with the densities that they give."""
         for group, seen, factors in self._parts:
-            for factor in factors:
-                constraint = factor.constraints[0]
-                own = self._own(constraint)
-                if not constraint.places or own.is_flat or constraint.sd or not len(factor.law.atoms):
-                    continue
-                if len(factors) > 1 or len(factor.constraints) > 1:
-                    raise NotRows("a value that the secret alone determines was seen together with something else")
-                starts = constraint.constant + group.flats @ constraint.weights
-                for (place, weight), (atom, mass) in product(
-                    constraint.places, zip(factor.law.atoms, factor.law.masses, strict=True)
-                ):
-                    x, steep = own.solved(place - starts - atom)
-                    for number, slope, chance in zip(x, steep, group.probabilities, strict=True):
-                        yield float(number), float(seen.factor * chance * weight * mass / slope)
+            crossing = [factor for factor in factors if self._crosses(factor)]
+            if not crossing:
+                continue
+            if len(crossing) > 1 or len(crossing[0].constraints) > 1:
+                raise NotRows("a value that the secret alone determines was seen together with something else")
+            constraint, law = crossing[0].constraints[0], crossing[0].law
+            others = [factor for factor in factors if factor is not crossing[0]]
+            starts = constraint.constant + group.flats @ constraint.weights
+            for (place, weight), (atom, mass) in product(constraint.places, zip(law.atoms, law.masses, strict=True)):
+                x, steep = self._own(constraint).solved(place - starts - atom)
+                for k, (number, slope) in enumerate(zip(x, steep, strict=True)):
+                    rest = float(self._given(group.flats[k : k + 1], others, x[k : k + 1])[0, 0])
+                    chance = group.probabilities[k] * rest
+                    yield float(number), float(seen.factor * chance * weight * mass / slope)
 
-    @cached_property
-    def has_atom(self) -> bool:
-        """Whether a value that was seen has a probability of its own."""
-        if self._pointed and any(seen.settles for _, seen, _ in self._parts):
-            return True
-        return any(self._is_atom(group, factor) for group, _, factors in self._parts for factor in factors)
+    def _crosses(self, factor: Factor) -> bool:
+        """Say whether the row's own number may be all that leads to a value that was seen."""
+        if factor.placed is None or factor.atomic or not len(factor.law.atoms):
+            return False
+        return not self._own(factor.placed[0]).is_flat
 
     def _is_atom(self, group: Group, factor: Factor) -> bool:
-        c = factor.constraints[0]
-        if not c.places or c.sd:
+        """Say whether a value that was seen has a probability of its own."""
+        if factor.placed is None:
             return False
+        c, ratio = factor.placed
         own = self._own(c)
-        if c.ranges and any(np.any(self._mass(group, factor, part) > 0) for part in c.ranges):
+        starts = c.constant + group.flats @ c.weights
+        if any(np.any(self._mass(factor.law, starts, own, ratio, part) > 0) for part in c.ranges):
             return True
         if not own.is_flat or not len(factor.law.atoms):
             return False
-        starts = c.constant + group.flats @ c.weights + own.at(np.zeros(1))
-        away = np.abs(np.add.outer(starts, factor.law.atoms)[..., np.newaxis] - [place for place, _ in c.places])
+        reached = np.add.outer(starts + own.at(np.zeros(1)), ratio * factor.law.atoms)
+        away = np.abs(reached[..., np.newaxis] - [place for place, _ in c.places])
         return bool(np.any(away <= ATOM * (1 + np.abs(starts).max())))
 
-    def _mass(self, group: Group, factor: Factor, part: tuple[float, float]) -> Array:
-        c = factor.constraints[0]
-        x = self._looks
-        shift = (c.constant + group.flats @ c.weights)[:, np.newaxis] + self._own(c).at(x)[np.newaxis, :]
-        return np.asarray(factor.law.mass(part[0] - shift, part[1] - shift))
+    def _mass(self, law: Curve, starts: Array, own: "Own", ratio: float, part: tuple[float, float]) -> Array:
+        """Return how likely a range of a weighted sum is, for some numbers of the row."""
+        shift = starts[:, np.newaxis] + own.at(self._looks)[np.newaxis, :]
+        low, high = np.sort([(part[0] - shift) / ratio, (part[1] - shift) / ratio], axis=0)
+        return np.asarray(law.mass(low, high))
+
+
+def _order(part: tuple[Group, Seen, list[Factor]]) -> int:
+    """Return how many of the values seen have a density and no probability."""
+    return sum(factor.placed is not None and not factor.atomic for factor in part[2])
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,8 @@ class Piece:
     weight: float
     cell: Cell
     curve: Curve | None
-    density: bool = False
-    """Whether the weight is a density, which weighs nothing beside a probability."""
+    density: int = 0
+    """How many densities the weight is a product of: beside one of lower order, it weighs nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,30 +228,34 @@ class Given:
 
 def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:
     """Yield a cell given what was seen."""
-    density = likelihood.is_density and not likelihood.has_atom
+    for one in likelihood.by_order():
+        yield from _conditioned(cell, one)
+
+
+def _conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:
     constant = likelihood.constant
     if constant is not None or cell.curve is None:
         share = float(likelihood(np.zeros(1))[0]) if constant is None else constant
         if share > 0:
-            yield Piece(cell.weight * share, cell, cell.curve, density)
+            yield Piece(cell.weight * share, cell, cell.curve, likelihood.density)
         return
     share, posterior = cell.curve.reweighted(likelihood, likelihood.kinks())
     if posterior is not None and share > 0:
         off = posterior.error + likelihood.error(share) / share
-        yield Piece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), density)
-    crossings = [] if likelihood.has_atom else [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
+        yield Piece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), likelihood.density)
+    crossings = [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
     if crossings:
         places, weights = np.array(crossings).T
         weights = weights * cell.curve.pdf(places)
         if weights.sum() > 0:
             points = Curve.discrete(places, weights)
-            yield Piece(cell.weight * float(weights.sum()), cell, points, True)
+            yield Piece(cell.weight * float(weights.sum()), cell, points, likelihood.density)
 
 
 def settled(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return pieces of probability if there are some: a value with a probability counts alone."""
-    likely = [piece for piece in pieces if not piece.density]
-    return likely or list(pieces)
+    """Return the pieces of the lowest order: a value with a probability counts alone."""
+    lowest = min((piece.density for piece in pieces), default=0)
+    return [piece for piece in pieces if piece.density == lowest]
 
 
 def evidence(pieces: Sequence[Piece]) -> float:

@@ -177,8 +177,9 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
     is_density = any(piece.density for piece in pieces)
     if request.observation is not None:
         check_total([setting for _, several in settings for setting in several], total, error)
-    whole = [setting for one in sized for setting in one.integrated()] if request.observation is None else []
-    beliefs.insert(1, _output(whole, sized[0].output) if request.observation is None else None)
+    is_plain = request.observation is None and not request.question.facts  # else the joint tells what is published
+    whole = [setting for one in sized for setting in one.integrated()] if is_plain else []
+    beliefs.insert(1, _output(whole, sized[0].output) if is_plain else None)
     if request.question.facts:
         total = total / _probability_of_facts(request)
     estimate = _evidence(1.0 if request.observation is None else total, error, is_density)

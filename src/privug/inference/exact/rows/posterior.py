@@ -63,14 +63,14 @@ def _of_table(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
     reach = Reaching(tally, [cell]).reach
     likelihood = RowLikelihood(tally, cell, given.pullback, given.discrete, reach, by_key=True)
     outcomes = Outcomes(specialised(asked, given.known), given.model.sum_nodes)
-    density = likelihood.is_density and not likelihood.has_atom
-    for group, weight in likelihood.by_group():
-        if weight > 0:
-            outcome = outcomes.at(group.key, reach)
-            if not outcome.is_certain:
-                raise NotRows("the secret is a continuous function of the whole table")
-            terms = tuple(Term(0.0, float(value)) for value in outcome.label)  # type: ignore[arg-type]
-            yield Piece(weight, replace(cell, asked=terms), None, density)
+    for one in likelihood.by_order():
+        for group, weight in one.by_group():
+            if weight > 0:
+                outcome = outcomes.at(group.key, reach)
+                if not outcome.is_certain:
+                    raise NotRows("the secret is a continuous function of the whole table")
+                terms = tuple(Term(0.0, float(value)) for value in outcome.label)  # type: ignore[arg-type]
+                yield Piece(weight, replace(cell, asked=terms), None, one.density)
 
 
 def _over_unknown(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:

@@ -6,7 +6,7 @@ weighted sum of the others: that one is cut where the condition changes.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -20,10 +20,11 @@ from privug.inference.exact.rows.dominators import dominators
 from privug.inference.exact.rows.reductions import NotRows
 from privug.inference.exact.rows.regrouping import Placeholder
 from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
+from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
 from privug.program.traced.failures import Checked
 
@@ -115,6 +116,20 @@ class Constraint:
     places: tuple[tuple[float, float], ...] = ()
     sd: float = 0.0
 
+    @property
+    def ends(self) -> Array:
+        """The finite ends of its ranges, and its values."""
+        ends = [end for part in self.ranges for end in part] + [place for place, _ in self.places]
+        return np.array([end for end in ends if math.isfinite(end)])
+
+    def scaled(self, factor: float) -> "Constraint":
+        """Return the same as one on a multiple of the weighted sum."""
+        ranges = tuple(tuple(sorted((factor * low, factor * high))) for low, high in self.ranges)
+        places = tuple((factor * place, weight) for place, weight in self.places)
+        return replace(
+            self, constant=factor * self.constant, weights=factor * self.weights, ranges=ranges, places=places
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Seen:
@@ -122,8 +137,6 @@ class Seen:
 
     factor: float = 1.0
     constraints: tuple[Constraint, ...] = ()
-    settles: bool = True
-    """Whether the key alone settles all exact values that were seen: then these have a probability."""
 
 
 RULED_OUT = Seen(0.0)
@@ -248,8 +261,7 @@ class Pullback:
                 factor *= math.exp(float(value_of(node)))
             else:
                 found += [self._noisy(one, reach) for one in _noisy_values(node)]
-        settles = all(map(is_known, nodes[first:second]))
-        return Seen(factor, tuple(found), settles) if factor > 0 else RULED_OUT
+        return Seen(factor, tuple(found)) if factor > 0 else RULED_OUT
 
     def _constraint(self, found: Affine, **told: object) -> Constraint:
         return Constraint(found.constant, self.weights(found), **told)  # type: ignore[arg-type]
@@ -271,6 +283,8 @@ class Pullback:
     def _condition(self, clause: Node, reach: Reach) -> Constraint:
         close = clause.operation if isinstance(clause.operation, CloseTo) else None
         node = clause.parents[0] if close is not None else clause
+        if close is not None and node.kind is Kind.DISCRETE and node.levels is None:
+            node, close = _within(node, close.value, _slack(close)), None
         core, found = core_of(node)
         try:
             image = self.image(node, core, found, reach)
@@ -278,7 +292,7 @@ class Pullback:
             return self._window(clause, problem)
         if close is None:
             return self._constraint(found, ranges=image.where(image.middles.astype(bool)))
-        slack = EXACT_VALUE * max(1.0, abs(close.value)) if close.tolerance is None else close.tolerance
+        slack = _slack(close)
         if not image.is_discrete and node is core:
             return self._constraint(found, ranges=((close.value - slack, close.value + slack),))
         chosen = image.steps & (np.abs(image.middles - close.value) <= slack)
@@ -314,6 +328,16 @@ class Pullback:
         chances = np.exp(-0.5 * away**2) / (told.sd * math.sqrt(2 * math.pi))
         ranges = tuple(zip(low.tolist(), high.tolist(), strict=True))
         return self._constraint(found, ranges=ranges, chances=tuple(chances.tolist()))
+
+
+def _slack(close: CloseTo) -> float:
+    return EXACT_VALUE * max(1.0, abs(close.value)) if close.tolerance is None else close.tolerance
+
+
+def _within(node: Node, value: float, slack: float) -> Node:
+    """Return the condition that a number that takes steps is a value: no other step need be looked for."""
+    number = RandomVariable(node)
+    return ((number >= value - slack) & (number <= value + slack)).node
 
 
 def _noisy_values(node: Node) -> list[Value]:

@@ -27,6 +27,7 @@ from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw
 
 MOST_NODES = 60_000
+MOST_CHAINED = 20_000  # terms of chains of additions that share some of them
 
 _ADD = Elementwise("add", np.add, python=True)
 _TIMES = Elementwise("multiply", np.multiply, python=True)
@@ -101,6 +102,7 @@ class Regrouping:
         self._counts: dict[Node, int] = {}
         self._sums: dict[Node, RowSum] = {}
         self._images: dict[Node, Node] = {}
+        self._chained_terms = 0
         self._clusters = clustered(order)
         for node in order:
             if not node.shape:
@@ -228,7 +230,10 @@ class Regrouping:
         return rewritten(targets, lambda node, parents: None, images)
 
     def _chain(self, top: Node, used: Counter[Node], targets: set[Node]) -> Node | None:
-        start, apart = _flattened(top, used, targets)
+        start, apart = _flattened(top, None, set())
+        self._chained_terms += len(apart)
+        if self._chained_terms > MOST_CHAINED:  # sums of sums, each of which is used for something else
+            start, apart = _flattened(top, used, targets)
         weights = self._joined(apart)
         own = {node: self._of_rows(node) for node in weights}
         addends = [

@@ -1,8 +1,8 @@
 """What order statistics tell about a row: the row's number is passed over by the count, or is itself what was seen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -82,19 +82,19 @@ class Counted:
 
     def _passed(self, cell: Cell, way: Way) -> Iterator[Piece]:
         """Yield a cell whose number is asked for, as far as it is passed over, and where it is what was seen."""
-        law = self._law
-        likelihood, term, curve = self._likelihood(law), cell.terms[self._place], cell.curve
-        assert law.curve is not None
-        assert curve is not None
-        kinks = likelihood.kinks()
-        function, error = expectation(way, likelihood, kinks, law.curve, 0.0)
-        bends = term.solved(way.bends(kinks))[0]
-        share, found = curve.reweighted(lambda s: function(term.at(s)), bends[np.isfinite(bends)], error)
-        if found is not None and share > 0:
-            off = min(1.0, found.error + likelihood.error(share) / share)
-            yield Piece(cell.weight * share, cell, replace(found, error=off), likelihood.is_density)
-        for value, weight in likelihood.crossings():
-            yield from self._value(cell, way, value, weight)
+        for likelihood in self._likelihood(self._law).by_order():
+            term, curve, law = cell.terms[self._place], cell.curve, self._law.curve
+            assert law is not None
+            assert curve is not None
+            kinks = likelihood.kinks()
+            function, error = expectation(way, likelihood, kinks, law, 0.0)
+            bends = term.solved(way.bends(kinks))[0]
+            share, found = curve.reweighted(partial(_at, function, term), bends[np.isfinite(bends)], error)
+            if found is not None and share > 0:
+                off = min(1.0, found.error + likelihood.error(share) / share)
+                yield Piece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
+            for value, weight in likelihood.crossings():
+                yield from self._value(cell, way, value, weight)
 
     def _value(self, cell: Cell, way: Way, value: float, weight: float) -> Iterator[Piece]:
         """Yield what a value says that was seen of the order statistic itself."""
@@ -109,7 +109,7 @@ class Counted:
             return np.asarray(weight * way.density(at, term.at(s)))
 
         probable = not way.smooth or len(curve.atoms) > 0
-        for function, density in ((likely, False), (dense, True)) if probable else ((dense, True),):
+        for function, density in ((likely, 0), (dense, 1)) if probable else ((dense, 1),):
             bends = term.solved(way.bends(at))[0]
             share, found = curve.reweighted(function, bends[np.isfinite(bends)])
             if found is not None and share > 0:
@@ -118,4 +118,8 @@ class Counted:
             return
         own = float((curve.pdf(place) / slope * way.itself(at))[0]) * weight
         if own > 0:
-            yield Piece(cell.weight * own, cell, Curve.point(float(place[0])), True)
+            yield Piece(cell.weight * own, cell, Curve.point(float(place[0])), 1)
+
+
+def _at(function: Callable[[Array], Array], term: Term, s: Array) -> Array:
+    return function(term.at(s))

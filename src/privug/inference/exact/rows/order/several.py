@@ -160,7 +160,7 @@ class Several:
 
     def _cell(self, cell: Cell, cut: Stretches, weight: float) -> Iterator[Piece]:
         """Yield a cell of the row: how likely what was seen is only depends on the stretch in which its number lies."""
-        density, term, others = bool(cut.points.any()), cell.terms[self._place], crowd_of(self._groups)
+        density, term, others = int(cut.points.sum()), cell.terms[self._place], crowd_of(self._groups)
         if self._row is None or cell.curve is None or term.is_flat:
             own = None if self._row is None else int(np.searchsorted(cut.ends, term.start))
             share = weight * cut.likelihood(others, own)
@@ -179,4 +179,4 @@ class Several:
             own_density = float(own_law(cell, self._place).pdf(cut.ends[k]))
             share = weight * cut.likelihood(others, int(k)) * own_density
             if share > 0 and slope[0] > 0:
-                yield Piece(cell.weight * share, cell, Curve.point(float(place[0])), True)
+                yield Piece(cell.weight * share, cell, Curve.point(float(place[0])), density)

@@ -20,6 +20,7 @@ from privug.model.node import Array
 
 LARGEST = 1e290  # beyond which numbers of choices are known by their logarithms
 HALVINGS = 200
+NEAR_ONE = 1 - 1e-6
 LEVELS = np.array([1e-30, 1e-15, 1e-6, 0.01, 0.3, 0.7, 0.99, 1 - 1e-6])
 
 Group = tuple[Curve, int]
@@ -145,8 +146,10 @@ class Rank:
     def ppf(self, p: Any) -> Array:
         p = np.asarray(p, float)
         if len(self.crowd.groups) == 1:
-            share = scipy.special.betaincinv(self.rank + 1, self.crowd.size - self.rank, p)
-            return self.crowd.groups[0][0].quantiles(share)
+            share = np.asarray(scipy.special.betaincinv(self.rank + 1, self.crowd.size - self.rank, p))
+            found = np.asarray(self.crowd.groups[0][0].quantiles(share))
+            far = (share > NEAR_ONE) & (p < 1)  # where a row's share is rounded, and may be one
+            return np.where(far, self.isf(1 - p), found) if far.any() else found
         return self._solved(p, self.cdf, 1)
 
     def isf(self, p: Any) -> Array:

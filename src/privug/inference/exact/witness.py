@@ -1,0 +1,184 @@
+"""A witness for exact answers: draws of the traced model, which share nothing with the exact solvers but the graph.
+
+An answer is called exact only if some thousand draws do not contradict it: P(observation) and the beliefs must lie
+within six standard errors of what the draws say, and an observation that one draw agrees with is not impossible.
+Windows and values are solved where the sampler can, so that draws reach most of what is seen.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from privug import settings
+from privug.errors import ImpossibleObservation, PrivugError
+from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.inference.diagnostics import LARGEST_PARETO_K
+from privug.inference.evidence import probability_of_observation
+from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
+from privug.inference.run_beliefs import normalised
+from privug.inference.sampling import Run, Sampler
+from privug.model.batch import Column
+from privug.model.node import Array, ancestors
+from privug.model.structure import random_leaves
+
+SEED = 0x517
+SHARE = 0.1  # of the work of an answer that its witness may take
+FEWEST, MOST = 1_000, 4_000  # draws
+AGAIN = 4  # times as many draws have to say the same before weighted ones contradict an answer
+ANY = 50_000  # draws that look for one that agrees with an observation said to be impossible
+LARGEST = 20_000_000  # random numbers in all
+CONFIDENCE = 1 - 2e-9  # six standard errors to either side
+DEVIATIONS = 6.0
+RARE_EVENTS = 20.0  # as many of an event that is not expected at all are seen with a probability of 2e-9
+ROUNDING = 1e-3  # relative: of windows so narrow that their ends are rounded
+SAME = 1e-9  # relative: values that differ by less may be one
+FEWEST_WORTH = 50.0  # effective samples that can tell anything
+MOST_THRESHOLDS = 32
+LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99])
+SMALLEST_WEIGHT = -650.0  # logarithm: what is less may be zero in floats
+
+
+class Contradicted(Refused):
+    """Draws contradict an exact answer, which is none then."""
+
+
+def witnessed(request: Request, prepared: Prepared) -> Run:
+    """Return an exact answer that draws do not contradict; else refuse."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            run = prepared.run()
+    except FloatingPointError as problem:
+        raise Refused(Obstacle(f"its numerics failed ({problem})")) from None
+    except ImpossibleObservation:
+        if _some_draw_agrees(request, prepared):
+            raise contradiction(request, "it called an observation impossible that some draws agree with") from None
+        raise
+    return _confirmed(request, prepared, run)
+
+
+def contradiction(request: Request, what: str) -> Contradicted:
+    """Return the refusal of an answer that draws contradict; tests make a failure of it."""
+    return Contradicted(Obstacle(f"draws of the model contradict its answer: {what}"))
+
+
+def _confirmed(request: Request, prepared: Prepared, run: Run) -> Run:
+    draws = _affordable(request, prepared)
+    if run.exact is None or not draws:
+        return run
+    seen = _drawn(request, draws)
+    for what in _contradictions(run, seen):
+        if seen is not None and seen.log_weights is None:
+            raise contradiction(request, what)
+        again = next(_contradictions(run, _drawn(request, AGAIN * draws, SEED + 1)), None)
+        if again is not None:
+            raise contradiction(request, again)
+        break
+    return run
+
+
+def _affordable(request: Request, prepared: Prepared) -> int:
+    """Return how many draws a witness may make; none of a program that is called, which is its own witness."""
+    case = request.case(request.question.typical_sizes)
+    nodes = ancestors([leaf.node for leaf in random_leaves((case.secret, case.output, case.facts))])
+    if any(node.operation.opaque for node in nodes):
+        return 0
+    numbers = max(1, sum(math.prod(node.shape) for node in nodes))
+    worth = SHARE * prepared.cost / max(1.0, prepared.cost_of_sample)
+    return int(min(max(FEWEST, worth), MOST, LARGEST // numbers))
+
+
+def _drawn(request: Request, draws: int, seed: int = SEED) -> Run | None:
+    """Return draws given the observation; None if none of them agrees, or if there are none."""
+    try:
+        with settings.limited(on=settings.HERE):
+            return Sampler(
+                request.question, request.observation, samples=draws, seed=seed, budget=draws, extra=request.extra
+            ).once()
+    except PrivugError:  # what the program fails on is for the sampling engine to say
+        return None
+
+
+def _some_draw_agrees(request: Request, prepared: Prepared) -> bool:
+    draws = min(ANY, AGAIN * AGAIN * _affordable(request, prepared))
+    seen = _drawn(request, draws) if draws else None
+    return seen is not None and (seen.log_weights is None or float(seen.log_weights.max()) > SMALLEST_WEIGHT)
+
+
+def _contradictions(run: Run, seen: Run | None) -> Iterator[str]:
+    """Yield what draws say otherwise."""
+    assert run.exact is not None
+    if seen is None or not _is_telling(seen):
+        return
+    evidence = run.diagnostics.evidence
+    if evidence is not None and not _is_evidence(evidence, seen):
+        told = seen.diagnostics.evidence
+        yield f"P(observation) is {told} by draws and {evidence.value:.6g} by its own account"
+    weights = normalised(seen.log_weights)
+    for name, belief, batch in zip(("secret", "output", "query"), run.exact.beliefs, seen.quantities, strict=False):
+        if belief is not None and not _is_belief(belief, batch.columns, weights, seen.diagnostics.effective_samples):
+            yield f"its belief about the {name} is not what draws show"
+
+
+def _is_telling(seen: Run) -> bool:
+    """Say whether draws are worth enough to contradict anything."""
+    if seen.log_weights is None:
+        return True
+    shape = seen.diagnostics.pareto_k
+    return seen.diagnostics.effective_samples >= FEWEST_WORTH and (shape is None or shape <= LARGEST_PARETO_K)
+
+
+def _is_evidence(exact: Estimate, seen: Run) -> bool:
+    """Say whether P(observation) lies within six standard errors of what draws say."""
+    told = seen.diagnostics.evidence
+    if told is None or (told.unit == "density") is not (exact.unit == "density"):
+        return True
+    draws = seen.diagnostics.draws - seen.diagnostics.excluded
+    found = probability_of_observation(seen.log_weights, seen.diagnostics.accepted, draws, told.unit, CONFIDENCE)
+    scale = told.value / found.value if found.value > 0 else 1.0  # by how much facts make it likelier
+    low, high = (scale * end for end in (found.low, found.high))
+    slack = ROUNDING * max(abs(told.value), abs(exact.value))
+    return exact.high + slack >= low and exact.low - slack <= high
+
+
+def _is_belief(belief: Belief, columns: Sequence[Column], weights: Array | None, worth: float) -> bool:
+    """Say whether each part of a quantity is distributed as draws are, as far as either can be told."""
+    if belief.curve is not None:
+        thresholds = belief.curve.quantiles(LEVELS)
+        return _agree(thresholds, belief.curve.cdf(thresholds), columns[0], weights, worth, belief.error)
+    exact = belief.batch.columns
+    if len(exact) != len(columns) or any(one.levels != other.levels for one, other in zip(exact, columns, strict=True)):
+        return True
+    return all(
+        _agree(*_steps(own, belief._normalised), other, weights, worth, belief.error)
+        for own, other in zip(exact, columns, strict=True)
+        if own.array.ndim == 1 and own.array.dtype.kind in "bif"
+    )
+
+
+def _steps(column: Column, weights: Array) -> tuple[Array, Array]:
+    """Return numbers between the values of a discrete quantity, and how likely it is to lie below each."""
+    values, codes = np.unique(column.array.astype(float), return_inverse=True)
+    below = np.cumsum(np.bincount(codes.reshape(-1), weights, len(values)))
+    chosen = np.unique(np.linspace(0, len(values) - 1, MOST_THRESHOLDS).round().astype(int))
+    if len(values) > MOST_THRESHOLDS:
+        chosen = np.unique(np.concatenate([chosen, np.minimum(np.searchsorted(below, LEVELS), len(values) - 1)]))
+    after = np.append(values[1:], np.nextafter(values[-1], np.inf))
+    return np.asarray((values / 2 + after / 2)[chosen]), np.asarray(below[chosen])
+
+
+def _agree(thresholds: Array, below: Array, column: Column, weights: Array | None, worth: float, error: float) -> bool:
+    """Say whether as many draws lie up to some thresholds as should, within six standard errors."""
+    values = column.array
+    if values.ndim != 1 or values.dtype.kind not in "bif" or not np.isfinite(values.astype(float)).all():
+        return True
+    shares = np.full(len(values), 1 / len(values)) if weights is None else weights
+    slack = SAME * np.abs(thresholds)
+    order = np.argsort(values, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(shares[order])])
+    least, most = (
+        total[np.searchsorted(values[order].astype(float), thresholds + side * slack, side="right")] for side in (-1, 1)
+    )
+    room = DEVIATIONS * np.sqrt(np.clip(below * (1 - below), 0.0, None) / worth) + RARE_EVENTS / worth + error
+    return bool(np.all((least - room <= below) & (below <= most + room)))
