@@ -34,7 +34,6 @@ from privug.inference.derived_questions import QuestionOfFacts, QuestionOfSecret
 from privug.inference.effort import OPERATIONS
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Prepared, Request
-from privug.inference.exact.witness import witnessed
 from privug.inference.question import Question
 from privug.inference.sampling import Run
 from privug.inference.trying import Tried
@@ -171,7 +170,7 @@ def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
     if not isinstance(prepared, Obstacle):
         try:
             with effort.limited(settings.current().exact_seconds * OPERATIONS):
-                return witnessed(request, prepared)
+                return exact.answer(request, prepared)
         except UnsuitableEngine:
             pass
     try:
@@ -197,10 +196,10 @@ def known_prior(question: Question) -> Belief | None:
         if isinstance(prepared, Obstacle) or prepared.cost > COST_OF_PRIOR:
             return None
         with effort.limited(settings.current().exact_seconds * OPERATIONS):
-            answer = witnessed(request, prepared).exact
+            found = exact.answer(request, prepared).exact
     except PrivugError:  # of a prior or a secret that only samples can be drawn of
         return None
-    return None if answer is None else answer.beliefs[0]
+    return None if found is None else found.beliefs[0]
 
 
 def before(name: str) -> Engine:
@@ -235,7 +234,7 @@ def automatic(
         prepared = exact.prepare(request)
         if not isinstance(prepared, Obstacle) and _is_worth(prepared, question, observation, samples):
             attempt.limit = MOST_EXCESS * max(patience, prepared.cost)
-            return _because(witnessed(request, prepared), "the answer can be computed without sampling", "exact")
+            return _because(exact.answer(request, prepared), "the answer can be computed without sampling", "exact")
     return _sampled(question, observation, tried, samples=samples, extra=extra, **options)
 
 

@@ -61,6 +61,11 @@ def _affordable(prepared: Prepared | Obstacle) -> Prepared | Obstacle:
     return Obstacle(f"it would take some {prepared.cost:.0e} operations (the limit is {MOST_COST:.0e})")
 
 
+def answer(request: Request, prepared: Prepared) -> Run:
+    """Return what was prepared, unless draws of the model contradict it."""
+    return witnessed(request, prepared, prepare)
+
+
 def infer(
     question: Question,
     observation: Observation | None,
@@ -74,7 +79,7 @@ def infer(
     if prepared is not None:
         try:
             with effort.limited(None, prepared.cost):
-                return witnessed(request, prepared)
+                return answer(request, prepared)
         except Refused as refused:
             obstacles.append(refused.obstacle)
     raise UnsuitableEngine(f"engine='exact' cannot answer this: {told(request, obstacles)}; engine='sample' can")

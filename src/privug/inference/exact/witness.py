@@ -2,7 +2,8 @@
 
 An answer is called exact only if some thousand draws do not contradict it: P(observation) and the beliefs must lie
 within six standard errors of what the draws say, and an observation that one draw agrees with is not impossible.
-Windows and values are solved where the sampler can, so that draws reach most of what is seen.
+Windows and values are solved where the sampler can, so that draws reach most of what is seen. In place of what they do
+not reach, a window around it is checked that they do, or the prediction as a whole.
 """
 
 import math
@@ -17,11 +18,13 @@ from privug.inference.belief import Belief
 from privug.inference.diagnostics import LARGEST_PARETO_K
 from privug.inference.evidence import probability_of_observation
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
+from privug.inference.exact.request import Part as Solver
 from privug.inference.run_beliefs import normalised
 from privug.inference.sampling import Run, Sampler
 from privug.model.batch import Column
 from privug.model.node import Array, ancestors
 from privug.model.structure import random_leaves
+from privug.observation.observations import Between, Equals, Near, Observation
 
 SEED = 0x517
 SHARE = 0.1  # of the work of an answer that its witness may take
@@ -34,6 +37,8 @@ DEVIATIONS = 6.0
 RARE_EVENTS = 20.0  # as many of an event that is not expected at all are seen with a probability of 2e-9
 ROUNDING = 1e-3  # relative: of windows so narrow that their ends are rounded
 SAME = 1e-9  # relative: values that differ by less may be one
+NEARBY = 0.1  # of the draws, which lie in the window around a number that they do not reach
+MOST_NEARBY = 3e9  # elementary operations that may be spent on that
 FEWEST_WORTH = 50.0  # effective samples that can tell anything
 MOST_THRESHOLDS = 32
 LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99])
@@ -44,38 +49,75 @@ class Contradicted(Refused):
     """Draws contradict an exact answer, which is none then."""
 
 
-def witnessed(request: Request, prepared: Prepared) -> Run:
-    """Return an exact answer that draws do not contradict; else refuse."""
+def witnessed(request: Request, prepared: Prepared, prepare: Solver) -> Run:
+    """Return an exact answer that draws do not contradict; else refuse. Solvers `prepare` a further question."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             run = prepared.run()
     except FloatingPointError as problem:
-        raise Refused(Obstacle(f"its numerics failed ({problem})")) from None
+        raise Refused(Obstacle(f"its numerics failed ({problem})", precise=True)) from None
     except ImpossibleObservation:
         if _some_draw_agrees(request, prepared):
             raise contradiction(request, "it called an observation impossible that some draws agree with") from None
         raise
-    return _confirmed(request, prepared, run)
+    return _confirmed(request, prepared, run, prepare)
 
 
 def contradiction(request: Request, what: str) -> Contradicted:
     """Return the refusal of an answer that draws contradict; tests make a failure of it."""
-    return Contradicted(Obstacle(f"draws of the model contradict its answer: {what}"))
+    return Contradicted(Obstacle(f"draws of the model contradict its answer: {what}", precise=True))
 
 
-def _confirmed(request: Request, prepared: Prepared, run: Run) -> Run:
+def _confirmed(request: Request, prepared: Prepared, run: Run, prepare: Solver) -> Run:
     draws = _affordable(request, prepared)
     if run.exact is None or not draws:
         return run
     seen = _drawn(request, draws)
-    for what in _contradictions(run, seen):
-        if seen is not None and seen.log_weights is None:
-            raise contradiction(request, what)
-        again = next(_contradictions(run, _drawn(request, AGAIN * draws, SEED + 1)), None)
-        if again is not None:
-            raise contradiction(request, again)
-        break
+    if request.observation is not None and (seen is None or not _is_telling(seen)):
+        _check_nearby(request, draws, prepare)
+        return run
+    _check(request, run, seen, draws)
     return run
+
+
+def _check(request: Request, run: Run, seen: Run | None, draws: int) -> None:
+    """Refuse an answer that draws contradict; weighted ones have to do so twice."""
+    what = next(_contradictions(run, seen), None)
+    if what is not None and seen is not None and seen.log_weights is not None:
+        what = next(_contradictions(run, _drawn(request, AGAIN * draws, SEED + 1)), None)
+    if what is not None:
+        raise contradiction(request, what)
+
+
+def _check_nearby(request: Request, draws: int, prepare: Solver) -> None:
+    """Check a question that draws can tell something about, in place of one that they cannot."""
+    reached = Request(request.question, _window(request, draws))
+    prepared = prepare(reached)
+    if isinstance(prepared, Obstacle) or prepared.cost > MOST_NEARBY:
+        return
+    try:
+        run = prepared.run()
+    except PrivugError:  # a further question may be refused where this one was not
+        return
+    _check(reached, run, _drawn(reached, draws), draws)
+
+
+def _window(request: Request, draws: int) -> Observation | None:
+    """Return a window around a number that was seen, into which enough draws fall; None where there is none."""
+    match request.observation:
+        case Equals(value) | Near(value):
+            place = value
+        case Between(low, high):
+            place = low if math.isfinite(low) else high
+        case _:
+            return None
+    before = _drawn(Request(request.question), draws)
+    numbers = None if before is None else before.quantities[1].numbers()
+    if numbers is None or numbers.ndim != 1 or not isinstance(place, int | float):
+        return None
+    away = np.sort(np.abs(np.asarray(numbers, float) - place))
+    width = float(away[min(len(away) - 1, int(NEARBY * len(away)))])
+    return Between(place - width, place + width) if math.isfinite(width) else None
 
 
 def _affordable(request: Request, prepared: Prepared) -> int:

@@ -134,8 +134,6 @@ def _sized(
         raise NotRows("it draws in a way that is not followed")
     if query is not None and not is_answered(request.query(case), case):
         raise NotRows("the query draws random numbers of its own")
-    if not sizes and all(family_of(node).listable for node in order if isinstance(node.operation, Draw)):
-        raise NotRows("its quantities can be listed, and are better gone through one by one")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
     return Sized(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)

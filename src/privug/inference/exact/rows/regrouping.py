@@ -31,6 +31,7 @@ MOST_CHAINED = 20_000  # terms of chains of additions that share some of them
 
 _ADD = Elementwise("add", np.add, python=True)
 _TIMES = Elementwise("multiply", np.multiply, python=True)
+_AND, _OR, _NOT = (Elementwise(name, getattr(np, name)) for name in ("logical_and", "logical_or", "logical_not"))
 _DIVIDED = Elementwise("true_divide", np.true_divide, python=True)
 
 
@@ -108,7 +109,7 @@ class Regrouping:
             if not node.shape:
                 self._images[node] = self._image(node)
         outer = [self._images[target] for target in (*told, *targets[facts:], *own)]
-        outer = self._chained(self._compared(outer))
+        outer = self._counted(self._chained(self._compared(outer)))
         if simple:
             held = self._sum([Addend(self._images[clause]) for clause in simple])
             outer.insert(0, elementwise(Elementwise("equal", np.equal), [held, constant(len(simple))]))
@@ -172,6 +173,38 @@ class Regrouping:
         node = placeholder(whole=whole and all(weight.is_integer() for _, weight in ranks))
         self._sums[node] = RowSum(node, tuple(addends), ranks)
         return node
+
+    def _counted(self, targets: list[Node]) -> list[Node]:
+        """Replace conditions on rows of which any or all must hold by how many of them do."""
+        targets = rewritten(targets, _as_connective, {})
+        images: dict[Node, Node] = {}
+        frontier, seen = list(targets), set[Node]()
+        while frontier:
+            node = frontier.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            made = self._how_many(node)
+            if made is None:
+                frontier.extend(node.parents)
+            else:
+                images[node] = made
+        return rewritten(targets, lambda node, parents: None, images)
+
+    def _how_many(self, node: Node) -> Node | None:
+        """Return a condition as one on how many others hold, if those are about different rows."""
+        if not _is_connective(node, node.operation.traits.connective):
+            return None
+        leaves = list(dict.fromkeys(_operands(node, node.operation.traits.connective)))
+        own = [leaf for leaf in leaves if leaf.dtype == np.bool_ and self._of_rows(leaf) is not None]
+        if len({root for leaf in own for root in ancestors([leaf]) if root.is_random}) < 2:
+            return None
+        total = self._sum([Addend(leaf) for leaf in own])
+        name, other = ("greater", 0) if node.operation.traits.connective is Connective.OR else ("equal", len(own))
+        made = elementwise(Elementwise(name, getattr(np, name)), [total, constant(other)])
+        for leaf in leaves:
+            made = made if leaf in own else remade(node, [made, leaf])
+        return made
 
     def _compared(self, targets: list[Node]) -> list[Node]:
         """Replace extremes that were found by comparisons, one after the other, by order statistics."""
@@ -293,6 +326,40 @@ def _as_sum(node: Node, parents: tuple[Node, ...]) -> Node | None:
     operation = node.operation
     chooses = isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE
     return as_addition(*parents) if chooses and node.levels is None and node.dtype.kind in "if" else None
+
+
+def _as_connective(node: Node, parents: tuple[Node, ...]) -> Node | None:
+    """Write `True if p else q` as `p or q`, `q if p else False` as `p and q`."""
+    operation = node.operation
+    chooses = isinstance(operation, Elementwise) and operation.traits.role is Role.CHOICE
+    if not chooses or node.dtype != np.bool_ or node.shape or any(parent.dtype != np.bool_ for parent in parents):
+        return None
+    condition, then, otherwise = parents
+    for branch, other, needed in ((then, otherwise, True), (otherwise, then, False)):
+        if isinstance(branch.operation, ConstantValue) and not branch.shape:
+            value = bool(constant_value(branch))
+            held = condition if needed is value else elementwise(_NOT, [condition])
+            return elementwise(_OR if value else _AND, [held, other])
+    return None
+
+
+def _is_connective(node: Node, connective: Connective | None) -> bool:
+    """Say whether a condition is made of two others of which one, or both, must hold."""
+    if connective not in (Connective.OR, Connective.AND) or node.operation.traits.connective is not connective:
+        return False
+    return isinstance(node.operation, Elementwise) and not node.shape and node.dtype == np.bool_
+
+
+def _operands(node: Node, connective: Connective | None) -> list[Node]:
+    """Return the conditions of which any, or all, must hold."""
+    found, pending = list[Node](), [node]
+    while pending:
+        one = pending.pop()
+        if _is_connective(one, connective):
+            pending.extend(reversed(one.parents))
+        else:
+            found.append(one)
+    return found
 
 
 def _parts(node: Node) -> list[tuple[Node, float]] | None:
