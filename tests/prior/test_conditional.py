@@ -215,8 +215,11 @@ def test_bind_returning_rows():
 
 
 def test_bind_reports_the_real_error():
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(
+        pv.PriorError, match="bind: the function, called with 0, failed with ZeroDivisionError"
+    ) as caught:
         pv.bind(pv.Bernoulli(0.5), lambda v: pv.Normal(1 // 0, sd=1))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 @pytest.mark.parametrize("value", [3, 2.5, "a", (1, 2), None])

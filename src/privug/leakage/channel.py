@@ -45,7 +45,7 @@ class Channel:
         matrix = as_numbers("a channel needs a matrix of probabilities, which", self.matrix)
         if matrix.ndim != 2 or not matrix.size:
             raise ArgumentError(
-                f"a channel needs a row for each secret and a column for each output, not {self.matrix!r}"
+                f"a channel needs a row for each secret and a column for each output, not {shown(self.matrix)}"
             )
         if not np.all(matrix >= 0) or not np.all(np.abs(matrix.sum(axis=1) - 1) < ROUNDING):
             raise ArgumentError("a channel needs rows of probabilities that sum to one")
@@ -196,7 +196,7 @@ def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None
     if adjacent is not None:
         check_takes("epsilon: adjacent", adjacent, 2)
     largest, secret, output, sure = _largest_ratio(channel, adjacent)
-    where = f"secret {channel.secrets[secret]!r}, output {channel.outputs[output]!r}"
+    where = f"secret {shown(channel.secrets[secret])}, output {shown(channel.outputs[output])}"
     if sure:
         return Estimate.exactly(largest, "nat", where)
     rare = f"lower bound: {where}; what is less likely than {channel.error:.0e} may be impossible"

@@ -194,7 +194,8 @@ def _pairs(neighbours: Any) -> list[tuple[Any, Any]]:
     pairs = list(neighbours) if isinstance(neighbours, Sequence) and not isinstance(neighbours, str) else []
     if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         raise ArgumentError(
-            f"audit: neighbours must be a list of pairs of inputs, such as [(data, other_data)], not {neighbours!r}"
+            "audit: neighbours must be a list of pairs of inputs, such as [(data, other_data)], "
+            f"not {shown(neighbours)}"
         )
     return [tuple(pair) for pair in pairs]
 

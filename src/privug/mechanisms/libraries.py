@@ -30,7 +30,7 @@ class Made(Opaque):
         if self._made is None or self._made[0] != os.getpid():
             program = self.factory()
             if not callable(program):
-                raise ArgumentError(f"from_factory: the factory must return something to call, not {program!r}")
+                raise ArgumentError(f"from_factory: the factory must return something to call, not {shown(program)}")
             self._made = os.getpid(), program
         return self._made[1]
 

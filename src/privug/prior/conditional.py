@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_takes, plain_number, refuse_code, shown
+from privug.arguments import check_takes, naming, plain_number, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
@@ -168,7 +168,7 @@ class BindDraw(Operation):
 
 def _number_and_outer(function: Callable[[Any], Any], value: Any) -> tuple[Node, list[Node]]:
     """Return the distribution for a value and the random quantities from outside that it uses: two calls share them."""
-    target, again = as_node(function(value)), as_node(function(value))
+    target, again = as_node(_applied(function, value)), as_node(_applied(function, value))
     if target.levels is not None:
         raise PriorError("bind: a function that branches on a quantity of many values must return numbers")
     shared = set(ancestors([again]))
@@ -205,7 +205,7 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
     check_takes("bind: the function from a value to a distribution", function, 1, PriorError)
     variable = x if isinstance(x, RandomVariable) else Constant(x)
     if isinstance(variable.node.operation, ConstantValue):
-        return _lifted(function(constant_value(variable.node)))
+        return _lifted(_applied(function, constant_value(variable.node)))
     noted: list[str] = []
     try:
         with holding(refusals, noted):
@@ -216,10 +216,16 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
         return _lifted(distribution)
     support = finite_support(variable.node)
     if support is not None and len(support) <= ENUMERATION_LIMIT:
-        return given(variable, {value: function(value) for value in support})
+        return given(variable, {value: _applied(function, value) for value in support})
     if variable.node.levels is not None or variable.node.shape != ():
         raise PriorError("bind: this function cannot be applied to a quantity of so many values")
     return _by_plain_calls(variable, function)
+
+
+def _applied(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return what the function of a bind gives for a value."""
+    with naming(f"bind: the function, called with {shown(value)},", PriorError):
+        return function(value)
 
 
 def _lifted(value: Any) -> Any:

@@ -77,7 +77,7 @@ class Part(Operation):
             if leaf.shape == self.shape and np.can_cast(leaf.dtype, self.dtype, "safe"):
                 return leaf
         raise ProgramError(
-            f"the program returned {value!r}, which differs in form from what it returned before; a release needs "
+            f"the program returned {shown(value)}, which differs in form from what it returned before; a release needs "
             "numbers of one type, as many each time (write 0.0 instead of 0 where the others are fractions)"
         )
 
