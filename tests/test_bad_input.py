@@ -488,6 +488,7 @@ GAPS = {
         ],
         "a plain value is returned as it is": [
             "sample(distribution=nan)",
+            "sample(distribution=object)",
         ],
     }.items()
     for call in calls

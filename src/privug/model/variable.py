@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import Random, refuse_masked
+from privug.arguments import Random
 from privug.errors import ArgumentError, NotAList
 from privug.model import numpy_functions
 from privug.model.array_methods import ArrayMethods
@@ -38,7 +38,6 @@ def as_node(value: Any) -> Node:
         case bool() | int() | float() | np.number():
             return constant(value)
         case np.ndarray() if value.dtype.kind in "biuf":
-            refuse_masked(value)
             return constant(value)
         case list() | tuple() | np.ndarray() if any(isinstance(part, RandomVariable) for part in value):
             return stack_values(list(value))
@@ -386,11 +385,9 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
         return repr(self)
 
     def __format__(self, spec: str) -> str:
-        text = str(self)
-        try:
-            return format(text, spec)
-        except ValueError:
+        if spec:
             refuse(f"the format {spec!r}")
+        return str(self)
 
     def __repr__(self) -> str:
         node = self.node
