@@ -465,8 +465,8 @@ def test_outputs_whose_probability_underflows_leave_the_verdict_open():
     many = pv.Records(1000, pv.Row(ill=pv.Bernoulli(0.01)))
     attack = pv.Attack(ill_of_many, {"records": many}, lambda records: records[0].ill)
     policy = pv.policy.belief(lambda ill: ill == 1, at_most=0.5)
-    assert pv.pv.policy.check(attack, policy).status is pv.policy.Status.UNDECIDED
-    assert pv.pv.policy.check(attack, policy, except_probability=1e-250).holds
+    assert pv.policy.check(attack, policy).status is pv.policy.Status.UNDECIDED
+    assert pv.policy.check(attack, policy, except_probability=1e-250).holds
     seen = attack.run(pv.equals(250), engine="exact").posterior.probability(lambda ill: ill == 1)
     assert seen.value == pytest.approx(0.25, rel=1e-9)
     with pytest.raises(pv.UnsuitableEngine, match="improbable"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_takes, shown
+from privug.arguments import check_takes, naming, shown
 from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
@@ -218,7 +218,8 @@ def _largest_ratio(channel: Channel, adjacent: Callable[[Any, Any], Any] | None)
     largest, place, sure = 0.0, (0, 0), True
     for row, secret in enumerate(channel.secrets):
         if adjacent is not None:
-            near = np.array([bool(adjacent(secret, other) or adjacent(other, secret)) for other in channel.secrets])
+            with naming("epsilon: adjacent"):
+                near = np.array([bool(adjacent(secret, other) or adjacent(other, secret)) for other in channel.secrets])
             lowest, open_below = logs[near].min(axis=0, initial=math.inf), unknown[near].sum(axis=0) > 0
         possible = np.flatnonzero(likely[row] > channel.error)
         sure = sure and not open_below[possible].any()

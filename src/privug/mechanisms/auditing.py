@@ -196,8 +196,8 @@ class _Pair:
 
     def finding(self, outputs: Sequence[Any]) -> Finding:
         """Compare two outputs: exactly where that can be done and was asked for, else on samples."""
-        promise = self.promise
-        exact = compare_certain(*outputs) if self.engine == "sample" else compare(*outputs, promise)
+        promise, (one, other) = self.promise, outputs
+        exact = compare_certain(one, other) if self.engine == "sample" else compare(one, other, promise)
         if exact is None and self.engine != "sample":
             exact = _by_paths(self.mechanism, self.arguments, promise, self.engine == "exact")
         if exact is None:

@@ -195,7 +195,7 @@ def label(measure: str, outcomes: Iterable[Outcome] = ()) -> str:
 def _measured(name: str, measure: Measure, result: Result) -> Cell:
     try:
         with naming(f"measures: {name!r}", StudyError):
-            estimate = measure(result)
+            estimate: Any = measure(result)
     except StudyError:
         raise
     except PrivugError as error:

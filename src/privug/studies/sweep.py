@@ -183,7 +183,7 @@ def made(attack_for: Callable[..., Attack], point: Parameters) -> Attack:
         raise StudyError(f"attack_for must be a function that returns a pv.Attack, not {shown(attack_for)}")
     try:
         inspect.signature(attack_for).bind(**point)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # some built-in functions do not tell what they take
         raise StudyError(f"attack_for must be a function of {', '.join(point)}: {error}") from None
     with naming("attack_for", StudyError):
         attack = attack_for(**point)
