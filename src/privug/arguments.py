@@ -7,6 +7,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, PrivugError
 
 LONGEST = 60
 """How much of a value a message shows."""
@@ -23,6 +24,8 @@ MOST_NAMES = 30
 """How many names a message lists."""
 LARGEST = sys.float_info.max
 """The largest float; whole numbers in Python can be larger."""
+MOST_SAMPLES = 10**9
+"""How many samples may be asked for: those of one number take eight gigabytes."""
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
 _GENERIC: dict[Any, str] = {Callable: "a function", Mapping: "a dict", Sequence: "a list", Iterable: "a list"}
@@ -48,11 +51,36 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, int) and value.bit_length() > 200:
         return f"a whole number of about {int(value.bit_length() * 0.30103)} digits"
-    try:
-        text = repr(value).replace("\n", " ")
-    except Exception:  # a value of the user's own class, which may do anything
-        text = f"<{type(value).__name__}>"
+    text = represented(value).replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+
+
+def represented(value: Any, how: Callable[[Any], str] = repr) -> str:
+    """Return a value as text; the name of its class where that cannot say it."""
+    try:
+        return how(value)
+    except Exception:  # a value of the user's own class, which may do anything
+        return f"<{type(value).__name__}>"
+
+
+@contextmanager
+def naming(what: str, error: type[PrivugError] = ArgumentError) -> Iterator[None]:
+    """Raise what a function of the user's raises as an error of Privug's that names the function and the cause."""
+    try:
+        yield
+    except PrivugError:
+        raise
+    except Exception as cause:
+        raise error(f"{what} failed with {said(cause)}") from cause
+
+
+def said(error: BaseException) -> str:
+    """Return the kind of an error and its message, if there is one.
+
+    >>> said(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero'
+    """
+    return f"{type(error).__name__}: {represented(error, str)}".rstrip(": ")
 
 
 def listed_names(names: Iterable[str], wanted: str) -> str:
@@ -69,7 +97,7 @@ def listed_names(names: Iterable[str], wanted: str) -> str:
 
 def shortened(value: Any, limit: int = 200) -> str:
     """Return the representation of an input or output of a program, cut to a readable length."""
-    text = repr(value)
+    text = represented(value)
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
@@ -116,9 +144,16 @@ def as_names(what: str, names: Any, error: type[ArgumentError] = ArgumentError) 
     return listed
 
 
+def refuse_masked(values: Any, error: type[ArgumentError] = ArgumentError) -> None:
+    """Refuse a masked array of NumPy's some cells of which are missing: as numbers they would be what they hide."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise error(f"{shown(values)} has masked cells; write array.compressed() or array.filled(...)")
+
+
 def as_floats(values: Any) -> npt.NDArray[Any]:
     """Return numbers of any kind, listed or in rows, as floats; TypeError or ValueError if some are none."""
     listed = values if isinstance(values, np.ndarray) or not isinstance(values, Iterator) else list(values)
+    refuse_masked(listed)
     array = np.asarray(listed)
     if array.dtype.kind in "biuf":
         return array.astype(float)
@@ -220,6 +255,8 @@ def check_kind(where: str, name: str, value: Any, kinds: tuple[Any, ...]) -> Non
         raise ArgumentError(f"{where}: {name} must be {wanted}, not {shown(value)}")
     if float in kinds and is_number(value):
         check_size(where, name, value)
+    if name == "samples" and value is not None and value > MOST_SAMPLES:
+        raise ArgumentError(f"{where}: samples must be a whole number up to {MOST_SAMPLES:,}, not {shown(value)}")
     if name == "seed" and value is not None and value < 0:
         raise ArgumentError(f"{where}: seed must be a whole number, 0 or more, not {shown(value)}")
     if int in kinds and isinstance(value, int) and abs(value) >= 1 << 63 and name != "seed":

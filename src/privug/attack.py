@@ -129,6 +129,7 @@ class Attack(Tallied, Portable):
         limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
         observation = self.observe if observe is None else as_observation(observe)
         name, serve = engines.choose(engine)
+        check_kind("run", "measure", measure, (Callable[..., Any], type(None)))
         kept = None
         if checkpoint is not None:
             asked = {"engine": name, **options, "precision": width, "the measure": measure if width else None}

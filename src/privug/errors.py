@@ -7,6 +7,7 @@ PrivugError
     - ObservationError       the observation does not fit the output
     - CheckpointError        a checkpoint is of another question, is damaged, or cannot be written
     - StudyError             a sweep, comparison or calibration is written wrongly
+    - UnfitValue             a function of Privug's that a program calls got a value that it cannot take
   x NotAList                 a random number is used as a list
   x ProgramError             the program under analysis failed on some input
   x Untraceable              a program asked a random variable for one plain value
@@ -121,6 +122,15 @@ class StudyError(ArgumentError):
     ...     print(error)
     attack_for must return a pv.Attack, not 0.1
     """
+
+
+class UnfitValue(ArgumentError, TypeError):
+    """A function of Privug's that programs call got a value that it cannot take: the program fails on that input."""
+
+
+def is_own(error: BaseException) -> bool:
+    """Say whether an error says that Privug cannot go on, rather than that a program failed on some input."""
+    return isinstance(error, PrivugError) and not isinstance(error, UnfitValue)
 
 
 class ProgramError(PrivugError):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privug import settings
-from privug.arguments import check_kind, is_one_of, kinds_checked, plain_number, shown
+from privug.arguments import check_kind, is_one_of, kinds_checked, plain_number, represented, shown
 from privug.checkpoints.fingerprints import fingerprint
 from privug.checkpoints.questions import parts_of
 from privug.errors import ArgumentError
@@ -240,7 +240,7 @@ class Tallies(Portable):
                 answers |= {f"mean of the {of}": self.mean(of), f"standard deviation of the {of}": self.std(of)}
         belief = self._belief("secret")
         if belief is not None and len(belief.batch) <= MOST_SHOWN:
-            answers |= {f"P({value!r})": share for value, share in self.distribution().items()}
+            answers |= {f"P({represented(value)})": share for value, share in self.distribution().items()}
         if self.observation is not None:
             answers["evidence"] = self.evidence
         return answers
@@ -275,7 +275,10 @@ class Tallies(Portable):
             if belief is not None:
                 listed = self.distribution(of, most=MOST_WRITTEN)
                 plain[f"distribution of the {of}"] = [
-                    {"value": value if isinstance(value, bool | int | float | str) else repr(value), **_plain(share)}
+                    {
+                        "value": value if isinstance(value, bool | int | float | str) else represented(value),
+                        **_plain(share),
+                    }
                     for value, share in listed.items()
                 ]
         return plain

@@ -65,13 +65,46 @@ def test_rounding_to_next_to_nothing_changes_nothing():
     assert pv.mechanisms.rounded(identity, to=1e-320)(0.0) == 0.0
 
 
-@pytest.mark.parametrize("other", [NAN, math.inf])
-def test_noise_hides_nothing_that_is_no_number(other):
-    found = pv.mechanisms.audit(pv.mechanisms.laplace(identity, sensitivity=1, epsilon=1), [(0.0, other)])
+def test_noise_hides_nothing_that_is_infinite():
+    found = pv.mechanisms.audit(pv.mechanisms.laplace(identity, sensitivity=1, epsilon=1), [(0.0, math.inf)])
     assert found.broken
     assert math.isinf(found.measured.value)
     normal = pv.mechanisms.gaussian(identity, sensitivity=1, epsilon=1, delta=1e-5)
-    assert pv.mechanisms.audit(normal, [(0.0, other)]).broken
+    assert pv.mechanisms.audit(normal, [(0.0, math.inf)]).broken
+
+
+@pytest.mark.parametrize("engine", ["auto", "sample"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pv.mechanisms.laplace(identity, sensitivity=1, epsilon=1),
+        pv.mechanisms.gaussian(identity, sensitivity=1, epsilon=1, delta=1e-5),
+        identity,
+        lambda x: x * pv.sample(pv.Normal(0, sd=1)),
+        lambda x: (1, np.array([x, 0.0])),
+    ],
+)
+def test_outputs_that_are_not_a_number_are_undefined(program, engine):
+    for pair in [(0.0, NAN), (NAN, NAN)]:
+        with pytest.raises(pv.ProgramError, match=r"the output for nan is NaN, .* is undefined"):
+            pv.mechanisms.audit(program, [pair], guarantee=Guarantee(1.0), engine=engine)
+
+
+def positive_or_none(x):
+    noisy = x + pv.sample(pv.DiscreteLaplace(1.0))
+    return noisy if noisy > 0 else None
+
+
+@pytest.mark.parametrize("engine", ["auto", "sample"])
+def test_a_number_or_none_is_audited(engine):
+    # P(None | x) = P(noise <= -x) and P(n | x) is proportional to exp(-|n - x|): the worst ratio for 1 and 2 is e.
+    found = pv.mechanisms.audit(positive_or_none, [(1, 2)], guarantee=Guarantee(1.0), engine=engine, samples=20_000)
+    assert not found.broken
+    assert found.measured.low <= 1.0 + 1e-9
+    assert found.measured.low > 0.8
+    broken = pv.mechanisms.audit(positive_or_none, [(1, 3)], guarantee=Guarantee(1.0), engine=engine, samples=20_000)
+    assert broken.broken
+    assert broken.measured.low <= 2.0 + 1e-9
 
 
 def test_outputs_of_different_sizes_are_told_apart():

@@ -471,3 +471,23 @@ def test_outputs_whose_probability_underflows_leave_the_verdict_open():
     assert seen.value == pytest.approx(0.25, rel=1e-9)
     with pytest.raises(pv.UnsuitableEngine, match="improbable"):
         attack.run(pv.equals(280), engine="exact")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        lambda x: bool(x == 2),
+        lambda x: True if x == 2 else False,  # noqa: SIM210
+        lambda x: x == 2 and x > 0,
+        lambda x: not x != 2,  # noqa: SIM202
+    ],
+)
+def test_a_statement_that_asks_for_one_plain_truth_is_decided_under_noise(statement):
+    noisy = pv.mechanisms.laplace(lambda x: x, sensitivity=1, epsilon=1)
+    verdict = pv.policy.check(
+        pv.Attack(noisy, {"x": pv.DiscreteUniform(0, 3)}, "x"), pv.policy.belief(statement, at_most=0.5)
+    )
+    # The worst output is 2 itself: the likelihoods of 0, 1, 2 and 3 are exp(-distance), up to a common factor.
+    worst = 1 / (math.exp(-2) + 2 * math.exp(-1) + 1)
+    assert verdict.violated
+    assert verdict.worst.low - 1e-9 <= worst <= verdict.worst.high + 1e-9

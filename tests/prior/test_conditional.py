@@ -214,9 +214,28 @@ def test_bind_returning_rows():
     assert_shares(decoded(row.a, row.b), {(0, 0): 0.5, (2, 2): 0.25, (2, 10): 0.25})
 
 
+@pytest.mark.parametrize(
+    ("quantity", "shares"),
+    [
+        (lambda: pv.Bernoulli(0.5) + pv.Bernoulli(0.5), [0.25, 0.5, 0.25]),
+        (lambda: pv.DiscreteUniform(0, 6) % 3, [3 / 7, 2 / 7, 2 / 7]),
+        (lambda: pv.where(pv.Bernoulli(0.5), pv.DiscreteUniform(0, 2), 1), [1 / 6, 2 / 3, 1 / 6]),
+        (lambda: pv.given(pv.Choice(["x", "y"], [0.2, 0.8]), {"x": 0, "y": 2}), [0.2, 0.0, 0.8]),
+    ],
+)
+def test_bind_to_texts_of_a_quantity_computed_from_few_values(quantity, shares):
+    text = pv.bind(quantity(), lambda value: "none" if value == 0 else "one" if value == 1 else "two")
+    found = pv.Attack(lambda x: x, {"x": text}, "x").run(engine="exact").prior.distribution()
+    expected = {name: share for name, share in zip(("none", "one", "two"), shares, strict=True) if share}
+    assert {name: share.value for name, share in found.items()} == pytest.approx(expected)
+
+
 def test_bind_reports_the_real_error():
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(
+        pv.PriorError, match="bind: the function, called with 0, failed with ZeroDivisionError"
+    ) as caught:
         pv.bind(pv.Bernoulli(0.5), lambda v: pv.Normal(1 // 0, sd=1))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 @pytest.mark.parametrize("value", [3, 2.5, "a", (1, 2), None])

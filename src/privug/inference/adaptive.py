@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from privug import interruption
-from privug.errors import OutOfTime, TooFewSamples
+from privug.arguments import naming, shown
+from privug.errors import ArgumentError, OutOfTime, TooFewSamples
 from privug.estimate import Estimate
 from privug.progress import ProgressMeter
 
@@ -62,9 +63,15 @@ def _attempt(
 ) -> tuple[Outcome, float] | None:
     try:
         outcome = run(samples)
-        estimate = measure(outcome)
+        with naming("measure"):
+            estimate = measure(outcome)
     except TooFewSamples:
         return None
+    if not isinstance(estimate, Estimate):
+        raise ArgumentError(
+            "measure must return an estimate, whose interval is to become small, such as "
+            f"pv.leakage.bayes_risk(result.joint), not {shown(estimate)}"
+        )
     if estimate.exact or math.isinf(estimate.value):
         return outcome, 0.0
     return outcome, max(estimate.high - estimate.value, estimate.value - estimate.low)

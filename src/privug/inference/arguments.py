@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import Random, as_floats, shown
+from privug.arguments import Random, as_floats, refuse_masked, shown
 from privug.errors import ArgumentError
 from privug.model.node import Array
 
@@ -20,6 +20,7 @@ def as_numbers(what: str, given: Any) -> Array:
 
 def as_list(what: str, given: Any) -> Sequence[Any]:
     """Return values that have a length and an order; `what` begins the sentence that refuses anything else."""
+    refuse_masked(given)
     single = isinstance(given, np.ndarray | Random) and getattr(given, "shape", None) == ()
     if single or isinstance(given, dict | set | frozenset | str | bytes) or not hasattr(given, "__len__"):
         raise ArgumentError(f"{what} must be a list of values, not {shown(given)}")

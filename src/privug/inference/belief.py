@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_kind, kinds_checked, plain_number, shown
+from privug.arguments import MOST_SAMPLES, check_kind, kinds_checked, plain_number, shown
 from privug.errors import ArgumentError, PrivugError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.arguments import as_list, as_numbers
@@ -35,7 +35,6 @@ from privug.program.predicates import holds
 
 MOST_LISTED = 1000
 MOST_BINS = 1_000_000
-MOST_DRAWN = 1_000_000_000
 NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
 TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
 MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are worth
@@ -78,7 +77,7 @@ class Belief:
 
     def __post_init__(self) -> None:
         if self.groups is not None and self.groups < 2:
-            raise ArgumentError(f"groups must be 2 or more, so that they can be compared, not {self.groups!r}")
+            raise ArgumentError(f"groups must be 2 or more, so that they can be compared, not {shown(self.groups)}")
 
     @classmethod
     def of_curve(cls, curve: Curve) -> "Belief":
@@ -163,7 +162,7 @@ class Belief:
     def probability(self, predicate: Callable[[Any], Any], confidence: float = CONFIDENCE) -> Estimate:
         """Return the probability that the predicate holds, with its exact binomial interval."""
         if not callable(predicate):
-            raise ArgumentError(f"probability: a function of the value is needed, not {predicate!r}")
+            raise ArgumentError(f"probability: a function of the value is needed, not {shown(predicate)}")
         if self.curve is None:
             return self._share(holds(predicate, self.batch), confidence)
         share = self.curve.probability(predicate)
@@ -347,8 +346,8 @@ class Belief:
     @kinds_checked
     def samples(self, n: int, seed: int = 0) -> Any:
         """Return `n` equally weighted samples: an array of numbers, or a list of other values."""
-        if not 0 < n <= MOST_DRAWN:
-            raise ArgumentError(f"samples: n must be a positive whole number up to {MOST_DRAWN:,}, not {shown(n)}")
+        if not 0 < n <= MOST_SAMPLES:
+            raise ArgumentError(f"samples: n must be a positive whole number up to {MOST_SAMPLES:,}, not {shown(n)}")
         rng = np.random.default_rng(seed)
         if self.curve is not None:
             return self.curve.sample(n, rng)
@@ -364,7 +363,7 @@ class Belief:
         numbers = self.batch.numbers()
         if numbers is None:
             raise ArgumentError(
-                f"{what} needs single numbers, but this belief is about {self.batch.values()[0]!r} and the like; "
+                f"{what} needs single numbers, but this belief is about {shown(self.batch.values()[0])} and the like; "
                 "ask for distribution() or probability(), or for result.belief(lambda ...: a number)"
             )
         return numbers

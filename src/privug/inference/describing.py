@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import represented
 from privug.errors import PrivugError
 from privug.estimate import Estimate
 from privug.model.node import Array
@@ -52,5 +53,5 @@ def described(belief: Any) -> list[tuple[str, str]]:
             likeliest = list(belief.distribution().items())[:MOST_LISTED]
         except PrivugError:  # too many to be listed
             return lines
-        lines += [(f"P({value!r})", share.number()) for value, share in likeliest]
+        lines += [(f"P({represented(value)})", share.number()) for value, share in likeliest]
     return lines

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import LARGEST, is_number, shown
+from privug.arguments import LARGEST, MOST_SAMPLES, is_number, shown
 from privug.errors import ArgumentError, QuestionError
 
 
 def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
     """Return what every engine is told, as plain whole numbers."""
-    for label, number, least in (("samples", samples, 1), ("seed", seed, 0), ("budget", budget, 1)):
-        if number is None and label == "budget":
-            continue
-        checked_whole(label, number, least)
+    checked_whole("samples", samples, 1, MOST_SAMPLES)
+    checked_whole("seed", seed, 0)
+    if budget is not None:
+        checked_whole("budget", budget, 1)
     return {"samples": int(samples), "seed": int(seed), "budget": budget}
 
 

@@ -27,6 +27,7 @@ from privug.model.variable import RandomVariable
 from privug.observation.facts import looked_at, told_by
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of
+from privug.prior.choice import Constant
 from privug.prior.family import possible_values
 from privug.prior.given import check_prior
 from privug.prior.table import Records, as_input, drawn_anew
@@ -268,7 +269,8 @@ class Question(Shared):
 
     def query(self, case: Case, function: Callable[..., Any]) -> Any:
         """Apply a function of the inputs, and of `output`, to a case."""
-        return self._function_of_inputs(function, {**case.inputs, "output": case.output}, "query")
+        found = self._function_of_inputs(function, {**case.inputs, "output": case.output}, "query")
+        return Constant(None) if found is None else found  # None without a node stands for no query at all
 
     def _function_of_inputs(
         self, function: Any, inputs: Mapping[str, Any], what: str, looked_at: Mapping[Node, Array] | None = None

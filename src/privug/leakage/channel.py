@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_takes, shown
+from privug.arguments import check_takes, naming, shown
 from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
@@ -45,7 +45,7 @@ class Channel:
         matrix = as_numbers("a channel needs a matrix of probabilities, which", self.matrix)
         if matrix.ndim != 2 or not matrix.size:
             raise ArgumentError(
-                f"a channel needs a row for each secret and a column for each output, not {self.matrix!r}"
+                f"a channel needs a row for each secret and a column for each output, not {shown(self.matrix)}"
             )
         if not np.all(matrix >= 0) or not np.all(np.abs(matrix.sum(axis=1) - 1) < ROUNDING):
             raise ArgumentError("a channel needs rows of probabilities that sum to one")
@@ -196,7 +196,7 @@ def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None
     if adjacent is not None:
         check_takes("epsilon: adjacent", adjacent, 2)
     largest, secret, output, sure = _largest_ratio(channel, adjacent)
-    where = f"secret {channel.secrets[secret]!r}, output {channel.outputs[output]!r}"
+    where = f"secret {shown(channel.secrets[secret])}, output {shown(channel.outputs[output])}"
     if sure:
         return Estimate.exactly(largest, "nat", where)
     rare = f"lower bound: {where}; what is less likely than {channel.error:.0e} may be impossible"
@@ -218,7 +218,8 @@ def _largest_ratio(channel: Channel, adjacent: Callable[[Any, Any], Any] | None)
     largest, place, sure = 0.0, (0, 0), True
     for row, secret in enumerate(channel.secrets):
         if adjacent is not None:
-            near = np.array([bool(adjacent(secret, other) or adjacent(other, secret)) for other in channel.secrets])
+            with naming("epsilon: adjacent"):
+                near = np.array([bool(adjacent(secret, other) or adjacent(other, secret)) for other in channel.secrets])
             lowest, open_below = logs[near].min(axis=0, initial=math.inf), unknown[near].sum(axis=0) > 0
         possible = np.flatnonzero(likely[row] > channel.error)
         sure = sure and not open_below[possible].any()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.digits import how_many
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
@@ -33,7 +34,7 @@ def coordinates(belief: Belief, what: str) -> Array:
     """Return a row of numbers for each sample."""
     columns = belief.batch.columns
     if any(column.levels is not None or column.array.dtype.kind not in "bif" for column in columns):
-        raise ArgumentError(f"{what}: a continuous belief must be about numbers, not {belief.batch.values()[0]!r}")
+        raise ArgumentError(f"{what}: a continuous belief must be about numbers, not {shown(belief.batch.values()[0])}")
     points = np.column_stack([column.array.reshape(len(belief.batch), -1).astype(float) for column in columns])
     if not np.all(np.isfinite(points)):
         raise ArgumentError(f"{what}: some samples are infinite or not a number; exclude them from the output")

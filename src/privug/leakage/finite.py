@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
@@ -127,7 +128,9 @@ class Pairs:
 def pairs_of(joint: Joint) -> Pairs:
     """Collect the distinct pairs of a joint."""
     if not isinstance(joint, Joint):
-        raise ArgumentError(f"this measure averages over outputs: it needs a Joint such as result.joint, not {joint!r}")
+        raise ArgumentError(
+            f"this measure averages over outputs: it needs a Joint such as result.joint, not {shown(joint)}"
+        )
     known = _known_pairs.get(joint)
     if known is None:
         known = _known_pairs[joint] = _collected(joint)

@@ -1,13 +1,13 @@
 """Gain functions: what a guess is worth to the attacker, and how much an output adds to it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_takes, kinds_checked, shown
+from privug.arguments import as_floats, check_takes, kinds_checked, naming, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -39,7 +39,9 @@ class Function(Gain):
             raise ArgumentError(
                 f"gain: {len(guesses)} guesses for {len(secrets)} secrets are too many to tabulate; name fewer guesses"
             )
-        return joint, _tabulated([[self.worth(guess, secret) for secret in secrets] for guess in guesses])
+        with naming("gain: the function of guess and secret"):
+            worths = [[self.worth(guess, secret) for secret in secrets] for guess in guesses]
+        return joint, _tabulated(worths)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class Matrix(Gain):
         found = pairs_of(joint).secrets
         missing = [secret for secret in found if secret not in columns]
         if missing:
-            raise ArgumentError(f"gain: the matrix has no column for {missing[0]!r}; name its columns by secrets=[...]")
+            raise ArgumentError(
+                f"gain: the matrix has no column for {shown(missing[0])}; name its columns by secrets=[...]"
+            )
         return joint, _tabulated(self.table[:, [columns[secret] for secret in found]])
 
 
@@ -153,14 +157,18 @@ def as_gain(gain: Any, guesses: Sequence[Any] | None = None, secrets: Sequence[A
         check_takes("gain: a function of guess and secret", gain, 2)
         return Function(gain, None if guesses is None else tuple(guesses))
     try:
-        matrix = np.asarray(gain, float)
-    except (TypeError, ValueError, OverflowError):
+        matrix = as_floats(gain)
+    except (TypeError, ValueError):
         raise ArgumentError(
             f"gain: a Gain, a function of guess and secret, or a matrix is needed, not {shown(gain)}"
         ) from None
     if matrix.ndim != 2 or not matrix.size:
-        raise ArgumentError(f"gain: a matrix needs a row for each guess and a column for each secret, not {gain!r}")
+        raise ArgumentError(
+            f"gain: a matrix needs a row for each guess and a column for each secret, not {shown(gain)}"
+        )
     names = tuple(range(matrix.shape[1]) if secrets is None else secrets)
+    if not all(isinstance(name, Hashable) for name in names):
+        raise ArgumentError(f"gain: secrets must be values that the secret can have, not {shown(secrets)}")
     if len(names) != matrix.shape[1]:
         raise ArgumentError(f"gain: {matrix.shape[1]} columns need as many secrets, not {len(names)}")
     return Matrix(matrix, names)
@@ -249,7 +257,8 @@ def in_bits(ratio: Estimate) -> Estimate:
 def mapped(belief: Belief, function: Callable[[Any], Any]) -> Belief:
     """Return the belief about a function of the quantity."""
     codes, values = distinct_values(belief.batch)
-    images = Batch.of_values([function(value) for value in values])
+    with naming("property_of: the function of the secret"):
+        images = Batch.of_values([function(value) for value in values])
     return replace(belief, batch=images.take(codes), spread=None)
 
 
@@ -257,11 +266,14 @@ def _difference(guess: Any, secret: Any) -> float:
     try:
         return float(abs(guess - secret))
     except TypeError:
-        raise ArgumentError(f"distance: {guess!r} and {secret!r} are not numbers; give a metric") from None
+        raise ArgumentError(f"distance: {shown(guess)} and {shown(secret)} are not numbers; give a metric") from None
 
 
 def _tabulated(worths: Any) -> Strategy:
-    table = np.asarray(worths, float)
-    if not np.all(np.isfinite(table)):
+    try:
+        table = as_floats(worths)
+    except (TypeError, ValueError):
+        table = np.array(np.nan)
+    if table.ndim != 2 or not np.all(np.isfinite(table)):
         raise ArgumentError("gain: every guess must be worth a finite number against every secret")
     return Worths(table)

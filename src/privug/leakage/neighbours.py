@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from privug import settings
+from privug.arguments import shown
 from privug.errors import ArgumentError, TooFewSamples
 from privug.model.node import Array
 
@@ -283,7 +284,7 @@ def _columns(values: Array) -> Array:
 
 def _check(points: Array, k: int, fewest: int | None = None) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ArgumentError(f"k must be a positive whole number of neighbours, not {k!r}")
+        raise ArgumentError(f"k must be a positive whole number of neighbours, not {shown(k)}")
     needed = k + 1 if fewest is None else fewest
     if len(points) < needed:
         raise TooFewSamples(f"{k} neighbours need at least {needed} samples, but there are {len(points)}")

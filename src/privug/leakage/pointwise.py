@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from privug.arguments import shown
+from privug.arguments import represented, shown
 from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
@@ -75,7 +75,8 @@ class PointwiseLeakage(Mapping[Any, Estimate]):
         return plots().bars(rows, ax, "pointwise leakage")
 
     def __repr__(self) -> str:
-        return f"<PointwiseLeakage: {how_many(len(self), 'output')}, worst {self.worst!r} with {self[self.worst]}>"
+        worst = f"worst {represented(self.worst)} with {self[self.worst]}"
+        return f"<PointwiseLeakage: {how_many(len(self), 'output')}, {worst}>"
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:
@@ -87,7 +88,7 @@ def _key(output: Any) -> Hashable:
     try:
         hash(output)
     except TypeError:
-        return repr(output)
+        return represented(output)
     hashable: Hashable = output
     return hashable
 

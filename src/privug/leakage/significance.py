@@ -131,7 +131,7 @@ def samples_to_detect(bits: float, secrets: int, outputs: int, *, level: float =
 def _check_share(where: str, name: str, share: float) -> None:
     if not LEAST <= share < 1:
         raise ArgumentError(
-            f"{where}: {name} must lie between 0 and 1 and be at least {LEAST:g}, such as 0.05, not {share!r}"
+            f"{where}: {name} must lie between 0 and 1 and be at least {LEAST:g}, such as 0.05, not {shown(share)}"
         )
 
 
@@ -142,7 +142,7 @@ def _check(joint: Joint, level: float, permutations: int) -> None:
     if isinstance(permutations, bool) or not isinstance(permutations, int) or (permutations + 1) * level < 1:
         raise ArgumentError(
             f"evidence_of_leak: a level of {level:g} needs at least {math.ceil(1 / level) - 1} permutations, "
-            f"not {permutations!r}"
+            f"not {shown(permutations)}"
         )
 
 

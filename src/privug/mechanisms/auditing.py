@@ -4,12 +4,13 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shortened, shown
-from privug.errors import ArgumentError, UnsuitableEngine
+from privug.arguments import LARGEST, is_number, kinds_checked, shortened, shown
+from privug.errors import ArgumentError, ProgramError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
 from privug.mechanisms.branching import Arguments, compare_paths
 from privug.mechanisms.checks import check_number, check_whole
@@ -18,15 +19,17 @@ from privug.mechanisms.events import lower_bound
 from privug.mechanisms.guarantee import Guarantee
 from privug.mechanisms.mechanism import promised
 from privug.model.batch import Column
+from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import flatten
-from privug.model.variable import as_node
+from privug.model.variable import RandomVariable, as_node
 from privug.pictures import plots
 from privug.program.lifting import apply
-from privug.program.staged import taken_apart
+from privug.program.staged import OtherForm, taken_apart
 
 ENGINES = ("auto", "exact", "sample")
 SLACK = 1e-9  # by how much rounding may make an exact result exceed a promise that is kept exactly
+TRIED = 8  # draws of an output that are looked at for NaN
 DELTA = 1e-6  # where a promise of rho is tested on samples
 
 
@@ -168,20 +171,39 @@ def audit(
     pairs = _pairs(neighbours)
     promise = _promise(mechanism, guarantee)
     findings = []
-    for place, (one, other) in enumerate(pairs):
-        arguments = _arguments(mechanism, one), _arguments(mechanism, other)
-        outputs = _output(mechanism, arguments[0]), _output(mechanism, arguments[1])
-        exact = compare_certain(*outputs) if engine == "sample" else compare(*outputs, promise)
-        if exact is None and engine != "sample":
-            exact = _by_paths(mechanism, arguments, promise, engine == "exact")
-        if exact is None:
-            rng = np.random.default_rng([seed, place])
-            share = 1 - (1 - confidence) / len(pairs)
-            findings.append(_sampled(one, other, outputs, promise, samples, share, rng))
-        else:
-            limit = promise.rho if math.isinf(promise.epsilon) and promise.rho is not None else promise.epsilon
-            findings.append(Finding(one, other, exact, limit))
+    for place, pair in enumerate(pairs):
+        arguments = _arguments(mechanism, pair[0]), _arguments(mechanism, pair[1])
+        lifted = [_output(mechanism, of_one, data) for of_one, data in zip(arguments, pair, strict=True)]
+        sampled = partial(_sampled, promise, samples, 1 - (1 - confidence) / len(pairs), [seed, place])
+        question = _Pair(mechanism, pair, arguments, promise, engine, sampled)
+        try:
+            findings.append(question.finding([taken_apart(output) for output in lifted]))
+        except OtherForm:  # such as now a number, and now None
+            findings.append(question.finding(lifted))
     return Audit(str(getattr(mechanism, "__name__", "program")), promise, tuple(findings))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two neighbouring inputs, and how what they lead to is compared."""
+
+    mechanism: Callable[..., Any]
+    data: tuple[Any, Any]
+    arguments: tuple[Arguments, Arguments]
+    promise: Guarantee
+    engine: str
+    sampled: Callable[[Sequence[Any]], tuple[Estimate, float]]
+
+    def finding(self, outputs: Sequence[Any]) -> Finding:
+        """Compare two outputs: exactly where that can be done and was asked for, else on samples."""
+        promise, (one, other) = self.promise, outputs
+        exact = compare_certain(one, other) if self.engine == "sample" else compare(one, other, promise)
+        if exact is None and self.engine != "sample":
+            exact = _by_paths(self.mechanism, self.arguments, promise, self.engine == "exact")
+        if exact is None:
+            return Finding(*self.data, *self.sampled(outputs))
+        limit = promise.rho if math.isinf(promise.epsilon) and promise.rho is not None else promise.epsilon
+        return Finding(*self.data, exact, limit)
 
 
 def _promise(mechanism: Callable[..., Any], guarantee: Any) -> Guarantee:
@@ -194,7 +216,8 @@ def _pairs(neighbours: Any) -> list[tuple[Any, Any]]:
     pairs = list(neighbours) if isinstance(neighbours, Sequence) and not isinstance(neighbours, str) else []
     if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         raise ArgumentError(
-            f"audit: neighbours must be a list of pairs of inputs, such as [(data, other_data)], not {neighbours!r}"
+            "audit: neighbours must be a list of pairs of inputs, such as [(data, other_data)], "
+            f"not {shown(neighbours)}"
         )
     return [tuple(pair) for pair in pairs]
 
@@ -214,9 +237,26 @@ def _arguments(mechanism: Callable[..., Any], data: Any) -> Arguments:
     return [], data
 
 
-def _output(mechanism: Callable[..., Any], arguments: Arguments) -> Any:
+def _output(mechanism: Callable[..., Any], arguments: Arguments, data: Any) -> Any:
     """Return the output for one input: what is random in it is the mechanism's own randomness."""
-    return taken_apart(apply(mechanism, *arguments).output)
+    output = apply(mechanism, *arguments).output
+    if _is_nan(output):
+        raise ProgramError(
+            f"audit: the output for {shown(data)} is NaN, so that how far apart outputs are is undefined; write None "
+            "if math.isnan(x) else x to make that a value of its own"
+        )
+    return output
+
+
+def _is_nan(output: Any) -> bool:
+    """Say whether a number in an output is NaN in the first draws."""
+    leaves = [leaf for leaf in flatten(output)[1] if isinstance(leaf, float | np.ndarray | RandomVariable)]
+    nodes = [node for node in map(as_node, leaves) if node.dtype.kind == "f"]
+    try:
+        arrays = Plan(nodes).run(TRIED, np.random.default_rng(0))
+    except (SampleFailure, ProgramError):  # told when the program is run
+        return False
+    return any(np.isnan(array).any() for array in arrays)
 
 
 def _by_paths(
@@ -234,18 +274,28 @@ def _by_paths(
 
 
 def _sampled(
-    one: Any,
-    other: Any,
-    outputs: Sequence[Any],
-    promise: Guarantee,
-    samples: int,
-    confidence: float,
-    rng: np.random.Generator,
-) -> Finding:
+    promise: Guarantee, samples: int, confidence: float, seed: Sequence[int], outputs: Sequence[Any]
+) -> tuple[Estimate, float]:
+    """Return how far apart samples of two outputs are at least, and what was promised."""
     tested = promise if math.isfinite(promise.epsilon) or promise.is_empty else promise.at(DELTA)
+    rng = np.random.default_rng(seed)
     first, second = _drawn(outputs[0], samples, rng), _drawn(outputs[1], samples, rng)
-    measured = lower_bound(first, second, tested.delta, confidence)
-    return Finding(one, other, measured, tested.epsilon)
+    if all(len(columns) == 1 and _are_numbers_or_none(columns[0]) for columns in (first, second)):
+        first, second = _presence_and_number(first[0]), _presence_and_number(second[0])
+    return lower_bound(first, second, tested.delta, confidence), tested.epsilon
+
+
+def _are_numbers_or_none(column: Column) -> bool:
+    return column.array.dtype == object and all(
+        value is None or (is_number(value) and abs(value) <= LARGEST) for value in column.decoded()
+    )
+
+
+def _presence_and_number(column: Column) -> list[Column]:
+    """Return outputs that are a number or None as whether there is a number, and which."""
+    values = column.decoded()
+    numbers = np.array([0.0 if value is None else float(value) for value in values])
+    return [Column(np.array([value is not None for value in values])), Column(numbers)]
 
 
 def _drawn(output: Any, samples: int, rng: np.random.Generator) -> list[Column]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number, check_positive
 from privug.mechanisms.mechanism import Mechanism, promised
@@ -33,7 +33,7 @@ class EachNumber:
         else:
             numeric = np.asarray(value).dtype.kind in "biuf"
         if not numeric:
-            raise ProgramError(f"{self.what} needs numbers, but the program returned {value!r}")
+            raise ProgramError(f"{self.what} needs numbers, but the program returned {shown(value)}")
         changed = self.function(value)
         return changed.item() if isinstance(changed, np.generic) else changed
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from privug.arguments import check_takes, shown
+from privug.arguments import check_takes, naming, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee
 from privug.mechanisms.mechanism import Mechanism, unchanged
@@ -30,7 +30,7 @@ class Made(Opaque):
         if self._made is None or self._made[0] != os.getpid():
             program = self.factory()
             if not callable(program):
-                raise ArgumentError(f"from_factory: the factory must return something to call, not {program!r}")
+                raise ArgumentError(f"from_factory: the factory must return something to call, not {shown(program)}")
             self._made = os.getpid(), program
         return self._made[1]
 
@@ -68,7 +68,8 @@ def from_factory(
     program = Made(factory, names)
     if callable(guarantee):
         check_takes("from_factory: guarantee", guarantee, 1)
-    promise = guarantee(program.made) if callable(guarantee) else guarantee
+    with naming("from_factory: guarantee"):
+        promise = guarantee(program.made) if callable(guarantee) else guarantee
     if promise is not None and not isinstance(promise, Guarantee):
         raise ArgumentError(
             f"from_factory: guarantee must be a Guarantee or a function that gives one, not {shown(promise)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number, check_positive
 from privug.mechanisms.conversion import gaussian_distance, rho_of
@@ -59,10 +59,10 @@ class Added:
             numeric = array.dtype.kind in "biuf"
             whole = numeric and bool(np.all(array == np.round(array)))
         if not numeric:
-            raise ProgramError(f"{self.name} is added to numbers, but the program returned {value!r}")
+            raise ProgramError(f"{self.name} is added to numbers, but the program returned {shown(value)}")
         if self.whole and not whole:
             raise ProgramError(
-                f"{self.name} is added to whole numbers, but the program returned {value!r}; round it first: "
+                f"{self.name} is added to whole numbers, but the program returned {shown(value)}; round it first: "
                 "pv.mechanisms.rounded(program, to=1)"
             )
         return tuple(value.shape) if isinstance(value, RandomVariable) else np.shape(value)

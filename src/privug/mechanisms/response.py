@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number, check_positive
 from privug.mechanisms.guarantee import Guarantee
@@ -44,7 +44,7 @@ class Responded:
         possible = (answer.node.levels or ()) if random else (answer,)
         unknown = [value for value in possible if value not in self.values]
         if unknown:
-            raise ProgramError(f"the answer {unknown[0]!r} is not one of the values of randomized_response")
+            raise ProgramError(f"the answer {shown(unknown[0])} is not one of the values of randomized_response")
 
 
 @kinds_checked
@@ -73,7 +73,7 @@ def randomized_response(
     options = list(dict.fromkeys(values)) if listed and all(isinstance(value, Hashable) for value in values) else []
     if len(options) < 2 or len(options) != len(values):
         raise ArgumentError(
-            f"randomized_response: values must be a list of two or more different values, not {values!r}"
+            f"randomized_response: values must be a list of two or more different values, not {shown(values)}"
         )
     if (epsilon is None) == (truth is None):
         raise ArgumentError("randomized_response: give exactly one of epsilon= and truth=, by name")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.checks import check_number
 from privug.mechanisms.guarantee import NO_GUARANTEE
@@ -45,7 +45,7 @@ class OnRows(Transparent):
         if isinstance(rows, PlatedTable):
             refuse("a draw for each of many rows")
         if isinstance(rows, str) or not isinstance(rows, Iterable):
-            raise ProgramError(f"{self.__name__}: {self.of!r} must be a list of rows or a table, not {rows!r}")
+            raise ProgramError(f"{self.__name__}: {self.of!r} must be a list of rows or a table, not {shown(rows)}")
         arguments.arguments[self.of] = self.changed(rows)
         return called(self.program, *arguments.args, **arguments.kwargs)
 
@@ -92,7 +92,7 @@ class Swapped(OnRows):
         try:
             return row[self.column]
         except (TypeError, KeyError, IndexError):
-            raise ProgramError(f"swapped: the row {row!r} has no column {self.column!r}") from None
+            raise ProgramError(f"swapped: the row {shown(row)} has no column {self.column!r}") from None
 
 
 @kinds_checked

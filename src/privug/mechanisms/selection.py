@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms import winning
 from privug.mechanisms.checks import check_number, check_positive
@@ -88,7 +88,7 @@ def exponential(
     """
     check_positive("exponential", sensitivity=sensitivity, epsilon=epsilon)
     if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
-        raise ArgumentError(f"exponential: candidates must be a list of values, not {candidates!r}")
+        raise ArgumentError(f"exponential: candidates must be a list of values, not {shown(candidates)}")
     rate = epsilon / sensitivity / (1 if monotone else 2)
     release = Chosen(winning.gumbel, rate, candidates=tuple(candidates))
     return Mechanism(Scores(score, candidates), release, Guarantee(float(epsilon)), "the exponential mechanism")

@@ -44,7 +44,7 @@ def names_of(row: Any) -> tuple[str, ...]:
     if isinstance(fields, tuple):
         return fields
     raise ArgumentError(
-        f"records must hold rows with named columns (pv.Row, dict, named tuple or data class), not {row!r}"
+        f"records must hold rows with named columns (pv.Row, dict, named tuple or data class), not {shown(row)}"
     )
 
 
@@ -53,7 +53,7 @@ def cell(row: Any, name: str) -> Any:
     try:
         return row[name] if isinstance(row, Mapping) else getattr(row, name)
     except (KeyError, AttributeError):
-        raise ArgumentError(f"records: all rows must have the same columns, but {row!r} has no {name!r}") from None
+        raise ArgumentError(f"records: all rows must have the same columns, but {shown(row)} has no {name!r}") from None
 
 
 def column(records: Sequence[Any], name: str) -> list[Any]:
@@ -127,7 +127,10 @@ def listed_names(columns: Any, what: str = "columns") -> tuple[str, ...]:
         return (columns,)
     if not isinstance(columns, Iterable) or len(getattr(columns, "shape", (1,))) != 1:
         raise ArgumentError(f"{what} must be a list of names, not {shown(columns)}")
-    return tuple(columns)
+    names = tuple(columns)
+    if not all(isinstance(name, Hashable) for name in names):
+        raise ArgumentError(f"{what} must be a list of names, not {shown(names)}")
+    return names
 
 
 def checked_columns(records: Any, columns: Any, what: str = "columns") -> tuple[str, ...]:
@@ -137,15 +140,15 @@ def checked_columns(records: Any, columns: Any, what: str = "columns") -> tuple[
         raise ArgumentError(f"{what} must name at least one column")
     known = tuple(map(str, records.columns)) if is_frame(records) else names_of(records[0]) if records else names
     for name in names:
-        if not isinstance(name, Hashable) or name not in known:
-            raise ArgumentError(f"{what}: there is no column {shown(name)}; the table has {', '.join(known)}")
+        if name not in known:
+            raise ArgumentError(f"{what}: there is no column {shown(name)}; the table has {', '.join(map(str, known))}")
     return names
 
 
 def checked_size(number: Any, name: str, least: int = 1) -> int:
     """Return a whole number that an argument must be."""
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ArgumentError(f"{name} must be a whole number, {least} or more, not {number!r}")
+        raise ArgumentError(f"{name} must be a whole number, {least} or more, not {shown(number)}")
     return number
 
 

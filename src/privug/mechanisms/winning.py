@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ProgramError
 from privug.model.node import Array, Context, Node, Operation
 from privug.model.structure import flatten
@@ -146,4 +147,4 @@ def _listed(scores: Any) -> Any:
         array = np.asarray(scores if isinstance(scores, np.ndarray) else leaves)
         if array.ndim == 1 and array.size and array.dtype.kind in "biuf" and np.all(np.isfinite(array)):
             return array.astype(float)
-    raise ProgramError(f"a list of finite scores is needed, but the program returned {scores!r}")
+    raise ProgramError(f"a list of finite scores is needed, but the program returned {shown(scores)}")

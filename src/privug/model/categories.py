@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privug.arguments import shown
-from privug.errors import ArgumentError, PrivugError
+from privug.errors import ArgumentError, is_own
 from privug.model.diverting import fails_where, told
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition
 from privug.model.operations import Elementwise, constant, elementwise, lookup
@@ -114,11 +114,9 @@ def outcomes(function: Callable[[Any], Any], levels: Sequence[Any]) -> tuple[lis
         try:
             results.append(function(level))
             errors.append(None)
-        except PrivugError:
-            raise
         except Exception as error:
             errors.append(error)
-            if fallible.get() is None:
+            if is_own(error) or fallible.get() is None:
                 raise
     if not results and levels:
         raise next(error for error in errors if error is not None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.model.variable import RandomVariable
 
 _PLAIN = (int, float, bool, str, bytes, type(None), complex)
@@ -59,6 +60,6 @@ def _is_found_by_name(value: Any) -> bool:
 def described(part: Any) -> str:
     """Say what is wrong with a part of a value that cannot be told apart, and what to use instead."""
     return (
-        f"{part!r}, which equals nothing but itself: every call would count as another value; use values that can be "
-        "compared, such as numbers, strings, tuples, or objects whose class has __eq__"
+        f"{shown(part)}, which equals nothing but itself: every call would count as another value; use values that can "
+        "be compared, such as numbers, strings, tuples, or objects whose class has __eq__"
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import PrivugError
+from privug.errors import PrivugError, is_own
 from privug.model.node import Array, Context, Node
 from privug.model.operations import SampleFailure
 
@@ -54,7 +54,7 @@ def evaluate_again(
 def _marked(failure: SampleFailure, failed: Array) -> bool:
     """Mark the samples that failed; say whether there are new ones."""
     more = failure.failing(len(failed)) & ~failed
-    if isinstance(failure.cause, PrivugError) and more.any():
+    if is_own(failure.cause) and more.any():
         raise SampleFailure(int(more.argmax()), failure.cause, failure.label) from failure.cause
     failed |= more
     return bool(more.any())

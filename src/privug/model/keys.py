@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError
 
 
@@ -34,7 +35,7 @@ def key_of(value: Any) -> Any:
             return type(value), tuple(key_of(getattr(value, field.name)) for field in dataclasses.fields(value))
     if _is_unhashable(value):
         raise ArgumentError(
-            f"{value!r} cannot be told from other values, for {type(value).__name__} has no hash; return numbers, "
+            f"{shown(value)} cannot be told from other values, for {type(value).__name__} has no hash; return numbers, "
             "texts, or tuples, lists, dicts or dataclasses of them"
         )
     return value

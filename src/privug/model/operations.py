@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import shown
+from privug.arguments import refuse_masked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole, of_numpy
 from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
@@ -18,6 +18,7 @@ from privug.model.whole_numbers import Comparison, exact_comparison
 
 def constant(value: Any) -> Node:
     """Make a node of a number or an array of numbers."""
+    refuse_masked(value)
     array = np.asarray(value)
     if array.dtype == np.uint64 and array.size and array.max() > INTEGER_LIMIT:
         raise ArgumentError(f"whole numbers must fit into 64 bits, which {array.max()} does not; write a float")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import listed_names, refuse_code
+from privug.arguments import listed_names, refuse_code, represented
 from privug.errors import PriorError
 from privug.model.node import Node, trace_budget
 from privug.model.variable import RandomVariable, as_node, items_at, stack_values
@@ -72,7 +72,7 @@ class Row(tuple[Any, ...]):
         return _rebuild_row, (self._fields, tuple(self))
 
     def __repr__(self) -> str:
-        return f"Row({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
+        return f"Row({', '.join(f'{name}={represented(value)}' for name, value in self._asdict().items())})"
 
     def keys(self) -> tuple[str, ...]:
         """Return the names of the columns."""

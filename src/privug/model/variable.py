@@ -385,7 +385,9 @@ class RandomVariable(Unchanging, ArrayMethods, Random):
         return repr(self)
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
+        if spec:
+            refuse(f"the format {spec!r}")
+        return str(self)
 
     def __repr__(self) -> str:
         node = self.node

@@ -156,7 +156,7 @@ class Verdict(Operation):
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
         for position, value in enumerate(arguments[0]):
             if not is_truth(value) and not isinstance(value, NoValue):
-                cause = ObservationError(f"it must return True or False, not {value!r}")
+                cause = ObservationError(f"it must return True or False, not {shown(value)}")
                 raise SampleFailure(position, cause, self.what)
         return np.array([not isinstance(value, NoValue) and bool(value) for value in arguments[0]], bool)
 
@@ -237,5 +237,5 @@ def numbers(value: Any, otherwise: float = np.nan) -> RandomVariable:
         return RandomVariable(Node(AsNumbers(otherwise), (value.node,), (), np.dtype(np.float64), kind=Kind.MIXED))
     if isinstance(value, RandomVariable) and value.node.levels is None:
         return value
-    what = "text or another category" if isinstance(value, RandomVariable) else repr(value)
+    what = "text or another category" if isinstance(value, RandomVariable) else shown(value)
     raise ObservationError(f"this observation needs a number, but the output is {what}; use pv.equals or pv.such_that")

@@ -90,7 +90,9 @@ def _equals(output: Any, value: Any) -> Likelihood:
         return of_items(output, value, _equals)
     if isinstance(output, list | tuple | np.ndarray):
         if not isinstance(value, list | tuple | np.ndarray):
-            return Likelihood(impossible=f"the output is a sequence of {how_many(len(output), 'part')}, not {value!r}")
+            return Likelihood(
+                impossible=f"the output is a sequence of {how_many(len(output), 'part')}, not {shown(value)}"
+            )
         if len(output) != len(value):
             return Likelihood(
                 impossible=f"the output has {how_many(len(output), 'part')}, but the observed value has {len(value)}"
@@ -101,14 +103,14 @@ def _equals(output: Any, value: Any) -> Likelihood:
         return all_of(parts) & of_order(output, list(value))
     if isinstance(output, Mapping):
         if not isinstance(value, Mapping) or output.keys() != value.keys():
-            return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {value!r}")
+            return Likelihood(impossible=f"the output is a dict with the keys {list(output)}, not {shown(value)}")
         return all_of(_equals(output[key], value[key]) for key in output) & of_order(output, list(value))
     if dataclasses.is_dataclass(output) and type(output) is type(value):
         names = [field.name for field in dataclasses.fields(output)]
         return all_of(_equals(getattr(output, name), getattr(value, name)) for name in names)
     if equal_values(output, value, rounding=0.0 if keeps_bits() else ROUNDING):
         return Likelihood()
-    return Likelihood(impossible=f"the output is always {output!r}, never {value!r}")
+    return Likelihood(impossible=f"the output is always {shown(output)}, never {shown(value)}")
 
 
 def _measured(likelihood: Likelihood, output: Any, distance: Callable[[Any], Any] | None, what: str) -> Likelihood:
@@ -118,7 +120,7 @@ def _measured(likelihood: Likelihood, output: Any, distance: Callable[[Any], Any
     label = f"the distance of {what}"
     measured = lifting.apply(distance, [output], label=label).output
     if isinstance(measured, bool | int | float):
-        raise ObservationError(f"{what}: distance is {measured!r} for every output, so it leads nowhere")
+        raise ObservationError(f"{what}: distance is {shown(measured)} for every output, so it leads nowhere")
     if not isinstance(measured, RandomVariable) or measured.shape or measured.node.levels is not None:
         raise ObservationError(f"{what}: distance must return one number, zero or more, for an output")
     together = reduce(lambda one, other: one & other, map(RandomVariable, likelihood.conditions)).node
@@ -136,10 +138,10 @@ def _leaf_equals(output: RandomVariable, value: Any) -> Likelihood:
         value = value.item()
     if node.levels is not None:
         if value not in node.levels:
-            return Likelihood(impossible=f"the output is one of {_listed(node.levels)}, never {value!r}")
+            return Likelihood(impossible=f"the output is one of {_listed(node.levels)}, never {shown(value)}")
         return Likelihood(conditions=((output == value).node,))
     if not isinstance(value, int | float):
-        return Likelihood(impossible=f"the output is a number, never {value!r}")
+        return Likelihood(impossible=f"the output is a number, never {shown(value)}")
     if isinstance(value, int) and abs(value) > INTEGER_LIMIT:
         return Likelihood(impossible=f"the output is a number of 64 bits, never {shown(value)}")
     if math.isinf(value) and node.kind is Kind.CONTINUOUS:
@@ -159,8 +161,8 @@ def close(node: Node, value: float) -> Node:
 
 
 def _listed(levels: Sequence[Any]) -> str:
-    shown = ", ".join(repr(level) for level in levels[:8])
-    return shown if len(levels) <= 8 else f"{shown}, ..."
+    first = ", ".join(map(shown, levels[:8]))
+    return first if len(levels) <= 8 else f"{first}, ..."
 
 
 def all_of(parts: Iterable[Likelihood]) -> Likelihood:
@@ -182,7 +184,7 @@ class Between(Observation):
         if isinstance(output, int | float):
             if self.low <= output <= self.high:
                 return Likelihood()
-            return Likelihood(impossible=f"the output is always {output!r}")
+            return Likelihood(impossible=f"the output is always {shown(output)}")
         if may_be_missing(output):
             return of_present(output, self.likelihood)
         value = numbers(output)
@@ -246,7 +248,7 @@ def judged(verdict: Any, what: str, never: str) -> Likelihood:
         return Likelihood(conditions=(Node(Verdict(what), (verdict.node,), (), np.dtype(bool)),))
     single = isinstance(verdict, RandomVariable) and not verdict.shape and verdict.node.levels is None
     if not single or verdict.node.dtype.kind not in "bi":
-        raise ObservationError(f"{what} must return True or False, not {verdict!r}")
+        raise ObservationError(f"{what} must return True or False, not {shown(verdict)}")
     return Likelihood(conditions=((verdict != 0).node,))
 
 
@@ -307,7 +309,7 @@ def equals(value: Any, *, distance: Callable[[Any], Any] | None = None) -> Obser
     """
     _check_distance("equals", distance)
     if isinstance(value, Observation | RandomVariable):
-        raise ObservationError(f"equals: a plain value is needed, not {value!r}")
+        raise ObservationError(f"equals: a plain value is needed, not {shown(value)}")
     plain = settled(value)
     if any(isinstance(part, float) and math.isnan(part) for part in flatten(plain)[1]):
         raise ObservationError(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+from privug.arguments import shown
 from privug.errors import ObservationError
 from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable
@@ -90,9 +91,9 @@ def of_frame(
 def of_whole_frame(frame: SparseFrame, seen: Any, matching: Matching) -> Likelihood:
     """Return what it says that just these columns were seen: those that have no rows may be left out."""
     if not isinstance(seen, Mapping) or not frame.keys() - frame.optional <= seen.keys() <= frame.keys():
-        return Likelihood(impossible=f"the output is a frame of the columns {list(frame)}, not {seen!r}")
+        return Likelihood(impossible=f"the output is a frame of the columns {list(frame)}, not {shown(seen)}")
     if not all(isinstance(column, list | tuple) for column in seen.values()):
-        return Likelihood(impossible=f"the columns of the output are lists, not {seen!r}")
+        return Likelihood(impossible=f"the columns of the output are lists, not {shown(seen)}")
     lacking = Likelihood()
     for name in frame.keys() - seen.keys():
         for value in frame[name]:

@@ -12,6 +12,7 @@ from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
 from privug.policy.policies import Clause
 from privug.program.repetition import Opaque
+from privug.program.staged import called
 
 MOST_PEOPLE = 10_000
 FAILURE = "a failure with"
@@ -74,7 +75,7 @@ def _of_person(question: Question, clause: Clause, person: int) -> Callable[...,
     assert for_each is not None
 
     def secret_of_person(*inputs: Any) -> Any:
-        return for_each(*inputs)[person]
+        return called(for_each, *inputs)[person]
 
     return with_inputs(secret_of_person, argument_names(for_each, question.prior, "for_each"))
 
@@ -89,7 +90,7 @@ def _composed(
         names = argument_names(secret, question.prior, "secret")
 
     def statement(*inputs: Any) -> Any:
-        return predicate(of_inputs(*inputs))
+        return called(predicate, called(of_inputs, *inputs))
 
     return with_inputs(_Told(of_inputs, predicate) if telling else statement, names)
 

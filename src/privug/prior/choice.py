@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from privug.arguments import as_floats, plain_number, refuse_code, shown
+from privug.arguments import as_floats, plain_number, refuse_code, refuse_masked, shown
 from privug.digits import how_many
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode
@@ -287,6 +287,7 @@ def Empirical(data: Any) -> Any:
     """
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         data = [Row(**dict(zip(map(str, data.columns), row, strict=True))) for row in data.itertuples(index=False)]
+    refuse_masked(data, PriorError)
     values = data.tolist() if hasattr(data, "tolist") else data
     if isinstance(values, str | bytes | Mapping | Row) or not isinstance(values, Iterable):
         raise PriorError(f"Empirical: data must be a list, an array or a data frame, not {shown(data)}")

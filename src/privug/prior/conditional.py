@@ -1,16 +1,18 @@
 """Distributions that depend on another quantity: conditional tables and the monad of distributions."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_takes, plain_number, refuse_code, shown
+from privug.arguments import check_takes, naming, plain_number, refuse_code, shown
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
-from privug.model.operations import aligned, lookup
+from privug.model.operations import SampleFailure, aligned, lookup
 from privug.model.pickling import portable
 from privug.model.plan import Plan
 from privug.model.table import Row
@@ -168,9 +170,12 @@ class BindDraw(Operation):
 
 def _number_and_outer(function: Callable[[Any], Any], value: Any) -> tuple[Node, list[Node]]:
     """Return the distribution for a value and the random quantities from outside that it uses: two calls share them."""
-    target, again = as_node(function(value)), as_node(function(value))
+    target, again = as_node(_applied(function, value)), as_node(_applied(function, value))
     if target.levels is not None:
-        raise PriorError("bind: a function that branches on a quantity of many values must return numbers")
+        raise PriorError(
+            "bind: a function that branches on a quantity whose values cannot be listed must return numbers: which "
+            "texts there are could not be known; write pv.where(x < 1, 'a', 'b')"
+        )
     shared = set(ancestors([again]))
     return target, [node for node in ancestors([target]) if node.is_random and node in shared]
 
@@ -205,7 +210,7 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
     check_takes("bind: the function from a value to a distribution", function, 1, PriorError)
     variable = x if isinstance(x, RandomVariable) else Constant(x)
     if isinstance(variable.node.operation, ConstantValue):
-        return _lifted(function(constant_value(variable.node)))
+        return _lifted(_applied(function, constant_value(variable.node)))
     noted: list[str] = []
     try:
         with holding(refusals, noted):
@@ -216,10 +221,16 @@ def bind(x: Any, function: Callable[[Any], Any]) -> Any:
         return _lifted(distribution)
     support = finite_support(variable.node)
     if support is not None and len(support) <= ENUMERATION_LIMIT:
-        return given(variable, {value: function(value) for value in support})
+        return given(variable, {value: _applied(function, value) for value in support})
     if variable.node.levels is not None or variable.node.shape != ():
         raise PriorError("bind: this function cannot be applied to a quantity of so many values")
     return _by_plain_calls(variable, function)
+
+
+def _applied(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return what the function of a bind gives for a value."""
+    with naming(f"bind: the function, called with {shown(value)},", PriorError):
+        return function(value)
 
 
 def _lifted(value: Any) -> Any:
@@ -237,18 +248,42 @@ def finite_support(node: Node) -> list[Any] | None:
         return [False, True]
     if not node.shape and isinstance(operation, Choose):
         return _union([finite_support(choice) for choice in node.parents[1:]], node.dtype)
-    if not isinstance(operation, Draw) or node.kind is not Kind.DISCRETE:
+    if not isinstance(operation, Draw):
+        return _computed(node)
+    if node.kind is not Kind.DISCRETE:
         return None
     if operation.family.table is not None:
         return list(dict.fromkeys(operation.family.table.tolist()))
     if not isinstance(operation.family, ScalarFamily) or node.shape:
         return None
     if not all(isinstance(parent.operation, ConstantValue) for parent in node.parents):
-        return None
+        possible = operation.family.possible([None] * len(node.parents), np.inf, ENUMERATION_LIMIT)
+        return None if possible is None else list(possible.tolist())
     low, high = operation.family.frozen(*(constant_value(parent) for parent in node.parents)).support()
     if not np.isfinite([low, high]).all() or high - low > 10**7:
         return None
     return list(range(int(low), int(high) + 1))
+
+
+def _computed(node: Node) -> list[Any] | None:
+    """Return the values of a quantity that is computed from few others of few values each."""
+    order = ancestors([node])
+    roots = [one for one in order if one.is_random]
+    if node.shape or any(root.shape for root in roots) or any(one.operation.opaque for one in order):
+        return None
+    supports = [finite_support(root) if root.levels is None else list(range(len(root.levels))) for root in roots]
+    known = [support for support in supports if support]
+    if len(known) < len(roots) or math.prod(map(len, known)) > ENUMERATION_LIMIT:
+        return None
+    states = {
+        root: np.array(column, root.dtype)
+        for root, column in zip(roots, zip(*product(*known), strict=True), strict=True)
+    }
+    try:
+        values = Plan([node], roots).run(math.prod(map(len, known)), np.random.default_rng(0), states)[0]
+    except SampleFailure:
+        return None
+    return list(np.unique(values).tolist())
 
 
 def _union(supports: Sequence[list[Any] | None], dtype: np.dtype[Any]) -> list[Any] | None:

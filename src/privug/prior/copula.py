@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.operations import Elementwise, elementwise, lookup
@@ -84,7 +85,7 @@ class GaussianCopula(Population):
             if isinstance(known[margin.name], str) or not margin.holds(known[margin.name]):
                 low, high = margin.values[[0, -1]]
                 raise PriorError(
-                    f"target: {margin.name}={known[margin.name]!r} is outside the data, from {low:g} to {high:g}"
+                    f"target: {margin.name}={shown(known[margin.name])} is outside the data, from {low:g} to {high:g}"
                 )
         scores = np.array([self.margins[place].score(float(known[self.margins[place].name])) for place in inside])
         across = self.correlation[np.ix_(outside, inside)]
@@ -110,8 +111,8 @@ def gaussian_copula(frame: Frame) -> GaussianCopula:
     for column in frame.columns:
         if not column.is_number:
             raise PriorError(
-                f"from_frame: model='copula' needs numbers, but column {column.name!r} holds {column.values[0]!r}; "
-                "leave it out by columns=, or write model='tree'"
+                f"from_frame: model='copula' needs numbers, but column {column.name!r} holds "
+                f"{shown(column.values[0])}; leave it out by columns=, or write model='tree'"
             )
         if len(column.values) < 2:
             raise PriorError(f"from_frame: model='copula': column {column.name!r} has one value only; leave it out")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.node import Array, Kind
 from privug.model.variable import RandomVariable
@@ -84,7 +85,7 @@ def _fitted_hypergeometric(numbers: Array, population: Any, drawn: Any) -> Fitte
     if not all(known) or not numbers.max() <= drawn <= population <= MOST_LISTED:
         raise PriorError(
             f"fit: Hypergeometric needs population=, a whole number up to {MOST_LISTED}, and drawn=, one up to it and "
-            f"no smaller than the data, not {population!r} and {drawn!r}"
+            f"no smaller than the data, not {shown(population)} and {shown(drawn)}"
         )
     marked = np.arange(population + 1)
     values, counts = np.unique(numbers, return_counts=True)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.node import Array, Kind
 from privug.model.variable import RandomVariable
@@ -160,8 +161,8 @@ def _fitted_bernoulli(numbers: Array) -> Fitted:
 
 
 def _fitted_binomial(numbers: Array, n: Any) -> Fitted:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1 or numbers.max() > n:
-        raise PriorError(f"fit: Binomial needs n=, a whole number of trials no smaller than the data, not {n!r}")
+    if isinstance(n, bool) or not isinstance(n, int) or not max(1, int(numbers.max())) <= n <= int(LARGEST):
+        raise PriorError(f"fit: Binomial needs n=, a whole number of trials no smaller than the data, not {shown(n)}")
     ones, trials = float(numbers.sum()), len(numbers) * n
     return Fitted(
         lambda: Binomial(n, ones / trials), lambda: Binomial(n, Beta(ones + JEFFREYS, trials - ones + JEFFREYS))

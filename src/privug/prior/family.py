@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from privug.arguments import plain_number, refuse_code, shown
-from privug.errors import PriorError
+from privug.errors import PriorError, UnsuitableEngine
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable, as_node, stack_values
@@ -298,7 +298,10 @@ def possible_values(root: Node, values: Sequence[int]) -> list[int]:
 
 def family_of(root: Node) -> Family:
     """Return the family that a root of the model graph is drawn from."""
-    assert isinstance(root.operation, Draw)
+    if not isinstance(root.operation, Draw):  # a sum over rows, say, that parameters of a draw are computed from
+        raise UnsuitableEngine(
+            "engine='exact' cannot answer this: a distribution depends on a sum over rows; engine='sample' can"
+        )
     return root.operation.family
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privug.arguments import is_one_of, shown
+from privug.arguments import is_one_of, naming, shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.variable import RandomVariable
@@ -77,7 +77,7 @@ def _cells(data: Any) -> list[Any]:
         raise PriorError("fit: the data must not be empty")
     for cell in cells:
         if not isinstance(cell, Hashable):
-            raise PriorError(f"fit: the data must be single numbers or labels, not {cell!r}")
+            raise PriorError(f"fit: the data must be single numbers or labels, not {shown(cell)}")
     if any(map(is_missing, cells)):
         raise PriorError("fit: the data has missing values; leave them out, as in column.dropna()")
     return cells
@@ -86,7 +86,7 @@ def _cells(data: Any) -> list[Any]:
 def _numbers(family: ScalarFamily, cells: Sequence[Any]) -> Array:
     if not all(isinstance(cell, bool | int | float) for cell in cells):
         wrong = next(cell for cell in cells if not isinstance(cell, bool | int | float))
-        raise PriorError(f"fit: {family.name} needs numbers, not {wrong!r}; write pv.Choice for labels")
+        raise PriorError(f"fit: {family.name} needs numbers, not {shown(wrong)}; write pv.Choice for labels")
     if not all(abs(cell) <= LARGEST for cell in cells):
         raise PriorError(f"fit: the data must be finite, of size up to {LARGEST:g}; scale it")
     if 0 < max(map(abs, cells)) < SMALLEST:
@@ -99,7 +99,10 @@ def _numbers(family: ScalarFamily, cells: Sequence[Any]) -> Array:
 
 
 def _choice(cells: list[Any], possible: Iterable[Any]) -> Fitted:
-    column = Column.of("data", cells, possible)
+    if not isinstance(possible, Iterable) or isinstance(possible, str):
+        raise PriorError(f"fit: values must be a list of what the data may hold, not {shown(possible)}")
+    with naming("fit: values", PriorError):
+        column = Column.of("data", cells, possible)
     values, counts = list(column.values), column.counts
 
     def random() -> RandomVariable:

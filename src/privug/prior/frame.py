@@ -128,7 +128,7 @@ def _without_cell(column: Column, position: int) -> Column:
 
 def _extended(column: Column, possible: Iterable[Any]) -> Column:
     if isinstance(possible, str) or not isinstance(possible, Iterable):
-        raise PriorError(f"from_frame: values must list what {column.name!r} may be, not {possible!r}")
+        raise PriorError(f"from_frame: values must list what {column.name!r} may be, not {shown(possible)}")
     return Column.of(column.name, column.cells(), _checked(column.name, [*column.values, *possible]))
 
 
@@ -205,9 +205,9 @@ def _listed(name: str, values: Any) -> Values:
         array = values.to_numpy()
         return array if array.dtype.kind in "bif" else list(values.to_list())
     if isinstance(values, np.ndarray) and values.ndim == 1:
-        return values if values.dtype.kind in "bif" else list(values.tolist())
+        return values if values.dtype.kind in "bif" and not np.ma.is_masked(values) else list(values.tolist())
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise PriorError(f"from_frame: column {name!r} must be a list of values, not {values!r}")
+        raise PriorError(f"from_frame: column {name!r} must be a list of values, not {shown(values)}")
     return [_plain(value) for value in values]
 
 
@@ -262,7 +262,7 @@ def _checked(name: str, values: Values) -> Values:
         if isinstance(value, float) and not math.isfinite(value):
             raise PriorError(f"from_frame: column {name!r} holds {value}; its numbers must be finite")
         if not isinstance(value, bool | int | float | str | Enum | tuple | datetime.date | None):
-            raise PriorError(f"from_frame: column {name!r} holds {value!r}, of which no model is made; convert it")
+            raise PriorError(f"from_frame: column {name!r} holds {shown(value)}, of which no model is made; convert it")
     kinds = {_kind_of(value) for value in plain if value is not None}
     if len(kinds) > 1:
         found = " and ".join(sorted(kinds))

@@ -43,7 +43,7 @@ def population_table(
     frame.check_names(belief, "target")
     most = wanted if isinstance(wanted, int) else position + 1
     if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < most:
-        raise PriorError(f"from_frame: position must be that of a row of the table, not {position!r}")
+        raise PriorError(f"from_frame: position must be that of a row of the table, not {shown(position)}")
     # Copying conditional tables is quicker than making them again; single columns are not.
     everyone = population.template if isinstance(population, TreeOfColumns) else None
     return wanted, everyone or population.row, _believed(population, belief)
@@ -87,7 +87,7 @@ def all_but_one(
 
 
 def _impossible(truth: Row, position: int, hidden: Sequence[str]) -> str:
-    told = ", ".join(f"{name}={truth[name]!r}" for name in hidden)
+    told = ", ".join(f"{name}={shown(truth[name])}" for name in hidden)
     return (
         f"knows_all_but: to an attacker who learns from the other rows, row {position} ({told}) is impossible; write "
         "smoothing=1 with values= for what a column may hold, or families= for columns of numbers"

@@ -1,5 +1,6 @@
 """Parameters of distributions: what they may be, and the several ways to give them."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ def one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert: 
 
 def positive_number(distribution: str, name: str, value: Any) -> Any:
     """Return a parameter to compute others from: a number, an array of numbers or a random variable, none negative."""
-    if type(value) in (int, float) and 0 < value < np.inf:  # as in every row of a table
+    if type(value) in (int, float) and 0 < value <= sys.float_info.max:  # as in every row of a table
         return float(value)
     node = parameter_node(distribution, name, value)
     if not isinstance(node.operation, ConstantValue):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.batch import Column as BatchColumn
 from privug.model.categories import Encoded, encode
@@ -168,7 +169,7 @@ class Urn:
 
 
 def _told(known: Mapping[str, Any]) -> str:
-    return " and ".join(f"{name}={value!r}" for name, value in known.items())
+    return " and ".join(f"{name}={shown(value)}" for name, value in known.items())
 
 
 def observed_rows(frame: Frame) -> ObservedRows:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privug.arguments import check_takes, refuse_code, shown
+from privug.arguments import check_takes, naming, refuse_code, shown
 from privug.digits import how_many
 from privug.errors import ArgumentError, PriorError
 from privug.model.framed import Framed, check_form, dtype_of
@@ -47,8 +47,10 @@ def Array(distribution: Any, size: int | tuple[int, ...]) -> RandomVariable:
         _check_function("Array: the function of the position", distribution)
         if len(shape) > 1:
             raise PriorError("Array: with a function of the position, size must be one whole number")
+        with naming("Array: the function of the position", PriorError):
+            cells = [distribution(position) for position in range(shape[0])]
         try:
-            return RandomVariable(stack_values([distribution(position) for position in range(shape[0])]))
+            return RandomVariable(stack_values(cells))
         except (ArgumentError, TypeError) as error:
             raise PriorError(f"Array: the function of the position: {error}") from None
     raise PriorError(
@@ -263,7 +265,8 @@ class Records(Portable):
     def _checked_row(self, position: int) -> Row:
         if isinstance(self._row, Row):
             return _copied(self._row)
-        row = self._row(position)
+        with naming(f"Records: row({position})", PriorError):
+            row = self._row(position)
         if isinstance(row, dict):
             row = Row(**row) if all(isinstance(name, str) for name in row) else None
         if not isinstance(row, Row):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.node import Array
 from privug.model.table import Row
@@ -86,7 +87,7 @@ class TreeOfColumns(Population):
             if branch.parent is not None:
                 evidence[branch.parent] = evidence[branch.parent] * message
             elif not message[0] > 0:
-                told = " and ".join(f"{name}={value!r}" for name, value in known.items())
+                told = " and ".join(f"{name}={shown(value)}" for name, value in known.items())
                 raise PriorError(
                     f"target: the data does not allow {told}; write smoothing=1, with values= for values "
                     "that no row has, or leave out what is unusual"

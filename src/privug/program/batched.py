@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import shown
+from privug.arguments import naming, shown
 from privug.errors import ArgumentError, PrivugError, ProgramError
 from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
@@ -193,7 +193,8 @@ def apply_batched(program: Callable[..., Any], arguments: Arguments, exclude_err
     with undisturbed_randomness(program) as has_been_used, undisturbed_memory(program, *arguments.shared):
         arrays = _checked_inputs(program, arguments, exclude_errors)
         checked = len(arrays[0]) if arrays else CHECKED_SAMPLES
-        structure, together = call_on_batch(program, arguments, arrays, checked)
+        with naming("the batched program", ProgramError):
+            structure, together = call_on_batch(program, arguments, arrays, checked)
         source = entropy_source(program)
         if source is not None or has_been_used():
             raise ProgramError(
@@ -213,12 +214,13 @@ def _refuse_mixing(
 ) -> None:
     """Call a batched program on samples one by one, which must give what it gives for all of them together."""
     for sample in range(len(arrays[0]) if arrays else CHECKED_SAMPLES):
-        alone = call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)[1]
+        with naming("the batched program, called with a single sample,", ProgramError):
+            alone = call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)[1]
         for whole, single in zip(together, alone, strict=True):
             if not _equal(whole[sample], single[0]):
                 raise ProgramError(
                     "this batched program mixes samples: one sample alone gives "
-                    f"{single[0]!r}, in a batch {whole[sample]!r}; check its axes"
+                    f"{shown(single[0])}, in a batch {shown(whole[sample])}; check its axes"
                 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import shortened
-from privug.errors import LiftingWarning, PrivugError, ProgramError
+from privug.errors import LiftingWarning, ProgramError, is_own
 from privug.model.batch import Column
 from privug.model.comparable import described, incomparable
 from privug.model.critical import critical_section
@@ -182,7 +182,7 @@ class Call(Operation):
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a program may call sys.exit()
-                if not self.exclude_errors or isinstance(error, PrivugError):
+                if not self.exclude_errors or is_own(error):
                     raise SampleFailure(position, error, self.label) from error
                 results[position] = FAILED
             if forgotten is not None:

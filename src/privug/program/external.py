@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privug import interruption
-from privug.arguments import check_kind
+from privug.arguments import check_kind, naming, represented, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.model.critical import critical_section
 from privug.model.operations import SampleFailure
@@ -97,11 +97,14 @@ class External:
     def __init__(self, command: str | Sequence[str], *, timeout: float = 30.0) -> None:
         check_kind("External", "command", command, (str, Sequence[str]))
         check_kind("External", "timeout", timeout, (float,))
-        words = shlex.split(command) if isinstance(command, str) else list(command)
+        with naming(f"External: reading the words of {shown(command)}"):
+            words = shlex.split(command) if isinstance(command, str) else list(command)
         if not words or not all(isinstance(word, str) for word in words):
-            raise ArgumentError(f"External: command must be a list of words such as ['java', 'Mean'], not {command!r}")
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-            raise ArgumentError(f"External: timeout must be a positive number of seconds, not {timeout!r}")
+            raise ArgumentError(
+                f"External: command must be a list of words such as ['java', 'Mean'], not {shown(command)}"
+            )
+        if not 0 < timeout <= threading.TIMEOUT_MAX:
+            raise ArgumentError(f"External: timeout must be a positive number of seconds, not {shown(timeout)}")
         self.command = words
         self.timeout = float(timeout)
         self.__name__ = os.path.basename(words[0])
@@ -130,7 +133,7 @@ class External:
                 raise
 
     def _call_many(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        lines = [json.dumps(_with_rows_as_objects(inputs), default=_as_json, allow_nan=False) for inputs in calls]
+        lines = [_as_line(inputs, position) for position, inputs in enumerate(calls)]
         outputs: list[Any] = []
         deaths = 0
         while len(outputs) < len(lines):
@@ -155,10 +158,11 @@ class External:
     def _checked(self, line: bytes, position: int) -> Any:
         try:
             answer = json.loads(line)
-        except ValueError as error:
-            shown = line[:200].decode(errors="replace")
+        except (ValueError, RecursionError) as error:
+            said = line[:200].decode(errors="replace")
             fault = "UTF-8" if isinstance(error, UnicodeDecodeError) else "JSON"
-            cause = ProgramError(f"{self.__name__} answered {shown!r}, which is not {fault}")
+            fault = "JSON that can be read: it is nested too deeply" if isinstance(error, RecursionError) else fault
+            cause = ProgramError(f"{self.__name__} answered {said!r}, which is not {fault}")
             raise SampleFailure(position, cause) from None
         if isinstance(answer, dict) and answer.keys() == {"error"}:
             raise SampleFailure(position, ProgramError(f"{self.__name__}: {answer['error']}"))
@@ -195,8 +199,9 @@ class _Process:
             self._popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
             )
-        except OSError as error:
-            raise ProgramError(f"External: {command[0]!r} cannot be started: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error  # a name that no file can have
+            raise ProgramError(f"External: {command[0]!r} cannot be started: {reason}") from None
         self._unread = bytearray()
         self._said = bytearray()
         self._writer: threading.Thread | None = None
@@ -282,6 +287,15 @@ class _Process:
                 self._writer.join(WRITER_SECONDS)
 
 
+def _as_line(inputs: Mapping[str, Any], position: int) -> str:
+    """Return the inputs of one call as a line of JSON; what JSON cannot say fails that call only."""
+    try:
+        with naming(f"External: writing {shown(inputs)} as JSON", ProgramError):
+            return json.dumps(_with_rows_as_objects(inputs), default=_as_json, allow_nan=False)
+    except ProgramError as error:
+        raise SampleFailure(position, error) from None
+
+
 def _as_json(value: Any) -> Any:
     """Turn what JSON does not know into what it does."""
     if isinstance(value, np.ndarray):
@@ -291,8 +305,11 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, set | frozenset):
-        return sorted(value)
-    raise ProgramError(f"External: {value!r} cannot be written as JSON")
+        try:
+            return sorted(value)
+        except TypeError:  # of several kinds
+            return sorted(value, key=represented)
+    raise ProgramError(f"External: {shown(value)} cannot be written as JSON")
 
 
 def _with_rows_as_objects(value: Any) -> Any:

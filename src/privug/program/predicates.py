@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import is_truth
+from privug.arguments import is_truth, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.model.batch import Batch
 from privug.model.node import Array, Context, Kind, Node, Operation
@@ -61,8 +61,8 @@ def _verdict(predicate: Callable[[Any], Any], value: Any) -> bool:
         raise
     except BaseException as error:
         raise ArgumentError(
-            f"the predicate failed with {type(error).__name__}: {error}, on the value {value!r}"
+            f"the predicate failed with {type(error).__name__}: {error}, on the value {shown(value)}"
         ) from error
     if not is_truth(verdict):
-        raise ArgumentError(f"a predicate must return True or False, not {verdict!r}")
+        raise ArgumentError(f"a predicate must return True or False, not {shown(verdict)}")
     return bool(verdict)

@@ -54,6 +54,10 @@ class Staged(Transparent):
         return called(self.release, called(self.program, *positional, **named))
 
 
+class OtherForm(ProgramError):
+    """A program that is called sample by sample returned something of another form than before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part(Operation):
     """A number, or an array of numbers, in what a program that is called sample by sample returned."""
@@ -76,8 +80,8 @@ class Part(Operation):
             leaf = np.asarray(leaves[self.position])
             if leaf.shape == self.shape and np.can_cast(leaf.dtype, self.dtype, "safe"):
                 return leaf
-        raise ProgramError(
-            f"the program returned {value!r}, which differs in form from what it returned before; a release needs "
+        raise OtherForm(
+            f"the program returned {shown(value)}, which differs in form from what it returned before; a release needs "
             "numbers of one type, as many each time (write 0.0 instead of 0 where the others are fractions)"
         )
 

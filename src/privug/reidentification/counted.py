@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.digits import how_many
 from privug.errors import ArgumentError, ImpossibleObservation
 from privug.inference.belief import Belief
@@ -41,7 +42,7 @@ class CountedRows(ListedPeople):
                     raise ArgumentError(f"person: in a table of plain values {name!r} must be known, not random")
                 agrees &= np.array([other == value for other in column(self._rows, name)], bool)
             if not agrees.any():
-                raise ImpossibleObservation(f"person: no row has {dict(person)!r}")
+                raise ImpossibleObservation(f"person: no row has {shown(dict(person))}")
             return np.flatnonzero(agrees)
         if not isinstance(person, int):
             return np.arange(len(self._rows))
@@ -86,5 +87,5 @@ class CountedRows(ListedPeople):
             agrees &= np.bincount(classes[held], minlength=len(agrees)) == count
         people = self._people[agrees[classes[self._people]]]
         if not len(people):
-            raise ImpossibleObservation(f"seen: nobody has matching rows with {dict(seen)!r}")
+            raise ImpossibleObservation(f"seen: nobody has matching rows with {shown(dict(seen))}")
         return belief_of([secrets[position] for position in people])

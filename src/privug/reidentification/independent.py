@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ImpossibleObservation
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -78,7 +79,7 @@ class IndependentRows:
         parts = [crowd.weight * crowd.posterior(columns, secret, numbers) for crowd in self._crowds]
         weights = np.sum(parts, axis=0)
         if weights.sum() <= 0:
-            raise ImpossibleObservation(f"seen: {dict(seen)!r} has probability zero")
+            raise ImpossibleObservation(f"seen: {shown(dict(seen))} has probability zero")
         there = np.flatnonzero(weights > 0)
         values = self._coding.values(secret)
         batch = Batch.of_values([values[place] for place in there])

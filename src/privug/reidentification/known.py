@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import ArgumentError, ImpossibleObservation
 from privug.inference.belief import Belief
 from privug.model.node import Array
@@ -72,5 +73,5 @@ class KnownRows(ListedPeople):
             agrees &= self._numbers(having, (*columns, secret)) - 1 + (own == code) == count
         held = self._coding.values(secret)
         if not values.probabilities[agrees].any():
-            raise ImpossibleObservation(f"seen: {dict(seen)!r} has probability zero")
+            raise ImpossibleObservation(f"seen: {shown(dict(seen))} has probability zero")
         return belief_of([held[code] for code in own[agrees]], values.probabilities[agrees])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -64,13 +64,17 @@ class Asked:
         names = tuple(dict.fromkeys(listed_names(columns)))
         for name in names:
             if name not in self._names:
-                raise ArgumentError(f"columns: there is no column {name!r}; the table has {', '.join(self._names)}")
+                raise ArgumentError(
+                    f"columns: there is no column {shown(name)}; the table has {', '.join(map(str, self._names))}"
+                )
         return names
 
     def secret(self, secret: str) -> str:
         """Check the name of the column that holds the secret."""
         if secret not in self._names:
-            raise ArgumentError(f"secret: there is no column {secret!r}; the table has {', '.join(self._names)}")
+            raise ArgumentError(
+                f"secret: there is no column {secret!r}; the table has {', '.join(map(str, self._names))}"
+            )
         return secret
 
 
@@ -97,7 +101,7 @@ def _checked_person(records: Any, person: Any) -> Person:
     if isinstance(person, Mapping):
         return dict(person)
     raise ArgumentError(
-        f"person must be the position of a row, a dict of what is known of the person, or 'anyone', not {person!r}"
+        f"person must be the position of a row, a dict of what is known of the person, or 'anyone', not {shown(person)}"
     )
 
 
@@ -232,7 +236,7 @@ def secret_posterior(
     names = asked.columns(columns)
     asked.secret(secret)
     if not isinstance(seen, Mapping) or not seen:
-        raise ArgumentError(f"seen must map values of {secret!r} to numbers of rows, not {seen!r}")
+        raise ArgumentError(f"seen must map values of {secret!r} to numbers of rows, not {shown(seen)}")
     for value, count in seen.items():
-        checked_size(count, f"seen[{value!r}]", 0)
+        checked_size(count, f"seen[{shown(value)}]", 0)
     return asked.answer(lambda people: people.posterior(names, secret, seen)).named(secret)

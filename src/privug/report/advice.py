@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from privug.arguments import represented
 from privug.observation.observations import Between, Equals, Near, Noisy, Observation, SuchThat
 from privug.observation.structured import Structured
 
@@ -65,7 +66,7 @@ def observation_code(observation: Observation | None) -> str:
 def _code(observation: Observation | None) -> str:
     match observation:
         case Equals(value=value, distance=None):
-            return f"pv.equals({value!r})"
+            return f"pv.equals({represented(value)})"
         case Near(value=value, within=within):
             return f"pv.near({value!r}, within={within!r})"
         case Between(low=low, high=high):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from privug.arguments import represented
 from privug.digits import full_text
 from privug.inference.belief import Belief
 from privug.inference.describing import CredibleInterval
@@ -105,4 +106,4 @@ def _value_comparisons(beliefs: Sequence[Belief], most: int) -> list[Comparison]
 
 def _value_text(value: Any) -> str:
     """Return a value as it is written in Python, but for floats, of which nobody needs the last digits."""
-    return full_text(float(f"{value:.10g}")) if isinstance(value, float) else repr(value)
+    return full_text(float(f"{value:.10g}")) if isinstance(value, float) else represented(value)

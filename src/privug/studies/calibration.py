@@ -348,8 +348,10 @@ def _range(parameter: Mapping[str, Any]) -> tuple[str, float, float]:
     ((name, ends),) = parameter.items()
     try:
         low, high = (float(end) for end in ends)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"calibrate: {name} must be a range such as (0.01, 10), not {shown(ends)}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ArgumentError(f"calibrate: {name} must be a range of finite numbers, the lower one first, not {ends!r}")
+        raise ArgumentError(
+            f"calibrate: {name} must be a range of finite numbers, the lower one first, not {shown(ends)}"
+        )
     return name, low, high

@@ -1,5 +1,6 @@
 """One attack as a cell of a study: its measures as estimates, or why there are none."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from privug import settings
-from privug.arguments import shown
+from privug.arguments import LARGEST, is_truth, naming, plain_number, shown
 from privug.attack import Attack, Result
 from privug.checkpoints.checkpoint import Checkpoint
 from privug.checkpoints.vocabulary import vocabulary_for
@@ -172,7 +173,7 @@ def checked_measures(measures: Any, options: Mapping[str, Any]) -> Mapping[str, 
             raise ArgumentError("measures must map names to functions from a result to an estimate")
         return measures
     if not isinstance(measures, Sequence) or not measures:
-        raise ArgumentError(f"measures must be a dict of functions or a list of names, not {measures!r}")
+        raise ArgumentError(f"measures must be a dict of functions or a list of names, not {shown(measures)}")
     if not all(isinstance(name, str) for name in measures):
         raise ArgumentError(f"measures must be names of measures or of the attack's questions, not {shown(measures)}")
     return {name: _by_name(name, options) for name in measures}
@@ -193,17 +194,20 @@ def label(measure: str, outcomes: Iterable[Outcome] = ()) -> str:
 
 def _measured(name: str, measure: Measure, result: Result) -> Cell:
     try:
-        estimate = measure(result)
+        with naming(f"measures: {name!r}", StudyError):
+            estimate: Any = measure(result)
     except StudyError:
         raise
     except PrivugError as error:
         return Refusal(str(error), type(error))
-    if isinstance(estimate, bool | int | float):
-        number = float(estimate)
-        return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
-    if not isinstance(estimate, Estimate):
-        raise StudyError(f"measures: {name!r} must return an estimate or a number, not {estimate!r}")
-    return estimate
+    if isinstance(estimate, Estimate):
+        return estimate
+    number = float(estimate) if is_truth(estimate) and abs(estimate) <= LARGEST else plain_number(estimate)
+    if not isinstance(number, float):
+        raise StudyError(f"measures: {name!r} must return an estimate or a number, not {shown(estimate)}")
+    if math.isnan(number):
+        return Refusal(f"{name!r} is undefined: it returned NaN", StudyError)
+    return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
 
 
 def outcomes(jobs: Sequence[Job], study: Settings, label: str) -> Iterator[Outcome]:

@@ -127,8 +127,8 @@ def compare(
     0.1 (exact)
     """
     for argument, value in (("attackers", attackers), ("programs", programs)):
-        if not isinstance(value, Mapping) or not value:
-            raise ArgumentError(f"compare: {argument} must be a dict from names, and not empty, not {value!r}")
+        if not value or not all(isinstance(name, str) for name in value):
+            raise ArgumentError(f"compare: {argument} must be a dict from names, and not empty, not {shown(value)}")
     seen = _for_each("observe", observe, programs, "program")
     facts = _for_each("assume", assume, attackers, "attacker")
     pairs = [(attacker, program) for attacker in attackers for program in programs]
@@ -150,8 +150,7 @@ def _for_each(argument: str, value: Any, names: Mapping[str, Any], what: str) ->
     if isinstance(value, Mapping) and not isinstance(value, Observation) and set(value) & set(names):
         unknown = set(value) ^ set(names)
         if unknown:
-            raise ArgumentError(
-                f"compare: {argument} must have an entry for each {what}, and no other: {sorted(unknown)}"
-            )
+            strange = ", ".join(sorted(map(shown, unknown)))
+            raise ArgumentError(f"compare: {argument} must have an entry for each {what}, and no other: {strange}")
         return dict(value)
     return dict.fromkeys(names, value)

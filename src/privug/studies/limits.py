@@ -7,9 +7,9 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from privug.arguments import check_takes
+from privug.arguments import check_takes, is_truth, naming, shown
 from privug.attack import Result
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, StudyError
 from privug.estimate import ROUNDING, Estimate
 from privug.studies.cells import Cell, Measure, Refusal, label
 
@@ -59,7 +59,11 @@ class Limit:
 
 def _judged(holds: Callable[[Result], Any], result: Result) -> Estimate:
     """Return one if a predicate holds, else zero: as exact as the result is, and without an interval."""
-    number = float(bool(holds(result)))
+    with naming("calibrate: holds", StudyError):
+        verdict = holds(result)
+    if not is_truth(verdict):
+        raise StudyError(f"calibrate: holds must return True or False, not {shown(verdict)}")
+    number = float(bool(verdict))
     return Estimate(number, number, number, method=result.engine, exact=result.engine.startswith("exact"))
 
 

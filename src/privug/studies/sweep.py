@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import is_one_of, kinds_checked, shown
+from privug.arguments import is_one_of, kinds_checked, naming, represented, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, StudyError
 from privug.estimate import Estimate
@@ -99,7 +100,7 @@ class Sweep(Grids):
         """Return a measure along the first parameter, for each combination of the further ones."""
         lines: dict[str, list[Cell]] = {}
         for point, cell in zip(self.points, self[measure], strict=True):
-            label = ", ".join(f"{name} = {point[name]}" for name in further)
+            label = ", ".join(f"{name} = {represented(point[name], str)}" for name in further)
             lines.setdefault(label, []).append(cell)
         return lines
 
@@ -107,7 +108,7 @@ class Sweep(Grids):
         notes: list[str] = []
         measures = self.measures or ("result",)
         rows = [
-            [*(f"{value:g}" if isinstance(value, float) else str(value) for value in point.values())]
+            [*(f"{value:g}" if isinstance(value, float) else represented(value, str) for value in point.values())]
             + [cell_text(outcome.cell(name), notes) for name in measures]
             for point, outcome in zip(self.points, self.outcomes, strict=True)
         ]
@@ -179,20 +180,24 @@ def sweep(
 def made(attack_for: Callable[..., Attack], point: Parameters) -> Attack:
     """Return the attack for given parameters."""
     if not callable(attack_for):
-        raise StudyError(f"attack_for must be a function that returns a pv.Attack, not {attack_for!r}")
+        raise StudyError(f"attack_for must be a function that returns a pv.Attack, not {shown(attack_for)}")
     try:
         inspect.signature(attack_for).bind(**point)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # some built-in functions do not tell what they take
         raise StudyError(f"attack_for must be a function of {', '.join(point)}: {error}") from None
-    attack = attack_for(**point)
+    with naming("attack_for", StudyError):
+        attack = attack_for(**point)
     if not isinstance(attack, Attack):
-        raise StudyError(f"attack_for must return a pv.Attack, not {attack!r}")
+        raise StudyError(f"attack_for must return a pv.Attack, not {shown(attack)}")
     return attack
 
 
 def observed(observe: Any, point: Parameters) -> Any:
     """Return what is observed for given parameters."""
-    return observe(**point) if callable(observe) and not isinstance(observe, Observation) else observe
+    if isinstance(observe, Observation) or not callable(observe):
+        return observe
+    with naming("observe", StudyError):
+        return observe(**point)
 
 
 def _grid(parameters: Mapping[str, Iterable[Any]]) -> list[Parameters]:
@@ -203,6 +208,8 @@ def _grid(parameters: Mapping[str, Iterable[Any]]) -> list[Parameters]:
         if isinstance(values, str | RandomVariable) or not isinstance(values, Iterable):
             raise ArgumentError(f"sweep: {name} must be a list of values, not {shown(values)}")
         listed[name] = [value.item() if isinstance(value, np.generic) else value for value in values]
+        if any(isinstance(value, float) and math.isnan(value) for value in listed[name]):
+            raise ArgumentError(f"sweep: {name} holds NaN, for which every number is undefined; leave it out")
         if not listed[name]:
             raise ArgumentError(f"sweep: {name} must have at least one value")
     return [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]

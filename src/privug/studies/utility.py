@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import check_kind, kinds_checked
+from privug.arguments import check_kind, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
@@ -72,7 +72,7 @@ def output_divergence(
 def _difference(program: Callable[..., Any], noiseless: Callable[..., Any]) -> Callable[..., Any]:
     """Return the program that computes by how much two programs differ on the same inputs."""
     if not callable(noiseless):
-        raise ArgumentError(f"utility: the program without protection must be a function, not {noiseless!r}")
+        raise ArgumentError(f"utility: the program without protection must be a function, not {shown(noiseless)}")
 
     def difference(*arguments: Any, **named: Any) -> Any:
         return _distance(program(*arguments, **named), noiseless(*arguments, **named))

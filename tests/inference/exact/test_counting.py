@@ -79,3 +79,16 @@ def test_ages_of_a_thousand_people_in_one_plate():
     result = pv.Attack(total, {"rows": rows}, lambda rows: rows[3].age).run(engine="exact", observe=pv.equals(45_500))
     assert float(result.posterior.mean()) == pytest.approx(45.5, rel=1e-9)
     assert float(result.prediction.std()) == pytest.approx(math.sqrt(1000 * (90**2 - 1) / 12), rel=1e-9)
+
+
+def test_parts_that_never_change_need_no_dimension_of_an_array():
+    # One step and a hundred parts that stay: NumPy's arrays have 64 dimensions at most.
+    values = np.hstack([[[0], [1]], np.full((2, 100), 7)])
+    for law in (
+        sum_law(values, np.array([0.5, 0.5]), 3),
+        counting._by_transform(values, np.array([0.5, 0.5]), 3, 1e9),
+        total_law([SumLaw(values, np.array([0.5, 0.5]))] * 3),
+    ):
+        assert law.values[:, 0].tolist() == [0, 1, 2, 3]
+        assert (law.values[:, 1:] == 21).all()
+        assert law.probabilities == pytest.approx([1 / 8, 3 / 8, 3 / 8, 1 / 8], abs=1e-12)

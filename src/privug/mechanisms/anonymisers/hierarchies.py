@@ -2,13 +2,13 @@
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from privug.arguments import is_number, kinds_checked, shown
-from privug.errors import ArgumentError
+from privug.arguments import LARGEST, is_number, kinds_checked, shown
+from privug.errors import ArgumentError, UnfitValue
 from privug.mechanisms.anonymisers.columns import applied
 from privug.mechanisms.tables import checked_size
 from privug.program.logic import where
@@ -37,8 +37,8 @@ def bands(width: float, start: float = 0) -> Coarser:
     (40, 35)
     """
     if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < math.inf:
-        raise ArgumentError(f"bands: width must be a positive number, not {width!r}")
-    return lambda value: (value - start) // width * width + start
+        raise ArgumentError(f"bands: width must be a positive number, not {shown(width)}")
+    return lambda value: (_number("bands", value) - start) // width * width + start
 
 
 @kinds_checked
@@ -52,7 +52,15 @@ def cuts(edges: Iterable[float]) -> Coarser:
     if not ends or not all(map(is_number, ends)):
         raise ArgumentError(f"cuts: the edges must be a list of numbers, one at least, not {shown(edges)}")
     ends.sort()
-    return lambda value: reduce(lambda band, edge: where(value >= edge, edge, band), ends, -math.inf)
+    return lambda value: reduce(lambda band, edge: where(_number("cuts", value) >= edge, edge, band), ends, -math.inf)
+
+
+def _number(where: str, value: Any) -> Any:
+    """Return a value that is put into bands; random ones and whole columns are numbers, too."""
+    is_too_large = isinstance(value, int) and abs(value) > LARGEST
+    if is_too_large or value is None or isinstance(value, str | bytes | list | tuple | set | dict):
+        raise UnfitValue(f"{where}: a number is needed, not {shown(value)}")
+    return value
 
 
 def month(value: Any) -> str:
@@ -77,8 +85,8 @@ def _date(value: Any, length: int) -> str:
     text = value.isoformat() if isinstance(value, datetime.date) else value
     try:
         return datetime.date.fromisoformat(text[:10]).isoformat()[:length]
-    except (TypeError, ValueError):
-        raise ArgumentError(f"a date or a text such as 1954-06-15 is needed, not {shown(value)}") from None
+    except (TypeError, ValueError, IndexError):
+        raise UnfitValue(f"a date or a text such as 1954-06-15 is needed, not {shown(value)}") from None
 
 
 @kinds_checked
@@ -88,11 +96,13 @@ def labels(groups: Mapping[Any, Iterable[Any]]) -> Coarser:
     >>> labels({"Zealand": ["2300", "4000"], "Jutland": ["8000"]})("4000")
     'Zealand'
     """
+    names: dict[Any, Any] = {}
     for name, values in groups.items():
-        if not isinstance(values, Iterable):
-            raise ArgumentError(f"labels: group {shown(name)} must be a list of values, not {shown(values)}")
-    names = {value: name for name, values in groups.items() for value in values}
-    return lambda value: names.get(value, value)
+        try:
+            names |= dict.fromkeys(values, name)
+        except TypeError:  # no list, or one of what cannot be looked up
+            raise ArgumentError(f"labels: group {shown(name)} must be a list of values, not {shown(values)}") from None
+    return lambda value: names.get(value, value) if isinstance(value, Hashable) else value
 
 
 def everything(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.tables import (
     checked_columns,
@@ -67,7 +67,9 @@ def _parents(model: Any, names: Sequence[str], rows: Sequence[Any]) -> dict[str,
     if model == "chain":
         return {name: names[max(0, place - 1) : place] for place, name in enumerate(names)}
     if not isinstance(model, Mapping):
-        raise ArgumentError(f"synthesise: model must be 'chain', 'independent' or a dict of columns, not {model!r}")
+        raise ArgumentError(
+            f"synthesise: model must be 'chain', 'independent' or a dict of columns, not {shown(model)}"
+        )
     found: dict[str, Sequence[str]] = dict.fromkeys(names, ())
     for name, needed in model.items():
         checked_columns(rows, name, "model")

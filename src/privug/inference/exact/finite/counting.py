@@ -121,7 +121,8 @@ def _by_transform(values: Array, probabilities: Array, count: int, most: float) 
     """Raise the Fourier transform of one vector's distribution to a power."""
     lowest = values.min(axis=0)
     steps = (values - lowest).astype(np.int64)
-    units = _units(steps)
+    moving = _moving(steps.max(axis=0))
+    steps, units = steps[:, moving], _units(steps)[moving]
     steps //= units
     starts, ends = zip(*(_range(column, probabilities, count) for column in steps.T), strict=True)
     if math.prod(end - start + 1.0 for start, end in zip(starts, ends, strict=True)) > most:
@@ -136,7 +137,7 @@ def _by_transform(values: Array, probabilities: Array, count: int, most: float) 
     chances = pmf[tuple(cells.T)]
     offsets = np.array(starts)
     sums = offsets + (cells - offsets) % np.array(shape)
-    return SumLaw(sums * units + lowest * count, chances / chances.sum(), NOISE * math.prod(shape))
+    return SumLaw(_filled(lowest * count, moving, sums * units), chances / chances.sum(), NOISE * math.prod(shape))
 
 
 def _range(steps: Array, probabilities: Array, count: int) -> tuple[int, int]:
@@ -161,7 +162,8 @@ def total_law(laws: Sequence[SumLaw]) -> SumLaw | None:
     reach = np.sum([np.ptp(law.values, axis=0) // units for law in laws], axis=0) + 1
     if float(np.prod(reach.astype(float))) > MOST_CELLS:
         return None
-    boxes, lost = [_box(law, units) for law in laws], sum(law.lost for law in laws)
+    moving = _moving(reach - 1)
+    boxes, lost = [_box(law, units, moving) for law in laws], sum(law.lost for law in laws)
     while len(boxes) > 1:
         pairs = [boxes[k : k + 2] for k in range(0, len(boxes), 2)]
         made = [_convolved(*pair) if len(pair) == 2 else (pair[0], 0.0) for pair in pairs]
@@ -169,7 +171,23 @@ def total_law(laws: Sequence[SumLaw]) -> SumLaw | None:
         lost += sum(noise for _, noise in made)
     cells = np.argwhere(boxes[0] > 0)
     chances = boxes[0][tuple(cells.T)]
-    return SumLaw(cells * units + lows, chances / chances.sum(), lost)
+    return SumLaw(_filled(lows, moving, cells * units[moving]), chances / chances.sum(), lost)
+
+
+def _moving(steps: Array) -> Array:
+    """Return which parts of vectors take steps, or the first: arrays have a dimension for each, and 64 at most.
+
+    Where the sums are few enough to be listed, so many parts do not move.
+    """
+    moving: Array = np.flatnonzero(steps)
+    return moving if len(moving) else np.arange(1)
+
+
+def _filled(lows: Array, moving: Array, above: Array) -> Array:
+    """Return vectors of which only some parts lie above the lowest."""
+    values = np.repeat(lows[np.newaxis], len(above), axis=0)
+    values[:, moving] += above
+    return values
 
 
 def _units(steps: Array) -> Array:
@@ -177,9 +195,9 @@ def _units(steps: Array) -> Array:
     return np.array([max(1, int(np.gcd.reduce(column))) for column in steps.T])
 
 
-def _box(law: SumLaw, units: Array) -> Array:
-    """Lay the probabilities of vectors out by their distance from the smallest."""
-    places = (law.values - law.values.min(axis=0)) // units
+def _box(law: SumLaw, units: Array, moving: Array) -> Array:
+    """Lay the probabilities of vectors out by the distance of their moving parts from the smallest."""
+    places = ((law.values - law.values.min(axis=0)) // units)[:, moving]
     box = np.zeros(places.max(axis=0) + 1)
     np.add.at(box, tuple(places.T), law.probabilities)
     return box
