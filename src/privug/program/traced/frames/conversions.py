@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -170,8 +171,10 @@ def _crosstab(
 ) -> Any:
     if not isinstance(index, Series) or not isinstance(columns, Series):
         refuse("pd.crosstab of anything but two columns")
-    frame = Frame({0: index.cells, 1: columns.cells}, index.rows)
-    return Frame(*cross_counted(frame, normalize, margins_name if margins else None))
+    frame = Frame({0: index.cells, 1: index.beside(columns, exactly=True)}, index.rows)
+    frame.hits = {place: (one.hits, one.categorical) for place, one in enumerate((index, columns))}
+    data, rows, present = cross_counted(frame, normalize, margins_name if margins else None)
+    return Frame(data, Rows(replace(rows.axis, names=(index.name,)), rows.there), present)
 
 
 def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:

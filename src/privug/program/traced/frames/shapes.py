@@ -21,11 +21,14 @@ def observes_by_default() -> bool:
     return int(str(importlib.import_module("pandas").__version__).partition(".")[0]) >= 3
 
 
-def labelled(labels: Sequence[Any], cells: Sequence[Cell], name: Any = None) -> Series:
-    """Return a column of cells under fixed labels."""
+def labelled(
+    labels: Sequence[Any], cells: Sequence[Cell], name: Any = None, there: Sequence[Mask] | None = None
+) -> Series:
+    """Return a column of cells under fixed labels, all of which are there unless it is said when each is."""
     if len(set(labels)) < len(labels):
         refuse("labels that stand for several cells")
-    return Series(cells, Rows.all_of(Axis((None,) * len(labels), tuple(labels))), name)
+    axis = Axis((None,) * len(labels), tuple(labels))
+    return Series(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name)
 
 
 class Index(Series):

@@ -11,11 +11,11 @@ from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, chosen, kind, number
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
-from privug.program.traced.frames.rows import Rows, first_of
+from privug.program.traced.frames.rows import Rows, counted, first_of
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index
 from privug.program.traced.iteration import PlatedList
-from privug.program.traced.masks import Mask, MaskedList, both, current, negated
+from privug.program.traced.masks import Mask, MaskedList, both, current, fail_where, negated
 from privug.program.traced.standing import OfStanding, Standing
 
 
@@ -31,41 +31,47 @@ class Table(Standing):
     def __init__(
         self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None
     ) -> None:
-        self.data = {name: list(cells) for name, cells in data.items()}
-        self.rows = rows
-        self.present = dict(present or {})
+        self.present = {name: mask for name, mask in (present or {}).items() if mask is not True}
         """Columns that are there under a condition."""
+        self.held = {name: list(cells) for name, cells in data.items() if self.present.get(name) is not False}
+        """The columns, those that may be absent as well."""
+        self.rows = rows
         self.lost: frozenset[Any] = frozenset()
         """Columns of which it is not known from which of equal rows pandas takes them."""
         self.hits: dict[Any, Any] = {}
         """Of columns made by pd.cut, when cells have each of their values."""
 
+    @property
+    def data(self) -> dict[Any, list[Cell]]:
+        """The columns, all of which are there for sure: who knows of others looks at those that are held."""
+        return refuse("a table of which some columns may be absent") if self.present else self.held
+
     def listing(self) -> Any:
-        return MaskedList(list(self.data))
+        return MaskedList.of_pairs((name, self.present.get(name, True)) for name in self.held)
 
     def contains(self, name: Any) -> Mask:
-        return name in self.data
+        return name in self.held and self.present.get(name, True)
 
     def length(self) -> Any:
         return self.rows.count
 
     def plain(self) -> Any:
         self.whole()
-        if self.rows.axis.labels is None or not self.present:
+        if not self.present:
             return {name: self[name].plain() for name in self.data}
         if not self.rows.axis.sorted:
             refuse("a table whose rows are in a random order")
         columns = {}
-        for name, cells in self.data.items():
+        for name, cells in self.held.items():
             there = [both(one, self.present.get(name, True)) for one in self.rows.there]
             leaves = [leaf(cell, mask) for cell, mask in zip(cells, there, strict=True)]
-            columns[name] = SparseDict(zip(self.rows.axis.labels, leaves, strict=True))
+            columns[name] = SparseDict(zip(self.rows.axis.called(), leaves, strict=True))
         return SparseColumns(columns)
 
     @property
     def columns(self) -> Any:
         """The names of the columns."""
-        return MaskedList(list(self.data))
+        return self.listing()
 
     @columns.setter
     def columns(self, names: Any) -> None:
@@ -73,8 +79,7 @@ class Table(Standing):
         if len(listed) != len(self.data) or len(set(listed)) < len(listed) or current() is not True:
             refuse("such names of columns")
         new = dict(zip(self.data, listed, strict=True))
-        self.data = {new[name]: cells for name, cells in self.data.items()}
-        self.present = {new[name]: mask for name, mask in self.present.items()}
+        self.held = {new[name]: cells for name, cells in self.data.items()}
         self.hits = {new[name]: hits for name, hits in self.hits.items()}
 
     @property
@@ -85,7 +90,8 @@ class Table(Standing):
     @property
     def shape(self) -> tuple[Any, ...]:
         """How many rows and columns there are."""
-        return self.rows.count, len(self.data)
+        there = [self.present.get(name, True) for name in self.held]
+        return self.length(), counted(there, (None,) * len(there))
 
     @property
     def empty(self) -> Any:
@@ -93,19 +99,22 @@ class Table(Standing):
         return negated(reductions.positive(self.rows.count))
 
     def column(self, name: Any) -> Series:
-        """Return a column."""
-        if name not in self.data:
-            raise KeyError(name)
+        """Return a column; an error where it is not there."""
+        fail_where(negated(self.contains(name)), KeyError(name))
+        return self.kept(name)
+
+    def kept(self, name: Any) -> Series:
+        """Return a column that means nothing where it is not there."""
         if name in self.lost:
             refuse("another column after sort_values() by one, where equal rows stand in any order (kind='stable'),")
-        made = Series(self.data[name], self.rows, name)
+        made = Series(self.held[name], self.rows, name)
         made.hits, made.categorical = self.hits.get(name, (None, False))
         return made
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, Series):
             self.alike(key)
-            return self.made(self.data, self.rows.among(key.masks()), self.present)._with_hits(self)
+            return self.made(self.data, self.rows.among(key.masks()))._with_hits(self)
         if isinstance(key, list):
             return self.made({name: self.column(name).cells for name in key}, self.rows)._with_hits(self)
         if isinstance(key, slice):
@@ -113,14 +122,15 @@ class Table(Standing):
         return self.column(key)
 
     def _with_hits(self, other: "Table") -> Any:
-        self.hits = {name: hits for name, hits in other.hits.items() if name in self.data}
-        self.lost = other.lost & self.data.keys()
+        self.hits = {name: hits for name, hits in other.hits.items() if name in self.held}
+        self.lost = other.lost & self.held.keys()
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "data" not in vars(self) or name not in self.data:
+        if name.startswith("__") or "held" not in vars(self) or name not in self.held:
             return super().__getattr__(name)
-        return self.column(name)
+        fail_where(negated(self.contains(name)), AttributeError(name))
+        return self.kept(name)
 
     def whole(self) -> None:
         """Refuse a frame of which some columns are not known."""
@@ -153,7 +163,7 @@ class Table(Standing):
         return made
 
     def copy(self, deep: bool = True) -> Any:
-        return self.made(self.data, self.rows, self.present)._with_hits(self)
+        return self.made(self.held, self.rows, self.present)._with_hits(self)
 
     def drop(self, labels: Any = None, *, columns: Any = None, axis: Any = 0) -> Any:
         names = columns if columns is not None else labels if axis in (1, "columns") else refuse("drop() of rows")
@@ -168,7 +178,7 @@ class Table(Standing):
 
     def each(self, function: Callable[[Series], Series]) -> Any:
         """Return a frame whose columns are computed of these."""
-        return self.made({name: function(self.column(name)).cells for name in self.data}, self.rows, self.present)
+        return self.made({name: function(self.kept(name)).cells for name in self.held}, self.rows, self.present)
 
     def round(self, decimals: Any = 0) -> Any:
         if isinstance(decimals, Mapping):
@@ -190,7 +200,8 @@ class Table(Standing):
 
     def astype(self, dtype: Any) -> Any:
         if isinstance(dtype, Mapping):
-            return self.each(lambda column: column.astype(dtype[column.name]) if column.name in dtype else column)
+            changed = {name: self.column(name).astype(to).cells for name, to in dtype.items()}
+            return self.made({**self.held, **changed}, self.rows, self.present)
         return self.each(lambda column: column.astype(dtype))
 
     def query(self, expression: str) -> Any:
@@ -210,7 +221,7 @@ class Table(Standing):
         if self.rows.are_all:
             found: Any = self.iloc[:n]
             return found
-        return self.made(self.data, first_of(self.rows, n), self.present)._with_hits(self)
+        return self.made(self.data, first_of(self.rows, n))._with_hits(self)
 
     @property
     def loc(self) -> "Locations":
