@@ -2,11 +2,13 @@
 
 import itertools
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import privug as pv
+from privug.program.lifting import apply
 from privug.program.outputs import settled
 
 LIBRARIES = {"pandas": pd, "polars": pl}
@@ -150,3 +152,90 @@ def test_bands_stand_in_their_order_in_a_cross_table():
         return pd.crosstab(df.g, pd.cut(df.n, [0, 1, 2], labels=["few", "a lot"]))
 
     assert is_traced_as_it_is(program, "pandas", {"g": ["a", "b"], "n": [1, 2]})
+
+
+CELLS = {
+    "f": [2.675, 1.005], "i": [1, 3], "b": [True, False], "s": ["a", "b"], "k": [1, None], "w": [2.675, None],
+}  # fmt: skip
+"""Numbers that NumPy rounds otherwise than Python does, whole ones, truth values, texts, and some with gaps."""
+
+
+def told(value):
+    """Return whose number a value is, whether a whole one, and to what it is rounded."""
+    if isinstance(value, str):
+        return value
+    whose = "NumPy" if isinstance(value, np.generic) else "Python"
+    whole = isinstance(value, int | np.integer)
+    return whose, whole, value if isinstance(value, bool | np.bool_) else round(value, 2)
+
+
+HANDED_OUT = {
+    "iteration": lambda df: [told(v) for v in df.f] + [told(v) for v in df.i] + [told(v) for v in df.b],
+    "a column with gaps": lambda df: sum(isinstance(v, float) for v in df.k) + sum(told(v)[1] for v in df.k.dropna()),
+    "tolist": lambda df: [told(v) for v in df.w.fillna(2.675).tolist()] + [told(v) for v in df.k.fillna(0).to_list()],
+    "map": lambda df: df.f.map(lambda v: told(v)[2]).tolist() + df.i.map(lambda v: told(v)[0]).tolist(),
+    "apply": lambda df: df.f.apply(lambda v: round(v, 2)).sum() + df.k.apply(lambda v: isinstance(v, float)).sum(),
+    "a division by zero": lambda df: df.i.map(lambda v: 1 / (v - 1) if v > 1 else 0).sum(),
+    "to_dict": lambda df: {label: told(v) for label, v in df.f.to_dict().items()},
+    "items": lambda df: [told(v) for _, v in df.f.items()],
+    "records": lambda df: [(told(row["f"]), told(row["i"])) for row in df.to_dict("records")],
+    "columns of a dict": lambda df: [told(v) for v in df.to_dict("list")["f"]] + [told(df.to_dict()["i"][0])],
+    "item": lambda df: told(df.f.head(1).item()),
+    "squeeze": lambda df: told(df.f.head(1).squeeze()),
+    "itertuples": lambda df: [(told(row.f), told(row.b), told(row.Index)) for row in df.itertuples()],
+    "iterrows of objects": lambda df: [(told(label), told(row["f"]), told(row["i"])) for label, row in df.iterrows()],
+    "iterrows of numbers": lambda df: [(told(row["f"]), told(row["i"])) for _, row in df[["f", "i"]].iterrows()],
+    "iterrows of whole numbers": lambda df: [told(row["i"]) for _, row in df[["i"]].iterrows()],
+    "iterrows of truth values": lambda df: [told(row["b"])[0] for _, row in df[["b"]].iterrows()],
+    "rows of objects": lambda df: df.apply(lambda row: round(row["f"], 2) + row["i"], axis=1).tolist(),
+    "rows of numbers": lambda df: df[["f", "i"]].apply(lambda row: told(row.f)[2] + told(row.i)[1], axis=1).tolist(),
+    "positions": lambda df: (told(df.f.iloc[0]), told(df.i.iloc[-1]), told(df.b.iloc[0])[0], told(df.f[0])),
+    "labels": lambda df: (told(df.f.loc[0]), told(df.at[1, "f"]), told(df.loc[0, "i"]), told(df.f.get(1))),
+    "a row": lambda df: (told(df.iloc[0]["f"]), told(df[["i", "f"]].iloc[0]["i"]), told(df.loc[1]["i"])),
+    "Python's functions": lambda df: (told(sum(df.f)), told(max(df.f)), told(sorted(df.i)[0])),
+    "side by side": lambda df: [(told(f), told(i)) for f, i in zip(df.f, df.i, strict=True)],
+    "methods": lambda df: (told(df.f.max()), told(df.f.sum()), told(df.i.agg("sum")), told(df.k.fillna(0).max())),
+    "counts": lambda df: (told(df.i.nunique()), told(df[df.b].shape[0]), told(df[df.b].f.size), told(df.k.count())),
+    "shares": lambda df: (round(len(df[df.b]) / 8, 2), round(df.b.sum() / 8, 2), round(df.groupby("i").ngroups / 8, 2)),
+    "places": lambda df: (told(df.i.idxmax()), told(df.i.argmax()), told(df.groupby("i").size().idxmax())),
+    "labels of rows": lambda df: (told(df.index[0]), [told(v) for v in df.index]),
+    "labels of groups": lambda df: told(df.groupby("i").size().index[0]),
+    "means of groups": lambda df: {name: round(v, 2) for name, v in df.groupby("b").f.mean().items()},
+    "describe": lambda df: (told(df.i.describe()["count"]), [told(v) for v in df.i.describe()]),
+}  # fmt: skip
+
+
+def mixed(i):
+    certain = pv.Row(f=2.675, i=1, b=True, s="a", k=1, w=2.675)
+    return certain if i == 0 else pv.Row(**{name: pv.Choice(values) for name, values in CELLS.items()})
+
+
+@pytest.mark.parametrize("row", [lambda _: mixed(1), mixed], ids=["random", "one is known"])
+@pytest.mark.parametrize("name", HANDED_OUT)
+def test_cells_are_numbers_of_python_or_numpy_as_pandas_hands_them_out(name, row):
+    prior = {"df": pv.Records(2, row).as_frame("pandas")}
+    found = apply(HANDED_OUT[name], [], prior, checks=64, exclude_errors=True, native=False).lifting
+    assert found.tier == "traced", str(found)  # and it gave what plain calls give: a difference is a warning
+
+
+def test_a_column_is_rounded_as_python_rounds_when_it_is_iterated():
+    def program(df):
+        return [round(v, 2) for v in df.f], round(df.f.iloc[0], 2), all(isinstance(v, int) for v in df.i)
+
+    attack = attacked(program, "pandas", {"f": [2.675], "i": [1, 3]}, 2)
+    assert attack.run(pv.equals(([2.67, 2.67], 2.68, True))).diagnostics.evidence.value == 1
+
+
+DESCRIBED = {
+    "rounded": lambda df: df.x.describe().round(2),
+    "a frame": lambda df: df[["x"]].describe().round(1),
+    "as a dict": lambda df: df.x.describe().round(2).to_dict(),
+    "counts of columns": lambda df: df.count().round(0),
+    "some summaries": lambda df: df.x.agg(["count", "sum"]).round(1),
+    "an own column": lambda df: pd.Series({"n": len(df), "mean": df.x.mean()}).round(2),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_what_is_known_of_a_summary_is_seen_as_pandas_gives_it(name):
+    assert is_traced_as_it_is(DESCRIBED[name], "pandas", {"x": [1, 2, 4]}, rows=3)

@@ -3,7 +3,7 @@
 import contextlib
 import importlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from privug.model.plates import going_through
 from privug.model.propositions import implies
 from privug.model.traits.table import OPERATIONS
 from privug.model.traits.traits import Role
-from privug.model.variable import RandomVariable, as_element, as_node, refuse
+from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where
 from privug.program.traced.frames.rows import Rows
@@ -106,7 +106,7 @@ def _is_safe(divisor: Node) -> bool:
 
 
 def number(cell: Cell) -> Any:
-    """Return a cell as pandas hands it out: a number of NumPy or a text, NaN where it is missing, NaT among dates."""
+    """Return a cell as a single value: a number of NumPy or a text, NaN where it is missing, NaT among dates."""
     if cell.known is True:
         return as_element(as_node(np.positive(cell.value))) if _is_number(cell.value) else cell.value
     if cell.known is False:
@@ -120,11 +120,42 @@ def number(cell: Cell) -> Any:
 
 
 def element(cell: Cell) -> Any:
-    """Return a single cell as pandas hands it out: a truth value, too, is one of NumPy."""
+    """Return a cell as pandas hands out single ones: numbers and truth values of NumPy."""
     value = number(cell)
+    if isinstance(value, bool | int | float):
+        return np.asarray(value)[()]
     if isinstance(value, RandomVariable) and is_truth(value):
         return as_element(as_node(np.logical_and(value, True)))
     return value
+
+
+def native(cell: Cell) -> Any:
+    """Return a cell as pandas hands out one after the other: numbers and truth values of Python."""
+    if cell.known is True and _is_number(cell.value):
+        return as_python(cell.value)
+    value = number(cell)
+    return as_python(value) if isinstance(value, RandomVariable) and value.node.levels is None else value
+
+
+def of_one_type(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of a column in its type: whole numbers beside gaps or other numbers are floats."""
+    return [with_gaps(cell) for cell in cells] if are_floats(cells) else list(cells)
+
+
+def are_floats(cells: Sequence[Cell]) -> bool:
+    """Say whether the numbers of a column are floats in pandas: because some are, or some are missing."""
+    kinds = {kind(cell.value) for cell in cells if cell.known is not False}
+    return kinds <= {"i", "f"} and ("f" in kinds or any(cell.known is not True for cell in cells))
+
+
+def as_rows(columns: Iterable[Sequence[Cell]]) -> tuple[list[list[Cell]], bool]:
+    """Return columns as rows hold them, and whether all are of one type there: else they are objects."""
+    typed = [of_one_type(cells) for cells in columns]
+    every = [cell for cells in typed for cell in cells]
+    if are_floats(every):
+        return [[with_gaps(cell) for cell in cells] for cells in typed], True
+    alike = len({kind(cell.value) for cell in every}) == 1 and all(cell.known is True for cell in every)
+    return typed, alike
 
 
 def _not_a_time() -> Any:
@@ -284,15 +315,15 @@ def surely_known(cell: Cell, there: Mask) -> bool:
 def or_none(cell: Cell, none: bool) -> Any:
     """Return a cell as a single value: where it is missing None, or NaN."""
     if none and isinstance(cell.known, RandomVariable):
-        return RandomVariable(maybe(cell.known.node, as_node(cell.value), None))
-    return number(cell)
+        return RandomVariable(maybe(cell.known.node, as_node(element(Cell(cell.value))), None))
+    return element(cell)
 
 
 EQUAL = np.equal
 
 
 def called(
-    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any] = number
+    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any] = native
 ) -> list[Cell]:
     """Call a function of the program's on what is given of each cell, once for rows that are alike."""
     found = []

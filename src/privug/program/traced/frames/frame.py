@@ -94,9 +94,8 @@ class Frame(Table):
         """Call a function on each column, or on each row: once for rows that are alike."""
         if axis in (0, "index"):
             return self._across(list(self.held), lambda column: cell_of(function(column)))
-        rows = self.itertuples(index=False)
-        items = [one[0] for one in (rows.segments if self._has_plates else rows.pairs())]
-        return Series(of_cells.called(function, [Cell(item) for item in items], self.rows, _value), self.rows)
+        cells = [Cell(row) for row in self.single_rows()]
+        return Series(of_cells.called(function, cells, self.rows, _value), self.rows)
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, surely_known
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, native, surely_known
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -110,7 +110,10 @@ class GroupBy(Standing):
     def length(self) -> Any:
         return self.rows.count
 
-    ngroups = property(length)
+    @property
+    def ngroups(self) -> Any:
+        """How many groups there are."""
+        return native(Cell(self.rows.count))
 
     # Summaries.
     def summaries(self, name: Any, how: Any, *arguments: Any, **options: Any) -> list[Cell]:

@@ -11,7 +11,7 @@ from privug.model.node import ConstantValue, Node
 from privug.model.operations import Elementwise
 from privug.model.plates import Plate, fold
 from privug.model.ragged import Outline
-from privug.model.variable import RandomVariable, as_element, as_node, refuse, stack_values
+from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.traced.accumulators import LOST
 from privug.program.traced.masks import Mask, both
 
@@ -98,7 +98,9 @@ class Axis:
         """Return what rows are called, as the cells of a column."""
         if self.anonymous:
             return [LOST] * len(self.plates)
-        return self.positions() if self.labels is None else list(self.labels)
+        if self.labels is not None:
+            return list(self.labels)
+        return [as_python(place) if isinstance(place, RandomVariable) else int(place) for place in self.positions()]
 
 
 def _mapped(plate: Plate, cell: Any) -> Any:

@@ -8,7 +8,7 @@ from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, chosen, kind, number
+from privug.program.traced.frames.cells import Cell, as_rows, chosen, element, kind, native, of_one_type
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
 from privug.program.traced.frames.rows import Rows, counted, first_of
@@ -91,7 +91,7 @@ class Table(Standing):
     def shape(self) -> tuple[Any, ...]:
         """How many rows and columns there are."""
         there = [self.present.get(name, True) for name in self.held]
-        return self.length(), counted(there, (None,) * len(there))
+        return native(Cell(self.length())), native(Cell(counted(there, (None,) * len(there))))
 
     @property
     def empty(self) -> Any:
@@ -239,15 +239,21 @@ class Table(Standing):
         """Return the rows as tuples, one for rows that are alike."""
         self.whole()
         names = (*(("Index",) if index else ()), *self.data)
-        make = row_maker(names)
         called = [self.rows.axis.called()] if index else []
-        columns = [*called, *([number(cell) for cell in cells] for cells in self.data.values())]
-        return self._listed([make(values) for values in zip(*columns, strict=True)])
+        columns = [*called, *([native(cell) for cell in of_one_type(cells)] for cells in self.data.values())]
+        return self._listed([*map(row_maker(names), zip(*columns, strict=True))])
 
     def iterrows(self) -> Any:
         """Return the rows with their labels."""
-        rows = list(self.itertuples(index=False).segments if self._has_plates else self.itertuples(index=False).pairs())
-        return self._listed([(label, row[0]) for label, row in zip(self.rows.axis.called(), rows, strict=True)])
+        return self._listed([*zip(self.rows.axis.called(), self.single_rows(), strict=True)])
+
+    def single_rows(self) -> list[Any]:
+        """Return for each segment its row as the Series that pandas makes of it: of NumPy's numbers, or of objects."""
+        self.whole()
+        columns, alike = as_rows(self.data.values())
+        given = element if alike else native
+        values = zip(*([given(cell) for cell in cells] for cells in columns), strict=True)
+        return [*map(row_maker(tuple(self.data)), values)]
 
     @property
     def _has_plates(self) -> bool:
@@ -309,9 +315,10 @@ class Locations(OfStanding):
         return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
 
     def _row(self, frame: Table, key: Any) -> Any:
-        place = Series.loc if self._by_label else Series.iloc
-        columns = [place.fget(frame.column(name))[key] for name in frame.data]  # type: ignore[attr-defined]
-        return row_maker(tuple(frame.data))(columns)
+        frame.whole()
+        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
+        values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
+        return row_maker(tuple(frame.data))(values)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
