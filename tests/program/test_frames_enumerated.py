@@ -1,6 +1,7 @@
 """Programs on frames against enumeration: every table that there may be, given to pandas or polars itself."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -239,3 +240,82 @@ DESCRIBED = {
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_what_is_known_of_a_summary_is_seen_as_pandas_gives_it(name):
     assert is_traced_as_it_is(DESCRIBED[name], "pandas", {"x": [1, 2, 4]}, rows=3)
+
+
+def counts(df):
+    return df.group_by("g").agg(n=pl.len())
+
+
+def in_one_order(table, key, names):
+    """Return the rows of a table, those that are equal in a key in the order of the other columns."""
+    rows = list(zip(*table.values(), strict=True))
+    place, tied = list(table).index(key), [list(table).index(name) for name in names]
+    runs = [0, *itertools.accumulate(one[place] != other[place] for one, other in itertools.pairwise(rows))]
+    return sorted(rows, key=lambda row: (runs[rows.index(row)], [str(row[name]) for name in tied]))
+
+
+SORTED = {
+    "upwards": (lambda df: counts(df).sort("n"), "n", ["g"]),
+    "downwards": (lambda df: counts(df).sort("n", descending=True), "n", ["g"]),
+    "counted values": (lambda df: df["g"].value_counts(sort=True), "count", ["g"]),
+    "shares": (lambda df: df["g"].value_counts(sort=True, normalize=True), "proportion", ["g"]),
+    "by another name": (lambda df: counts(df).sort("n").rename({"n": "m"}), "m", ["g"]),
+    "some of them": (lambda df: counts(df).sort("n").filter(pl.col("n") > 1), "n", ["g"]),
+    "two keys": (lambda df: df.group_by("g", "x").len().sort("len"), "len", ["g", "x"]),
+    "by a key of two": (lambda df: df.group_by("g", "x").len().sort("g"), "g", ["x"]),
+    "sorted again": (lambda df: df.group_by("g", "x").len().sort("g").sort("len"), "len", ["g", "x"]),
+    "lazy": (lambda df: df.lazy().group_by("g").agg(n=pl.len()).sort("n").collect(), "n", ["g"]),
+}
+COUNTED = {"g": ["a", "b", None], "x": ["u", "v"]}
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_groups_stand_in_the_order_that_they_were_sorted_in(name):
+    program, key, tied = SORTED[name]
+    attack, chances, seen = attacked(program, "polars", COUNTED, 2), Counter(), {}
+    for output, chance in enumerated(program, "polars", COUNTED, 2):
+        rows = tuple(in_one_order(output, key, tied))
+        chances[rows] += chance
+        seen.setdefault(rows, []).append(output)
+    assert attack.lifting.tier == "traced"
+    assert len(attack.run(engine="exact").prediction.distribution()) == len(chances)
+    for rows, outputs in seen.items():  # one way or another, if polars gave both
+        for output in outputs:
+            assert attack.run(pv.equals(output)).diagnostics.evidence.value == pytest.approx(chances[rows]), output
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_predicate_sees_sorted_counts(down):
+    attack = attacked(lambda df: counts(df).sort("n", descending=down), "polars", COUNTED, 3)
+    in_order = pv.such_that(lambda table: table["n"] == sorted(table["n"], reverse=down))
+    assert attack.run(in_order).diagnostics.evidence.value == pytest.approx(1)
+    last_is_missing = pv.such_that(lambda table: table["g"][-1] is None and table["n"][-1] != table["n"][0])
+    assert attack.run(last_is_missing).diagnostics.evidence.value == pytest.approx(6 / 27)
+
+
+def test_rows_after_a_sort_are_observed_in_either_order_of_equals_or_not_at_all():
+    attack = attacked(lambda df: counts(df).sort("n"), "polars", {"g": ["b", None, "a"]}, 3)
+    for seen in ({"g": ["b", None], "n": [1, 2]}, {"g": [None, "b"], "n": [1, 2]}):
+        assert attack.run(pv.equals(seen)).diagnostics.evidence.value == pytest.approx(3 / 27)
+    for several in itertools.permutations(["b", None, "a"]):
+        assert attack.run(pv.equals({"g": [*several], "n": [1, 1, 1]})).diagnostics.evidence.value == pytest.approx(
+            6 / 27
+        )
+    assert attack.run({"g": ["a", pv.equals(None)], "n": [1, 2]}).diagnostics.evidence.value == pytest.approx(3 / 27)
+    with pytest.raises(pv.PrivugError, match="rows that are equal in n have no order: say what was seen of g, n, too"):
+        attack.run({"g": ["b", None]})
+    with pytest.raises(pv.PrivugError, match=r"write those as values, pv\.equals\(None\) for a missing one"):
+        attack.run({"g": ["b", None], "n": [1, 2]})
+
+
+ONE_AFTER_THE_OTHER = {
+    "rows": lambda df: counts(df).sort("n").rows()[0][1],
+    "values": lambda df: counts(df).sort("n")["n"].to_list()[0],
+    "without an order": lambda df: counts(df).rows()[0][1],
+    "in a loop": lambda df: max(place * n for place, n in enumerate(counts(df).sort("n")["n"])),
+}
+
+
+@pytest.mark.parametrize("name", ONE_AFTER_THE_OTHER)
+def test_rows_that_polars_leaves_in_any_order_are_not_taken_one_after_the_other(name):
+    assert "polars leaves" in str(attacked(ONE_AFTER_THE_OTHER[name], "polars", COUNTED, 2).lifting)

@@ -9,7 +9,9 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames import cells as of_cells
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, element, is_truth, native, of_one_type
+from privug.program.traced.frames import handing
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, is_truth
+from privug.program.traced.frames.handing import element, native, of_one_type
 from privug.program.traced.frames.released import Turns, released, row_of_random_table, singled_out
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.summaries import Summaries
@@ -242,7 +244,7 @@ class Column(Summaries):
             return element(cell) if there else default
         if default is None and not of_cells.surely_known(cell, there):
             refuse("get() of what may be missing")
-        return of_cells.or_none(chosen(there, cell, cell_of(default)), default is None)
+        return handing.or_none(chosen(there, cell, cell_of(default)), default is None)
 
     def item(self) -> Any:
         """Return the only value."""

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, element, native, of_one_type
+from privug.program.traced.frames.cells import Cell, cell_of
 from privug.program.traced.frames.dates import are_timestamps
 from privug.program.traced.frames.frame import Frame, fixed
 from privug.program.traced.frames.grouping import GroupBy, unstacked
+from privug.program.traced.frames.handing import element, native, of_one_type
 from privug.program.traced.frames.joins import is_frame, stacked
 from privug.program.traced.frames.margins import cross_counted
 from privug.program.traced.frames.ordering import all_labels, banded, hits_in, sorted_rows

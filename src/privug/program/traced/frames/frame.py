@@ -5,8 +5,7 @@ from typing import Any
 
 from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames import cells as of_cells
-from privug.program.traced.frames import reductions
+from privug.program.traced.frames import handing, reductions
 from privug.program.traced.frames.cells import Cell, cell_of, is_truth
 from privug.program.traced.frames.dates import are_timestamps
 from privug.program.traced.frames.grouping import GroupBy
@@ -95,7 +94,7 @@ class Frame(Table):
         if axis in (0, "index"):
             return self._across(list(self.held), lambda column: cell_of(function(column)))
         cells = [Cell(row) for row in self.single_rows()]
-        return Series(of_cells.called(function, cells, self.rows, _value), self.rows)
+        return Series(handing.called(function, cells, self.rows, _value), self.rows)
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":

@@ -9,7 +9,8 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, native, surely_known
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, surely_known
+from privug.program.traced.frames.handing import native
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -79,7 +80,7 @@ class GroupBy(Standing):
         ranks = None
         if not self.ordered and not any(key.categorical for key in self.keys):
             ranks = partial(reductions.first_places, [rows for _, rows in self.groups_of_rows])
-        bands = tuple(key.hits and tuple(key.hits[0]) for key in self.keys)
+        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
         axis = Axis((None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands, ranks=ranks)
         everything = not self.observed and all(key.categorical for key in self.keys)
         return Rows(axis, tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows))

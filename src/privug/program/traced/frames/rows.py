@@ -182,7 +182,7 @@ def exceeds(number: Any, less: int) -> Mask:
 
 
 def _is_sum(node: Node) -> bool:
-    return isinstance(node.operation, Elementwise) and node.operation.name == "add"
+    return isinstance(node.operation, Elementwise) and node.operation.traits.weights == (1, 1)
 
 
 def renumbered(rows: Rows) -> Rows:

@@ -9,6 +9,7 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.frame import is_missing
 from privug.program.traced.frames import cells as of_cells
+from privug.program.traced.frames import handing
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, mapped
 from privug.program.traced.frames.column import Column
 from privug.program.traced.frames.dates import beside_timestamps, missing_ones
@@ -130,7 +131,7 @@ class Series(Column):
     isnull, notnull = isna, notna
 
     def fillna(self, value: Any) -> Any:
-        cells, others = of_cells.of_one_type(self.cells), self.beside(value)
+        cells, others = handing.of_one_type(self.cells), self.beside(value)
         if any(of_cells.kind(cell.value) == "f" for cell in cells):
             others = [of_cells.with_gaps(other) for other in others]
         pairs = zip(cells, others, strict=True)
@@ -163,7 +164,7 @@ class Series(Column):
 
     def apply(self, function: Any) -> Any:
         """Call a function on each value; it is traced once for rows that are alike."""
-        return self.with_cells(of_cells.called(function, of_cells.of_one_type(self.cells), self.rows))
+        return self.with_cells(handing.called(function, handing.of_one_type(self.cells), self.rows))
 
     def astype(self, dtype: Any) -> Any:
         return self.each(lambda cell: of_cells.converted(cell, dtype))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, compared, divided, native, with_gaps
+from privug.program.traced.frames.cells import Cell, cell_of, compared, divided, with_gaps
+from privug.program.traced.frames.handing import native
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import first_places, positive
 from privug.program.traced.frames.rows import Axis, Rows

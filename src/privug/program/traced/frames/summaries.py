@@ -4,7 +4,8 @@ from typing import Any
 
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, are_floats, element, native, number, with_gaps
+from privug.program.traced.frames.cells import Cell, with_gaps
+from privug.program.traced.frames.handing import are_floats, element, native, number
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import fail_where, negated
 from privug.program.traced.standing import Standing

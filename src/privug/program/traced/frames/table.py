@@ -8,7 +8,8 @@ from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, as_rows, chosen, element, kind, native, of_one_type
+from privug.program.traced.frames.cells import Cell, chosen, kind
+from privug.program.traced.frames.handing import as_rows, element, native, of_one_type
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
 from privug.program.traced.frames.rows import Rows, counted, first_of

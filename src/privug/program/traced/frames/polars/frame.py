@@ -24,7 +24,7 @@ from privug.program.traced.frames.polars.outputs import (
 )
 from privug.program.traced.frames.polars.replacing import fill_null
 from privug.program.traced.frames.polars.series import Series
-from privug.program.traced.frames.polars.sorting import in_fixed_order, in_random_order, is_fixed, tell_apart
+from privug.program.traced.frames.polars.sorting import Key, in_order, tell_apart, with_open_order
 from privug.program.traced.frames.polars.summaries import SUMMARIES
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -45,7 +45,7 @@ class Frame(Standing):
         """Columns that are there under a condition."""
         self.discovered: Mapping[str, Any] = {}
         """Columns in the order in which their names came up: at which row each did, or None if that is left open."""
-        self.ordering: tuple[Column, ...] = ()
+        self.ordering: tuple[Key, ...] = ()
         """What rows are sorted by whose order among equals polars leaves open."""
         self.lost: frozenset[str] = frozenset()
         """Columns of which it is not known from which of equal rows polars takes them."""
@@ -273,18 +273,12 @@ class Frame(Standing):
     ) -> "Frame":
         keys = [self._in_rows(one.one(self.scope), self.kept) for one in expressions([by, *more], {})]
         down, last = ([flag] * len(keys) if isinstance(flag, bool) else list(flag) for flag in (descending, nulls_last))
-        fixed = all(map(is_fixed, keys)) and all(plate is None for plate in self.kept.axis.plates)
-        frame = self
-        if not fixed and not self.kept.axis.sorted and tell_apart(keys):
-            frame = self._on(Rows(replace(self.kept.axis, sorted=True), self.kept.there))
-            keys = [key.on(frame.kept) for key in keys]
-        elif not fixed and not self.kept.axis.sorted:
-            made = self._on(self.kept)
-            made.ordering = (*keys, *self.ordering)
+        if not self.kept.axis.sorted and not tell_apart(keys):
+            made = self._on(with_open_order(self.kept))
+            made.ordering = (*zip(keys, down, last, strict=True), *(self.ordering if maintain_order else ()))
             return made
-        arranged = in_fixed_order if fixed else in_random_order
-        made = self._made(*arranged(frame.held, frame.kept, keys, down, last))
-        made.ordering = () if made.kept.axis.sorted else self.ordering
+        made = self._made(*in_order(self.held, self.kept, keys, down, last))
+        made.ordering = ()
         return made
 
     def head(self, n: int = 5) -> "Frame":
