@@ -1,5 +1,6 @@
 """Dictionaries and lists of which some entries are there for some samples only, as random groups and rows give them."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,22 +125,32 @@ class Labels:
 
     names: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
+    keys: tuple[str, ...] = ()
+    """Columns in whose order rows stand: it means nothing only among those that are equal in them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of which something must be known to bring rows into this order."""
+        return (*self.names, *self.keys)
 
     def sorted(self, columns: Any) -> Any:
         """Return plain columns with their rows in this order; anything else as it is."""
-        if not isinstance(columns, dict) or not set(self.names) <= set(columns):
+        if not isinstance(columns, dict) or not set(self.columns) <= set(columns):
             return columns
         if not all(isinstance(column, list) for column in columns.values()):
             return columns
         if len({len(column) for column in columns.values()}) != 1:
             return columns
-        order = self.order([*zip(*(columns[name] for name in self.names), strict=True)])
+        order = self.order([*zip(*(columns[name] for name in self.columns), strict=True)])
         return {name: [column[row] for row in order] for name, column in columns.items()}
 
-    def order(self, labels: list[tuple[Any, ...]]) -> list[int]:
-        """Return the places of rows in this order; those with other labels are last."""
+    def order(self, rows: list[tuple[Any, ...]]) -> list[int]:
+        """Return the places of rows in this order, of which these columns are known; other labels are last."""
         places = {label: place for place, label in enumerate(self.values)}
-        return sorted(range(len(labels)), key=lambda row: places.get(labels[row], len(places)))
+        width, runs = len(self.names), [0]
+        for one, other in itertools.pairwise(rows):
+            runs.append(runs[-1] + (one[width:] != other[width:]))
+        return sorted(range(len(rows)), key=lambda row: (runs[row], places.get(rows[row][:width], len(places))))
 
 
 def in_known_order(template: Any, value: Any) -> Any:

@@ -75,10 +75,11 @@ def of_frame(
         return Likelihood(impossible="the columns of the output have as many rows as each other")
     wanted = list(zip(*(seen[name] for name in names), strict=True))
     if frame.order is not None:
-        labels = frame.order.names
-        if not set(labels) <= set(names):
-            raise ObservationError(f"the rows have no order: say what was seen of {', '.join(labels)}, too")
-        told = [tuple(value(part) for part in row) for row in zip(*(seen[name] for name in labels), strict=True)]
+        known = frame.order.columns
+        if not set(known) <= set(names):
+            which = f"rows that are equal in {', '.join(frame.order.keys)}" if frame.order.keys else "the rows"
+            raise ObservationError(f"{which} have no order: say what was seen of {', '.join(known)}, too")
+        told = [tuple(value(part) for part in row) for row in zip(*(seen[name] for name in known), strict=True)]
         wanted = [wanted[row] for row in frame.order.order(told)]
     rows = SparseList(zip(*(frame[name] for name in names), strict=True))
 

@@ -99,7 +99,12 @@ def _seen_of(item: Any, part: Observation | None) -> Likelihood:
 
 
 def _told(part: Observation | None) -> Any:
-    return part.value if isinstance(part, Equals) else part
+    if isinstance(part, Equals):
+        return part.value
+    raise ObservationError(
+        "rows that polars leaves in any order are told apart by their values: write those as values, "
+        "pv.equals(None) for a missing one, or sort by what tells the rows apart"
+    )
 
 
 def _parts_of(output: Any) -> int | None:

@@ -1,27 +1,23 @@
 """Cells of traced columns: values that may be missing, and functions of them."""
 
-import contextlib
-import importlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privug.model.categories import constant_category, map_levels
-from privug.model.maybe import Maybe, maybe
+from privug.model.categories import map_levels
+from privug.model.maybe import Maybe
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, almost_never_zero
-from privug.model.plates import going_through
 from privug.model.propositions import implies
 from privug.model.traits.table import OPERATIONS
 from privug.model.traits.traits import Role
-from privug.model.variable import RandomVariable, as_element, as_node, refuse
+from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where
-from privug.program.traced.frames.rows import Rows
 from privug.program.traced.keys import alternatives
-from privug.program.traced.masks import Mask, both, either, negated, under
+from privug.program.traced.masks import Mask, both, either, negated
 
 
 class Cell(NamedTuple):
@@ -105,33 +101,8 @@ def _is_safe(divisor: Node) -> bool:
     return chosen_one and isinstance(parents[2].operation, ConstantValue) and almost_never_zero(parents[2])
 
 
-def number(cell: Cell) -> Any:
-    """Return a cell as pandas hands it out: a number of NumPy or a text, NaN where it is missing, NaT among dates."""
-    if cell.known is True:
-        return as_element(as_node(np.positive(cell.value))) if _is_number(cell.value) else cell.value
-    if cell.known is False:
-        return np.nan
-    if is_category(cell.value) or not isinstance(cell.value, RandomVariable | int | float):
-        levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
-        gap = np.nan if not any(hasattr(level, "to_pydatetime") for level in levels) else _not_a_time()
-        return where(cell.known, cell.value, RandomVariable(constant_category(gap)))
-    value = cell.value.astype(float) if isinstance(cell.value, RandomVariable) else float(cell.value)
-    return as_element(as_node(where(cell.known, value, np.nan)))
-
-
-def element(cell: Cell) -> Any:
-    """Return a single cell as pandas hands it out: a truth value, too, is one of NumPy."""
-    value = number(cell)
-    if isinstance(value, RandomVariable) and is_truth(value):
-        return as_element(as_node(np.logical_and(value, True)))
-    return value
-
-
-def _not_a_time() -> Any:
-    return importlib.import_module("pandas").NaT
-
-
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Say whether a value is a random number, and neither a truth value nor a text."""
     return isinstance(value, RandomVariable) and value.node.levels is None and value.node.dtype.kind in "if"
 
 
@@ -281,28 +252,7 @@ def surely_known(cell: Cell, there: Mask) -> bool:
     return known is True or there is False
 
 
-def or_none(cell: Cell, none: bool) -> Any:
-    """Return a cell as a single value: where it is missing None, or NaN."""
-    if none and isinstance(cell.known, RandomVariable):
-        return RandomVariable(maybe(cell.known.node, as_node(cell.value), None))
-    return number(cell)
-
-
 EQUAL = np.equal
-
-
-def called(
-    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any] = number
-) -> list[Cell]:
-    """Call a function of the program's on what is given of each cell, once for rows that are alike."""
-    found = []
-    for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
-        if there is False:
-            found.append(Cell(0.0, False))
-            continue
-        with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
-            found.append(computed(function(given(cell))))
-    return found
 
 
 def converted(cell: Cell, dtype: Any) -> Cell:

@@ -9,7 +9,9 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames import cells as of_cells
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, element, is_truth, number
+from privug.program.traced.frames import handing
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, is_truth
+from privug.program.traced.frames.handing import element, native, of_one_type
 from privug.program.traced.frames.released import Turns, released, row_of_random_table, singled_out
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.summaries import Summaries
@@ -51,7 +53,7 @@ class Column(Summaries):
     def listing(self) -> Any:
         """Return the values as a list; many rows stay together."""
         self.in_order("iteration")
-        values = [number(cell) for cell in self.cells]
+        values = [native(cell) for cell in of_one_type(self.cells)]
         plates = self.rows.axis.plates
         if any(plate is not None for plate in plates):
             return PlatedList(list(zip(values, self.rows.there, plates, strict=True)))
@@ -72,16 +74,16 @@ class Column(Summaries):
 
     def to_dict(self) -> Any:
         """Return the values by their labels."""
-        cells, there = singled_out(self.cells, self.rows)
+        cells, there = singled_out(of_one_type(self.cells), self.rows)
         axis = self.rows.axis
         if axis.anonymous:
             refuse("the labels of rows in a random order")
         labels = axis.labels or tuple(range(axis.size))
         if all(mask is True for mask in there) and axis.sorted:
-            return {label: number(cell) for label, cell in zip(labels, cells, strict=True)}
+            return {label: native(cell) for label, cell in zip(labels, cells, strict=True)}
         made = MaskedDict()
         for label, cell, mask in zip(labels, cells, there, strict=True):
-            made.put(label, number(cell), mask)
+            made.put(label, native(cell), mask)
         if not axis.sorted:
             made.ranks = Turns(labels, axis)
         return made
@@ -211,9 +213,9 @@ class Column(Summaries):
             a is not b for a, b in zip(rows.there, rows.axis.outline.there, strict=True)
         ):
             refuse("a position among some rows of a table of random size")
-        cell, there = row_of_random_table(self.cells, rows, position)
+        cell, there = row_of_random_table(of_one_type(self.cells), rows, position)
         fail_where(negated(there), IndexError("single positional indexer is out-of-bounds"))
-        return number(cell)
+        return element(cell)
 
     def at_random(self, position: RandomVariable) -> Any:
         """Return the value at a random position, among rows called by their positions."""
@@ -228,10 +230,10 @@ class Column(Summaries):
         """Return the cell at a label, and whether it is there."""
         axis = self.rows.axis
         if axis.outline is not None:
-            return row_of_random_table(self.cells, self.rows, label)
+            return row_of_random_table(of_one_type(self.cells), self.rows, label)
         if axis.anonymous:
             refuse("the labels of rows in a random order")
-        cells, there = singled_out(self.cells, self.rows)
+        cells, there = singled_out(of_one_type(self.cells), self.rows)
         labels = list(range(axis.size)) if axis.labels is None else list(axis.labels)
         place = labels.index(label) if label in labels else None
         return (Cell(0.0, False), False) if place is None else (cells[place], there[place])
@@ -239,10 +241,10 @@ class Column(Summaries):
     def get(self, label: Any, default: Any = None) -> Any:
         cell, there = self.look_up(label)
         if isinstance(there, bool):
-            return number(cell) if there else default
+            return element(cell) if there else default
         if default is None and not of_cells.surely_known(cell, there):
             refuse("get() of what may be missing")
-        return of_cells.or_none(chosen(there, cell, cell_of(default)), default is None)
+        return handing.or_none(chosen(there, cell, cell_of(default)), default is None)
 
     def item(self) -> Any:
         """Return the only value."""
@@ -250,10 +252,10 @@ class Column(Summaries):
         wrong = number_there != 1
         fail_where(wrong if isinstance(wrong, RandomVariable) else bool(wrong), ValueError("not one value"))
         found = Cell(0.0, False)
-        cells, there = singled_out(self.cells, self.rows)
+        cells, there = singled_out(of_one_type(self.cells), self.rows)
         for cell, mask in zip(cells, there, strict=True):
             found = chosen(mask, cell, found)
-        return number(Cell(found.value, True if all(cell.known is True for cell in cells) else found.known))
+        return native(Cell(found.value, True if all(cell.known is True for cell in cells) else found.known))
 
     def copy(self, deep: bool = True) -> Any:
         return self.made(self.cells, self.rows, self.name)
@@ -290,11 +292,12 @@ class Places(OfStanding):
             refuse("a slice by labels")
         if axis.outline is not None:
             return column.at_place(key)
-        cells, there = singled_out(column.cells, column.rows)
+        cells, there = singled_out(of_one_type(column.cells), column.rows)
         if all(mask is True for mask in there):
             if isinstance(key, slice):
                 return column.made(cells[key], Rows.all_of(axis.sliced(key)), column.name)
             return element(cells[key])
         if not all(cell.known is True for cell in cells):
             refuse("a position among rows of a random number")
-        return MaskedList.of_pairs(zip([element(cell) for cell in cells], there, strict=True))[key]
+        found = MaskedList.of_pairs(zip([native(cell) for cell in cells], there, strict=True))[key]
+        return found if isinstance(key, slice) else element(cell_of(found))

@@ -2,15 +2,17 @@
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, number
+from privug.program.traced.frames.cells import Cell, cell_of
 from privug.program.traced.frames.dates import are_timestamps
 from privug.program.traced.frames.frame import Frame, fixed
 from privug.program.traced.frames.grouping import GroupBy, unstacked
+from privug.program.traced.frames.handing import element, native, of_one_type
 from privug.program.traced.frames.joins import is_frame, stacked
 from privug.program.traced.frames.margins import cross_counted
 from privug.program.traced.frames.ordering import all_labels, banded, hits_in, sorted_rows
@@ -56,10 +58,10 @@ def _head(self: Series, n: int = 5) -> Any:
 def _items(self: Series) -> Any:
     if not self.rows.axis.sorted:
         return self.to_dict().items()
-    cells, there = singled_out(self.cells, self.rows)
+    cells, there = singled_out(of_one_type(self.cells), self.rows)
     labels = self.rows.axis.labels or tuple(range(self.rows.axis.size))
     return MaskedList.of_pairs(
-        ((label, number(cell)), mask) for label, cell, mask in zip(labels, cells, there, strict=True)
+        ((label, native(cell)), mask) for label, cell, mask in zip(labels, cells, there, strict=True)
     )
 
 
@@ -73,7 +75,7 @@ def _reset_index(self: Series, drop: bool = False, name: Any = None) -> Any:
 
 def _agg(self: Series, spec: Any) -> Any:
     if isinstance(spec, str):
-        return number(self.summary(spec))
+        return element(self.summary(spec))
     if callable(spec):
         return spec(self)
     return labelled(list(spec), [self.summary(how) for how in spec], self.name)
@@ -101,7 +103,7 @@ def _unique(self: Series) -> Any:
     levels = list(dict.fromkeys(level for one in hits for level in one))
     made = InAnyOrder()
     for level in levels:
-        made.add(level, positive(self.rows.among([one.get(level, False) for one in hits]).count))
+        made.add(element(cell_of(level)), positive(self.rows.among([one.get(level, False) for one in hits]).count))
     return made
 
 
@@ -115,6 +117,11 @@ def _mode(self: Series) -> Any:
     there = tuple(both(positive(one), truth(one == most)) for one in counts)
     axis = Axis((None,) * len(levels), tuple(range(len(levels))), anonymous=True, renumbered=True)
     return Series([cell_of(level) for level in levels], Rows(axis, there), self.name)
+
+
+def _squeeze(self: Series) -> Any:
+    certain = type(self.rows.count) is int and self.rows.count == 1
+    return self.iloc[0] if certain else refuse("squeeze() of a random number of rows")
 
 
 def _truths(self: Series, masks: Any) -> Any:
@@ -142,7 +149,7 @@ _METHODS: dict[str, Any] = {
     "unstack": lambda self, fill_value=None: Frame(*unstacked(self, fill_value)),
     "index": property(lambda self: Index(self.rows)), "keys": lambda self: Index(self.rows),
     "str": property(Texts), "dt": property(Dates),
-    "squeeze": lambda self: self.item(), "mode": _mode, "rank": _rank, "shift": _shift, "diff": _diff,
+    "squeeze": _squeeze, "mode": _mode, "rank": _rank, "shift": _shift, "diff": _diff,
     "duplicated": lambda self, keep="first": _truths(self, repeated([self.cells], self.rows, keep)),
 }  # fmt: skip
 for _name, _method in _METHODS.items():
@@ -170,8 +177,10 @@ def _crosstab(
 ) -> Any:
     if not isinstance(index, Series) or not isinstance(columns, Series):
         refuse("pd.crosstab of anything but two columns")
-    frame = Frame({0: index.cells, 1: columns.cells}, index.rows)
-    return Frame(*cross_counted(frame, normalize, margins_name if margins else None))
+    frame = Frame({0: index.cells, 1: index.beside(columns, exactly=True)}, index.rows)
+    frame.hits = {place: (one.hits, one.categorical) for place, one in enumerate((index, columns))}
+    data, rows, present = cross_counted(frame, normalize, margins_name if margins else None)
+    return Frame(data, Rows(replace(rows.axis, names=(index.name,)), rows.there), present)
 
 
 def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:

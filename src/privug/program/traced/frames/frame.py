@@ -1,12 +1,11 @@
 """A traced frame with its order, groups and summaries: the stand-in of a DataFrame."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames import cells as of_cells
-from privug.program.traced.frames import reductions
+from privug.program.traced.frames import handing, reductions
 from privug.program.traced.frames.cells import Cell, cell_of, is_truth
 from privug.program.traced.frames.dates import are_timestamps
 from privug.program.traced.frames.grouping import GroupBy
@@ -18,7 +17,7 @@ from privug.program.traced.frames.sequences import repeated
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import counted_values, described, labelled, observes_by_default
 from privug.program.traced.frames.table import Table
-from privug.program.traced.masks import Mask, MaskedList
+from privug.program.traced.masks import Mask, MaskedList, under
 
 
 class Frame(Table):
@@ -26,7 +25,7 @@ class Frame(Table):
 
     def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
         made = Frame(data, rows, present)
-        made.lost = self.lost & made.data.keys()
+        made.lost = self.lost & made.held.keys()
         return made
 
     def sort_values(self, by: Any, ascending: Any = True, kind: str = "quicksort") -> Any:
@@ -93,10 +92,9 @@ class Frame(Table):
     def apply(self, function: Any, axis: Any = 0) -> Any:
         """Call a function on each column, or on each row: once for rows that are alike."""
         if axis in (0, "index"):
-            return labelled(list(self.data), [cell_of(function(self.column(name))) for name in self.data])
-        rows = self.itertuples(index=False)
-        items = [one[0] for one in (rows.segments if self._has_plates else rows.pairs())]
-        return Series(of_cells.called(function, [Cell(item) for item in items], self.rows, _value), self.rows)
+            return self._across(list(self.held), lambda column: cell_of(function(column)))
+        cells = [Cell(row) for row in self.single_rows()]
+        return Series(handing.called(function, cells, self.rows, _value), self.rows)
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":
@@ -147,8 +145,16 @@ class Frame(Table):
 
     def _summaries(self, how: str, **options: Any) -> Series:
         numeric_only = options.pop("numeric_only", False)
-        names = [name for name in self.data if not numeric_only or self.column(name).is_numeric]
-        return labelled(names, [self.column(name).summary(how, **options) for name in names])
+        names = [name for name in self.held if not numeric_only or self.kept(name).is_numeric]
+        return self._across(names, lambda column: column.summary(how, **options))
+
+    def _across(self, names: Sequence[Any], function: Callable[[Series], Cell]) -> Series:
+        """Return what a function makes of each column, under the names of those that are there."""
+        found, there = [], [self.present.get(name, True) for name in names]
+        for name, mask in zip(names, there, strict=True):
+            with under(mask):
+                found.append(function(self.kept(name)))
+        return labelled(names, found, there=there)
 
     def pivot_table(
         self,

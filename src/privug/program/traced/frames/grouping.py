@@ -10,6 +10,7 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, surely_known
+from privug.program.traced.frames.handing import native
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -79,7 +80,8 @@ class GroupBy(Standing):
         ranks = None
         if not self.ordered and not any(key.categorical for key in self.keys):
             ranks = partial(reductions.first_places, [rows for _, rows in self.groups_of_rows])
-        axis = Axis((None,) * len(labels), labels, names, sorted=self.ordered, ascending=True, ranks=ranks)
+        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
+        axis = Axis((None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands, ranks=ranks)
         everything = not self.observed and all(key.categorical for key in self.keys)
         return Rows(axis, tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows))
 
@@ -109,7 +111,10 @@ class GroupBy(Standing):
     def length(self) -> Any:
         return self.rows.count
 
-    ngroups = property(length)
+    @property
+    def ngroups(self) -> Any:
+        """How many groups there are."""
+        return native(Cell(self.rows.count))
 
     # Summaries.
     def summaries(self, name: Any, how: Any, *arguments: Any, **options: Any) -> list[Cell]:
@@ -270,8 +275,11 @@ def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Ce
     labels = axis.labels or ()
     if not labels or any(not isinstance(label, tuple) or len(label) != 2 for label in labels):
         refuse("unstack() of labels that are no pairs")
+    if not axis.sorted or len(axis.bands) != 2:
+        refuse("unstack() of anything but groups in the order of their keys")
     outer = list(dict.fromkeys(label[0] for label in labels))
-    inner = sorted({label[1] for label in labels})
+    second, bands = {label[1] for label in labels}, axis.bands[1]
+    inner = sorted(second) if bands is None else [band for band in bands if band in second]
     there = dict(zip(labels, column.rows.there, strict=True))
     cells = dict(zip(labels, column.cells, strict=True))
     filling = cell_of(fill_value)

@@ -31,7 +31,8 @@ def pivoted(frame: Any, values: Any, keys: Sequence[str], aggfunc: Any, fill_val
 
 def _of_known_keys(frame: Any, keys: Sequence[str]) -> Any:
     pairs = zip(frame.column(keys[0]).cells, frame.column(keys[1]).cells, strict=True)
-    return type(frame)(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
+    known = type(frame)(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
+    return known._with_hits(frame)
 
 
 def _by_one_key(frame: Any, values: Any, key: str, aggfunc: Any) -> list[tuple[Any, Cell]]:
@@ -57,7 +58,7 @@ def with_margins(
 
 def cross_counted(frame: Any, normalize: Any, total: str | None) -> Crossed:
     """Return how often the values of two columns, called 0 and 1, occur together; as shares, or with margins."""
-    crossed = unstacked(frame.groupby([0, 1]).size(), 0)
+    crossed = unstacked(frame.groupby([0, 1], observed=True).size(), 0)
     if total is not None:
         if normalize is not False:
             refuse("pd.crosstab of shares with margins")

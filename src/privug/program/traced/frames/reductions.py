@@ -9,7 +9,7 @@ from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, as_element, as_node, refuse
 from privug.program.logic import where
 from privug.program.traced.frames.cells import Cell, applied, chosen, divided, hits_of, is_category, is_truth, kind
-from privug.program.traced.frames.rows import Rows, counted
+from privug.program.traced.frames.rows import Rows, counted, exceeds
 from privug.program.traced.masks import Mask, both, negated, truth
 from privug.program.traced.selections import Selection
 
@@ -39,7 +39,7 @@ def count(cells: Sequence[Cell], rows: Rows) -> Any:
 
 def positive(number: Any) -> Mask:
     """Return whether a count is above zero."""
-    return number > 0 if isinstance(number, RandomVariable) else bool(number > 0)
+    return exceeds(number, 0)
 
 
 def total(cells: Sequence[Cell], rows: Rows) -> Cell:
@@ -77,8 +77,9 @@ def _ratio(numerator: Any, number: Any, less: int) -> Cell:
     """Divide by a count less some, if that is above zero."""
     if not isinstance(number, RandomVariable):
         return Cell(0.0, False) if number <= less else divided(Cell(numerator), Cell(number - less), True)
-    enough = number > less
-    return Cell(np.true_divide(numerator, where(enough, number - less, 1)), enough)
+    enough = exceeds(number, less)
+    divisor = number - less if enough is True else where(enough, number - less, 1)
+    return Cell(np.true_divide(numerator, divisor), enough)
 
 
 def variance(cells: Sequence[Cell], rows: Rows, ddof: int = 1) -> Cell:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from privug.model.node import ConstantValue, Node
+from privug.model.operations import Elementwise
 from privug.model.plates import Plate, fold
 from privug.model.ragged import Outline
-from privug.model.variable import RandomVariable, as_element, as_node, refuse, stack_values
+from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.traced.accumulators import LOST
 from privug.program.traced.masks import Mask, both
 
@@ -31,6 +33,8 @@ class Axis:
     """Whether rows stand in this order under other labels, which are not known."""
     ascending: bool = False
     """Whether labels are known to be in ascending order: of names of bands, in that of the bands."""
+    bands: tuple[tuple[Any, ...] | None, ...] = ()
+    """Of groups, for each of their keys: the names of the bands that it is one of, in their order."""
     ranks: Callable[[], Sequence[Any]] | None = None
     """Of rows in a random order: by which numbers they stand in turn, if that is known."""
     leading: tuple[Mask, ...] | None = None
@@ -94,7 +98,9 @@ class Axis:
         """Return what rows are called, as the cells of a column."""
         if self.anonymous:
             return [LOST] * len(self.plates)
-        return self.positions() if self.labels is None else list(self.labels)
+        if self.labels is not None:
+            return list(self.labels)
+        return [as_python(place) if isinstance(place, RandomVariable) else int(place) for place in self.positions()]
 
 
 def _mapped(plate: Plate, cell: Any) -> Any:
@@ -164,6 +170,19 @@ def counted(masks: Sequence[Mask], plates: Sequence[Plate | None]) -> Any:
     if total is None:
         return known
     return as_element(np.add(total, known).node)
+
+
+def exceeds(number: Any, less: int) -> Mask:
+    """Return whether a count is above a number: for sure, if so many rows are there for sure."""
+    if not isinstance(number, RandomVariable):
+        return bool(number > less)
+    constants = [parent.operation for parent in number.node.parents if isinstance(parent.operation, ConstantValue)]
+    surely = constants[0].array.item() if len(constants) == 1 and _is_sum(number.node) else 0
+    return True if surely > less else number > less
+
+
+def _is_sum(node: Node) -> bool:
+    return isinstance(node.operation, Elementwise) and node.operation.traits.weights == (1, 1)
 
 
 def renumbered(rows: Rows) -> Rows:

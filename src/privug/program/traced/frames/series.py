@@ -9,6 +9,7 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.frame import is_missing
 from privug.program.traced.frames import cells as of_cells
+from privug.program.traced.frames import handing
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, mapped
 from privug.program.traced.frames.column import Column
 from privug.program.traced.frames.dates import beside_timestamps, missing_ones
@@ -79,7 +80,7 @@ class Series(Column):
         return self.round(digits)
 
     def round(self, decimals: int = 0) -> Any:
-        return self.each(lambda cell: cell if cell.known is False else Cell(np.round(cell.value, decimals), cell.known))
+        return self.each(lambda cell: cell if cell.known is False else _rounded(cell, decimals))
 
     div = truediv = divide = __truediv__
 
@@ -130,10 +131,10 @@ class Series(Column):
     isnull, notnull = isna, notna
 
     def fillna(self, value: Any) -> Any:
-        others = self.beside(value)
-        if any(of_cells.kind(cell.value) == "f" for cell in self.cells):
+        cells, others = handing.of_one_type(self.cells), self.beside(value)
+        if any(of_cells.kind(cell.value) == "f" for cell in cells):
             others = [of_cells.with_gaps(other) for other in others]
-        pairs = zip(self.cells, others, strict=True)
+        pairs = zip(cells, others, strict=True)
         return self.with_cells([chosen(cell.known, Cell(cell.value), other) for cell, other in pairs])
 
     def dropna(self) -> Any:
@@ -163,7 +164,7 @@ class Series(Column):
 
     def apply(self, function: Any) -> Any:
         """Call a function on each value; it is traced once for rows that are alike."""
-        return self.with_cells(of_cells.called(function, self.cells, self.rows))
+        return self.with_cells(handing.called(function, handing.of_one_type(self.cells), self.rows))
 
     def astype(self, dtype: Any) -> Any:
         return self.each(lambda cell: of_cells.converted(cell, dtype))
@@ -187,6 +188,11 @@ _SAME_AS_METHODS = {
     "all",
     "round",
 }
+
+
+def _rounded(cell: Cell, decimals: int) -> Cell:
+    value = np.round(cell.value, decimals)
+    return Cell(value.item() if isinstance(value, np.generic) else value, cell.known)
 
 
 def _computed(function: np.ufunc, left: Cell, right: Cell) -> Cell:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, compared, divided
+from privug.program.traced.frames.cells import Cell, cell_of, compared, divided, with_gaps
+from privug.program.traced.frames.handing import native
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import first_places, positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -21,11 +22,14 @@ def observes_by_default() -> bool:
     return int(str(importlib.import_module("pandas").__version__).partition(".")[0]) >= 3
 
 
-def labelled(labels: Sequence[Any], cells: Sequence[Cell], name: Any = None) -> Series:
-    """Return a column of cells under fixed labels."""
+def labelled(
+    labels: Sequence[Any], cells: Sequence[Cell], name: Any = None, there: Sequence[Mask] | None = None
+) -> Series:
+    """Return a column of cells under fixed labels, all of which are there unless it is said when each is."""
     if len(set(labels)) < len(labels):
         refuse("labels that stand for several cells")
-    return Series(cells, Rows.all_of(Axis((None,) * len(labels), tuple(labels))), name)
+    axis = Axis((None,) * len(labels), tuple(labels))
+    return Series(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name)
 
 
 class Index(Series):
@@ -39,7 +43,10 @@ class Index(Series):
             refuse("the labels of rows in a random order")
 
     def __getitem__(self, key: Any) -> Any:
-        return self.filtered(key) if isinstance(key, Series) else self.iloc[key]
+        if isinstance(key, Series):
+            return self.filtered(key)
+        found = self.iloc[key]
+        return found if self.rows.axis.labels is not None or isinstance(key, slice) else native(cell_of(found))
 
     def contains(self, item: Any) -> Mask:
         hits = [both(there, truth(compared(np.equal, cell, cell_of(item)).value)) for cell, there in self._pairs()]
@@ -83,8 +90,8 @@ def _turns(counts: Sequence[tuple[Any, Any]], several: Sequence[Mapping[Any, Mas
 
 
 def described(column: Series) -> Series:
-    """Return the eight numbers of describe()."""
+    """Return the eight numbers of describe(), all of them floats."""
     cells = [column.summary(how) for how in ("count", "mean", "std", "min")]
     cells += [column.summary("quantile", q) for q in (0.25, 0.5, 0.75)]
     labels = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
-    return labelled(labels, [*cells, column.summary("max")], column.name)
+    return labelled(labels, [with_gaps(cell) for cell in (*cells, column.summary("max"))], column.name)

@@ -4,10 +4,14 @@ from typing import Any
 
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, element, number
+from privug.program.traced.frames.cells import Cell, with_gaps
+from privug.program.traced.frames.handing import are_floats, element, native, number
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import fail_where, negated
 from privug.program.traced.standing import Standing
+
+_OF_ITS_TYPE = {"sum", "min", "max", "first", "last"}
+"""What is a number of the column's own type."""
 
 
 class Summaries(Standing):
@@ -24,9 +28,10 @@ class Summaries(Standing):
         if options.pop("skipna", True) is not True or options.pop("numeric_only", False):
             self.unknown(f"{how}() with options")
         try:
-            return reduction(self.cells, self.rows, *arguments, **options)
+            found = reduction(self.cells, self.rows, *arguments, **options)
         except TypeError:
             self.unknown(f"{how}() with options")
+        return with_gaps(found) if how in _OF_ITS_TYPE and are_floats(self.cells) else found
 
     def idxmax(self) -> Any:
         return self._place(1)
@@ -52,19 +57,19 @@ class Summaries(Standing):
         place, known = reductions.place_of_extreme(self.cells, self.rows, sign)
         fail_where(negated(known), ValueError("attempt to get argmax of an empty sequence"))
         if axis.labels is None:
-            return place
+            return native(Cell(place))
         from_labels: Any = axis.whole(list(axis.labels))[place]
         return from_labels
 
     @property
     def size(self) -> Any:
         """How many cells there are, missing ones too."""
-        return self.rows.count
+        return native(Cell(self.rows.count))
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """How many cells there are."""
-        return (self.rows.count,)
+        return (self.size,)
 
     @property
     def empty(self) -> Any:
@@ -98,7 +103,8 @@ class Summaries(Standing):
 
 def _summary(name: str) -> Any:
     def method(self: Summaries, *arguments: Any, **options: Any) -> Any:
-        return element(self.summary(name, *arguments, **options))
+        given = native if name == "nunique" else element
+        return given(self.summary(name, *arguments, **options))
 
     method.__name__ = name
     return method

@@ -8,14 +8,15 @@ from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, chosen, kind, number
+from privug.program.traced.frames.cells import Cell, chosen, kind
+from privug.program.traced.frames.handing import as_rows, element, native, of_one_type
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
-from privug.program.traced.frames.rows import Rows, first_of
+from privug.program.traced.frames.rows import Rows, counted, first_of
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index
 from privug.program.traced.iteration import PlatedList
-from privug.program.traced.masks import Mask, MaskedList, both, current, negated
+from privug.program.traced.masks import Mask, MaskedList, both, current, fail_where, negated
 from privug.program.traced.standing import OfStanding, Standing
 
 
@@ -31,41 +32,47 @@ class Table(Standing):
     def __init__(
         self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None
     ) -> None:
-        self.data = {name: list(cells) for name, cells in data.items()}
-        self.rows = rows
-        self.present = dict(present or {})
+        self.present = {name: mask for name, mask in (present or {}).items() if mask is not True}
         """Columns that are there under a condition."""
+        self.held = {name: list(cells) for name, cells in data.items() if self.present.get(name) is not False}
+        """The columns, those that may be absent as well."""
+        self.rows = rows
         self.lost: frozenset[Any] = frozenset()
         """Columns of which it is not known from which of equal rows pandas takes them."""
         self.hits: dict[Any, Any] = {}
         """Of columns made by pd.cut, when cells have each of their values."""
 
+    @property
+    def data(self) -> dict[Any, list[Cell]]:
+        """The columns, all of which are there for sure: who knows of others looks at those that are held."""
+        return refuse("a table of which some columns may be absent") if self.present else self.held
+
     def listing(self) -> Any:
-        return MaskedList(list(self.data))
+        return MaskedList.of_pairs((name, self.present.get(name, True)) for name in self.held)
 
     def contains(self, name: Any) -> Mask:
-        return name in self.data
+        return name in self.held and self.present.get(name, True)
 
     def length(self) -> Any:
         return self.rows.count
 
     def plain(self) -> Any:
         self.whole()
-        if self.rows.axis.labels is None or not self.present:
+        if not self.present:
             return {name: self[name].plain() for name in self.data}
         if not self.rows.axis.sorted:
             refuse("a table whose rows are in a random order")
         columns = {}
-        for name, cells in self.data.items():
+        for name, cells in self.held.items():
             there = [both(one, self.present.get(name, True)) for one in self.rows.there]
             leaves = [leaf(cell, mask) for cell, mask in zip(cells, there, strict=True)]
-            columns[name] = SparseDict(zip(self.rows.axis.labels, leaves, strict=True))
+            columns[name] = SparseDict(zip(self.rows.axis.called(), leaves, strict=True))
         return SparseColumns(columns)
 
     @property
     def columns(self) -> Any:
         """The names of the columns."""
-        return MaskedList(list(self.data))
+        return self.listing()
 
     @columns.setter
     def columns(self, names: Any) -> None:
@@ -73,8 +80,7 @@ class Table(Standing):
         if len(listed) != len(self.data) or len(set(listed)) < len(listed) or current() is not True:
             refuse("such names of columns")
         new = dict(zip(self.data, listed, strict=True))
-        self.data = {new[name]: cells for name, cells in self.data.items()}
-        self.present = {new[name]: mask for name, mask in self.present.items()}
+        self.held = {new[name]: cells for name, cells in self.data.items()}
         self.hits = {new[name]: hits for name, hits in self.hits.items()}
 
     @property
@@ -85,7 +91,8 @@ class Table(Standing):
     @property
     def shape(self) -> tuple[Any, ...]:
         """How many rows and columns there are."""
-        return self.rows.count, len(self.data)
+        there = [self.present.get(name, True) for name in self.held]
+        return native(Cell(self.length())), native(Cell(counted(there, (None,) * len(there))))
 
     @property
     def empty(self) -> Any:
@@ -93,19 +100,22 @@ class Table(Standing):
         return negated(reductions.positive(self.rows.count))
 
     def column(self, name: Any) -> Series:
-        """Return a column."""
-        if name not in self.data:
-            raise KeyError(name)
+        """Return a column; an error where it is not there."""
+        fail_where(negated(self.contains(name)), KeyError(name))
+        return self.kept(name)
+
+    def kept(self, name: Any) -> Series:
+        """Return a column that means nothing where it is not there."""
         if name in self.lost:
             refuse("another column after sort_values() by one, where equal rows stand in any order (kind='stable'),")
-        made = Series(self.data[name], self.rows, name)
+        made = Series(self.held[name], self.rows, name)
         made.hits, made.categorical = self.hits.get(name, (None, False))
         return made
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, Series):
             self.alike(key)
-            return self.made(self.data, self.rows.among(key.masks()), self.present)._with_hits(self)
+            return self.made(self.data, self.rows.among(key.masks()))._with_hits(self)
         if isinstance(key, list):
             return self.made({name: self.column(name).cells for name in key}, self.rows)._with_hits(self)
         if isinstance(key, slice):
@@ -113,14 +123,15 @@ class Table(Standing):
         return self.column(key)
 
     def _with_hits(self, other: "Table") -> Any:
-        self.hits = {name: hits for name, hits in other.hits.items() if name in self.data}
-        self.lost = other.lost & self.data.keys()
+        self.hits = {name: hits for name, hits in other.hits.items() if name in self.held}
+        self.lost = other.lost & self.held.keys()
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "data" not in vars(self) or name not in self.data:
+        if name.startswith("__") or "held" not in vars(self) or name not in self.held:
             return super().__getattr__(name)
-        return self.column(name)
+        fail_where(negated(self.contains(name)), AttributeError(name))
+        return self.kept(name)
 
     def whole(self) -> None:
         """Refuse a frame of which some columns are not known."""
@@ -153,7 +164,7 @@ class Table(Standing):
         return made
 
     def copy(self, deep: bool = True) -> Any:
-        return self.made(self.data, self.rows, self.present)._with_hits(self)
+        return self.made(self.held, self.rows, self.present)._with_hits(self)
 
     def drop(self, labels: Any = None, *, columns: Any = None, axis: Any = 0) -> Any:
         names = columns if columns is not None else labels if axis in (1, "columns") else refuse("drop() of rows")
@@ -168,7 +179,7 @@ class Table(Standing):
 
     def each(self, function: Callable[[Series], Series]) -> Any:
         """Return a frame whose columns are computed of these."""
-        return self.made({name: function(self.column(name)).cells for name in self.data}, self.rows, self.present)
+        return self.made({name: function(self.kept(name)).cells for name in self.held}, self.rows, self.present)
 
     def round(self, decimals: Any = 0) -> Any:
         if isinstance(decimals, Mapping):
@@ -190,7 +201,8 @@ class Table(Standing):
 
     def astype(self, dtype: Any) -> Any:
         if isinstance(dtype, Mapping):
-            return self.each(lambda column: column.astype(dtype[column.name]) if column.name in dtype else column)
+            changed = {name: self.column(name).astype(to).cells for name, to in dtype.items()}
+            return self.made({**self.held, **changed}, self.rows, self.present)
         return self.each(lambda column: column.astype(dtype))
 
     def query(self, expression: str) -> Any:
@@ -210,7 +222,7 @@ class Table(Standing):
         if self.rows.are_all:
             found: Any = self.iloc[:n]
             return found
-        return self.made(self.data, first_of(self.rows, n), self.present)._with_hits(self)
+        return self.made(self.data, first_of(self.rows, n))._with_hits(self)
 
     @property
     def loc(self) -> "Locations":
@@ -228,15 +240,21 @@ class Table(Standing):
         """Return the rows as tuples, one for rows that are alike."""
         self.whole()
         names = (*(("Index",) if index else ()), *self.data)
-        make = row_maker(names)
         called = [self.rows.axis.called()] if index else []
-        columns = [*called, *([number(cell) for cell in cells] for cells in self.data.values())]
-        return self._listed([make(values) for values in zip(*columns, strict=True)])
+        columns = [*called, *([native(cell) for cell in of_one_type(cells)] for cells in self.data.values())]
+        return self._listed([*map(row_maker(names), zip(*columns, strict=True))])
 
     def iterrows(self) -> Any:
         """Return the rows with their labels."""
-        rows = list(self.itertuples(index=False).segments if self._has_plates else self.itertuples(index=False).pairs())
-        return self._listed([(label, row[0]) for label, row in zip(self.rows.axis.called(), rows, strict=True)])
+        return self._listed([*zip(self.rows.axis.called(), self.single_rows(), strict=True)])
+
+    def single_rows(self) -> list[Any]:
+        """Return for each segment its row as the Series that pandas makes of it: of NumPy's numbers, or of objects."""
+        self.whole()
+        columns, alike = as_rows(self.data.values())
+        given = element if alike else native
+        values = zip(*([given(cell) for cell in cells] for cells in columns), strict=True)
+        return [*map(row_maker(tuple(self.data)), values)]
 
     @property
     def _has_plates(self) -> bool:
@@ -298,9 +316,10 @@ class Locations(OfStanding):
         return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
 
     def _row(self, frame: Table, key: Any) -> Any:
-        place = Series.loc if self._by_label else Series.iloc
-        columns = [place.fget(frame.column(name))[key] for name in frame.data]  # type: ignore[attr-defined]
-        return row_maker(tuple(frame.data))(columns)
+        frame.whole()
+        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
+        values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
+        return row_maker(tuple(frame.data))(values)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):

@@ -30,10 +30,16 @@ class Scope:
     rows: Rows
     lost: frozenset[str] = frozenset()
     """Columns whose values are not known."""
+    optional: frozenset[str] = frozenset()
+    """Columns that may be absent."""
 
     def on(self, rows: Rows) -> "Scope":
         """Return the same columns in other rows."""
-        return Scope({name: column.on(rows) for name, column in self.columns.items()}, rows, self.lost)
+        return replace(self, columns={name: column.on(rows) for name, column in self.columns.items()}, rows=rows)
+
+    def all_columns(self) -> list[Column]:
+        """Return all columns."""
+        return refuse("all columns, of which some may be absent,") if self.optional else list(self.columns.values())
 
     def column(self, name: str) -> Column:
         """Return a column by its name."""
@@ -41,7 +47,7 @@ class Scope:
             refuse(f"the column {name!r} of top_k(), which polars takes of any of equal rows,")
         if name not in self.columns:
             raise KeyError(name)
-        return self.columns[name]
+        return refuse("a column that may be absent") if name in self.optional else self.columns[name]
 
 
 class HasColumns(Standing):
@@ -163,7 +169,7 @@ def column_of(names: Sequence[str], made: Callable[[], Any]) -> Expr:
     if any(not isinstance(name, str) or name.startswith("^") for name in names):
         refuse("pl.col() of anything but names")
     if list(names) == ["*"]:
-        return Expr(lambda scope: list(scope.columns.values()), made)
+        return Expr(Scope.all_columns, made)
     return Expr(lambda scope: [scope.column(name) for name in names], made)
 
 

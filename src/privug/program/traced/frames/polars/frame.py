@@ -24,7 +24,7 @@ from privug.program.traced.frames.polars.outputs import (
 )
 from privug.program.traced.frames.polars.replacing import fill_null
 from privug.program.traced.frames.polars.series import Series
-from privug.program.traced.frames.polars.sorting import in_fixed_order, in_random_order, is_fixed, tell_apart
+from privug.program.traced.frames.polars.sorting import Key, in_order, tell_apart, with_open_order
 from privug.program.traced.frames.polars.summaries import SUMMARIES
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
@@ -39,12 +39,13 @@ class Frame(Standing):
 
     def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
         self.held = {name: column.named(name) for name, column in columns.items()}
+        """The columns, those that may be absent as well."""
         self.kept = rows
         self.present: Mapping[str, Mask] = {}
         """Columns that are there under a condition."""
         self.discovered: Mapping[str, Any] = {}
         """Columns in the order in which their names came up: at which row each did, or None if that is left open."""
-        self.ordering: tuple[Column, ...] = ()
+        self.ordering: tuple[Key, ...] = ()
         """What rows are sorted by whose order among equals polars leaves open."""
         self.lost: frozenset[str] = frozenset()
         """Columns of which it is not known from which of equal rows polars takes them."""
@@ -61,6 +62,11 @@ class Frame(Standing):
         made.ordering, made.lost = self.ordering, self.lost - columns.keys()
         return made
 
+    @property
+    def data(self) -> dict[str, Column]:
+        """The columns, all of which are there for sure."""
+        return refuse("a table of which some columns may be absent") if self.present else self.held
+
     def _in_fixed_order(self) -> None:
         if len(self.discovered) > 1:
             refuse("columns in the order in which their names came up")
@@ -68,14 +74,14 @@ class Frame(Standing):
     @property
     def scope(self) -> Scope:
         """What expressions on it are computed of."""
-        return Scope(self.held, self.kept, self.lost)
+        return Scope(self.held, self.kept, self.lost, frozenset(self.present))
 
     def listing(self) -> Any:
         self._in_fixed_order()
-        return MaskedList([Series(column) for column in self.held.values()])
+        return MaskedList([Series(column) for column in self.data.values()])
 
     def contains(self, name: Any) -> Mask:
-        return name in self.held
+        return name in self.held and self.present.get(name, True)
 
     def length(self) -> Any:
         return python_value(Cell(self.kept.count))
@@ -109,7 +115,7 @@ class Frame(Standing):
         """The names of the columns."""
         self._whole()
         self._in_fixed_order()
-        return refuse("names of columns that may be absent") if self.present else MaskedList(list(self.held))
+        return MaskedList(list(self.data))
 
     def is_empty(self) -> Any:
         return negated(positive(self.kept.count))
@@ -121,8 +127,6 @@ class Frame(Standing):
 
     def get_column(self, name: str) -> Series:
         """Return a column."""
-        if name in self.present:
-            refuse("a column that may be absent")
         return Series(self.scope.column(name))
 
     def get_columns(self) -> Any:
@@ -206,20 +210,24 @@ class Frame(Standing):
     def with_columns(self, *arguments: Any, **named: Any) -> "Frame":
         found = self._columns_of(arguments, named)
         made = {name: self._in_rows(column, self.kept) for name, column in found.items()}
+        if self.present.keys() & made.keys():
+            refuse("a new column in the place of one that may be absent")
         return self._made({**self.held, **made}, self.kept)
 
     def drop(self, *names: Any, strict: bool = True) -> "Frame":
         left = [one for name in names for one in (name if isinstance(name, list) else [name])]
         if not all(isinstance(name, str) for name in left):
             refuse("drop() of anything but names")
+        if strict and self.present.keys() & set(left):
+            refuse("drop() of a column that may be absent")
         made = self._made({name: column for name, column in self.held.items() if name not in left}, self.kept)
         made.lost = self.lost - set(left)
         return made
 
     def rename(self, mapping: Mapping[str, str]) -> "Frame":
-        if not isinstance(mapping, Mapping) or self.present or self.discovered:
+        if not isinstance(mapping, Mapping) or self.discovered:
             refuse("rename() of such columns")
-        return self._made({mapping.get(name, name): column for name, column in self.held.items()}, self.kept)
+        return self._made({mapping.get(name, name): column for name, column in self.data.items()}, self.kept)
 
     def fill_null(self, value: Any) -> "Frame":
         """Put something in the place of what is missing, in columns of its type."""
@@ -247,11 +255,13 @@ class Frame(Standing):
         conditions = [*predicates, *(expression(name) == value for name, value in values.items())]
         if not conditions:
             return self
+        if self.present:
+            refuse("some rows of a table of which some columns may be absent")
         column = self._in_rows(every(conditions).one(self.scope), self.kept)
         return self._on(self.kept.among(masks_of(column)))
 
     def drop_nulls(self, subset: Any = None) -> "Frame":
-        names = list(self.held) if subset is None else subset if isinstance(subset, list) else [subset]
+        names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
         rows = self.kept
         for name in names:
             rows = rows.among([cell.known for cell in self.scope.column(name).cells])
@@ -263,18 +273,12 @@ class Frame(Standing):
     ) -> "Frame":
         keys = [self._in_rows(one.one(self.scope), self.kept) for one in expressions([by, *more], {})]
         down, last = ([flag] * len(keys) if isinstance(flag, bool) else list(flag) for flag in (descending, nulls_last))
-        fixed = all(map(is_fixed, keys)) and all(plate is None for plate in self.kept.axis.plates)
-        frame = self
-        if not fixed and not self.kept.axis.sorted and tell_apart(keys):
-            frame = self._on(Rows(replace(self.kept.axis, sorted=True), self.kept.there))
-            keys = [key.on(frame.kept) for key in keys]
-        elif not fixed and not self.kept.axis.sorted:
-            made = self._on(self.kept)
-            made.ordering = (*keys, *self.ordering)
+        if not self.kept.axis.sorted and not tell_apart(keys):
+            made = self._on(with_open_order(self.kept))
+            made.ordering = (*zip(keys, down, last, strict=True), *(self.ordering if maintain_order else ()))
             return made
-        arranged = in_fixed_order if fixed else in_random_order
-        made = self._made(*arranged(frame.held, frame.kept, keys, down, last))
-        made.ordering = () if made.kept.axis.sorted else self.ordering
+        made = self._made(*in_order(self.held, self.kept, keys, down, last))
+        made.ordering = ()
         return made
 
     def head(self, n: int = 5) -> "Frame":
@@ -305,13 +309,13 @@ class Frame(Standing):
 
     def unique(self, subset: Any = None, *, keep: str = "any", maintain_order: bool = False) -> "Frame":
         self._in_fixed_order()
-        names = list(self.held) if subset is None else subset if isinstance(subset, list) else [subset]
-        others = [name for name in self.held if name not in names]
+        names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
+        others = [name for name in self.data if name not in names]
         if keep not in ("any", "first") or (others and keep != "first"):
             refuse(f"unique() with keep={keep!r}")
         groups = GroupBy(self, Groups([self.scope.column(name) for name in names], self.kept), maintain_order)
         found: Frame = groups.agg(*(expression(name).first() for name in others))
-        return found.select(*self.held)
+        return found.select(*self.data)
 
     def join(
         self, other: Any, on: Any = None, how: str = "inner", *, left_on: Any = None, right_on: Any = None,
@@ -320,7 +324,7 @@ class Frame(Standing):
         if isinstance(other, Frame):
             other._in_fixed_order()
         left, right = (on, on) if on is not None else (left_on, right_on)
-        columns, rows = joined(self.held, self.kept, other, left, right, how)
+        columns, rows = joined(self.data, self.kept, other, left, right, how)
         if how == "inner" and maintain_order not in ("left", "left_right"):
             axis = replace(rows.axis, sorted=False)
             rows = Rows(axis, rows.there)
@@ -346,7 +350,7 @@ class Frame(Standing):
     def describe(self) -> "Frame":
         """Return the table of nine summaries of each column of numbers."""
         self._in_fixed_order()
-        if any(column.is_text or is_truths(column) for column in self.held.values()):
+        if any(column.is_text or is_truths(column) for column in self.data.values()):
             refuse("describe() of anything but numbers")
         parts = [("count", ()), ("null_count", ()), ("mean", ()), ("std", ()), ("min", ())]
         parts += [("quantile", (0.25,)), ("quantile", (0.5,)), ("quantile", (0.75,)), ("max", ())]  # type: ignore[list-item]

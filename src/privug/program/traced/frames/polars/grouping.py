@@ -67,7 +67,7 @@ class GroupBy(Standing):
 
     def _others(self) -> list[str]:
         keys = {key.name for key in self.groups.keys}
-        return [name for name in self.frame.held if name not in keys]
+        return [name for name in self.frame.data if name not in keys]
 
 
 def _of_groups(parts: Sequence[Column], example: Column, rows: Rows) -> Column:

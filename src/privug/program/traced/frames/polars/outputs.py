@@ -1,12 +1,14 @@
 """Columns and frames of polars as Python has them: lists, rows and single values, and as outputs of a program."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from privug.model.sparse import Labels, SparseFrame, SparseList
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, chosen, without_nan
 from privug.program.traced.frames.polars.column import Column, python_value
+from privug.program.traced.frames.polars.sorting import Key, in_random_order
 from privug.program.traced.frames.released import leaf, singled_out
 from privug.program.traced.frames.rows import Rows, spelled_out
 from privug.program.traced.iteration import PlatedList, order_left_open
@@ -43,6 +45,9 @@ class UnorderedList(MaskedList):
         """Refuse it as an output, which would be another one in each call."""
         return refuse("a list of rows whose order polars leaves open, without sort(),")
 
+    def __getitem__(self, key: Any) -> Any:
+        return refuse("a place in a list of rows whose order polars leaves open, without sort(),")
+
 
 def _absent_unless(item: Any, there: Mask) -> Any:
     if isinstance(item, tuple):
@@ -56,6 +61,8 @@ def listed(items: Sequence[Any], rows: Rows) -> Any:
     """Return one item for each row as a list; many rows stay together."""
     if any(plate is not None for plate in rows.axis.plates):
         return PlatedList(list(zip(items, rows.there, rows.axis.plates, strict=True)))
+    if rows.axis.ranks is not None:
+        rows.axis.in_turn()
     made: MaskedList = RowList() if rows.axis.sorted else UnorderedList()
     for item, there in zip(items, rows.there, strict=True):
         made.add(item, there)
@@ -131,7 +138,7 @@ def released_frame(
     rows: Rows,
     present: Mapping[str, Mask],
     discovered: Mapping[str, Any],
-    ordering: Sequence[Column],
+    ordering: Sequence[Key],
 ) -> Any:
     """Return a frame as an output: its columns, each a list of those rows that are there.
 
@@ -139,9 +146,9 @@ def released_frame(
     were `discovered` one after the other, each at some row, stand at places of their own.
     """
     order = None if rows.axis.sorted else _labels(columns, rows)
-    for column in ordering:
-        if not any(column.cells is other.cells for other in columns.values()):
-            refuse("an order of rows by a column that is not published")
+    if order is not None and ordering:
+        order = replace(order, keys=tuple(_published(key, columns) for key, _, _ in ordering))
+        columns, rows = in_random_order(columns, rows, *map(list, zip(*ordering, strict=True)))
     if rows.are_all and order is None and not present and len(discovered) < 2:
         return {name: released_column(column) for name, column in columns.items()}
     lists = {}
@@ -152,6 +159,12 @@ def released_frame(
     is_open = len(discovered) > 1 and any(first is None for first in discovered.values())
     places = _places(list(columns), present, discovered) if len(discovered) > 1 and not is_open else ()
     return SparseFrame(lists, order, frozenset(present), places, is_open)
+
+
+def _published(key: Column, columns: Mapping[str, Column]) -> str:
+    """Return the name of a column that rows are in the order of."""
+    found = [name for name, column in columns.items() if column.cells is key.cells]
+    return found[0] if found else refuse("an order of rows by a column that is not published")
 
 
 def _places(names: Sequence[str], present: Mapping[str, Mask], discovered: Mapping[str, Any]) -> list[Any]:

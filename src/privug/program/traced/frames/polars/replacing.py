@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, called, cell_of, chosen, mapped
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, mapped
+from privug.program.traced.frames.handing import called
 from privug.program.traced.frames.ordering import banded
 from privug.program.traced.frames.polars.column import (
     Column,

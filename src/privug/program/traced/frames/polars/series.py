@@ -1,14 +1,14 @@
 """A series of polars while a program is traced: a column that answers at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, number
+from privug.program.traced.frames.cells import Cell
+from privug.program.traced.frames.handing import number
 from privug.program.traced.frames.polars.accessors import ACCESSORS
 from privug.program.traced.frames.polars.cellwise import REFLECTED, compared
 from privug.program.traced.frames.polars.column import Column, as_column, python_value
@@ -91,11 +91,8 @@ class Series(HasColumns):
 
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""
-        rows = self.column.rows
-        if not rows.axis.sorted:  # equal values are the same
-            rows = replace(rows, axis=replace(rows.axis, sorted=True))
-        column = self.column.on(rows)
-        return Series(in_random_order({self.name: column}, rows, [column], [descending], [nulls_last])[0][self.name])
+        column, name = self.column, self.name  # equal values are the same, in whatever order they stood
+        return Series(in_random_order({name: column}, column.rows, [column], [descending], [nulls_last])[0][name])
 
     def top_k(self, k: int = 5) -> "Series":
         return self.sort(descending=True, nulls_last=True).head(k)

@@ -13,6 +13,8 @@ from privug.program.traced.frames.polars.column import Column, could_be_nan
 from privug.program.traced.frames.rows import Axis, Rows
 
 Columns = dict[str, Column]
+Key = tuple[Column, bool, bool]
+"""What rows are sorted by, whether downwards, and whether missing values are last."""
 
 
 def is_fixed(column: Column) -> bool:
@@ -46,6 +48,19 @@ def in_fixed_order(
     return found, made
 
 
+def in_order(
+    columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
+) -> tuple[Columns, Rows]:
+    """Return rows in the order of columns, random or plain."""
+    fixed = all(map(is_fixed, keys)) and all(plate is None for plate in rows.axis.plates)
+    return (in_fixed_order if fixed else in_random_order)(columns, rows, keys, descending, nulls)
+
+
+def with_open_order(rows: Rows) -> Rows:
+    """Return rows of which those that are equal in what they are sorted by may change places."""
+    return replace(rows, axis=replace(rows.axis, ranks=_equals_in_any_order))
+
+
 def tell_apart(keys: Sequence[Column]) -> bool:
     """Say whether those of some columns that are not random differ from row to row."""
     fixed = [key for key in keys if is_fixed(key)]
@@ -57,6 +72,7 @@ def in_random_order(
     columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
 ) -> tuple[Columns, Rows]:
     """Return rows in the order of random columns, equal ones as they stand."""
+    rows = replace(rows, axis=replace(rows.axis, sorted=True, ranks=None))
     data: Any = {("column", name): column.cells for name, column in columns.items()}
     for place, (key, down, last) in enumerate(zip(keys, descending, nulls, strict=True)):
         data["key", place] = _numbers(key, down, last)
@@ -81,11 +97,16 @@ def _numbers(key: Column, descending: bool, nulls_last: bool) -> list[Cell]:
     found = [cell if cell.known is False else applied(np.multiply, cell, sign) for cell in cells]
     if all(cell.known is True for cell in found):
         return found
-    return [chosen(cell.known, Cell(_as_float(cell.value)), last) for cell in found]
+    return [last if cell.known is False else chosen(cell.known, _as_float(cell), last) for cell in found]
 
 
-def _as_float(value: Any) -> Any:
-    return value.astype(float) if isinstance(value, RandomVariable) else float(value)
+def _as_float(cell: Cell) -> Cell:
+    value = cell.value
+    return Cell(value.astype(float) if isinstance(value, RandomVariable) else float(value))
+
+
+def _equals_in_any_order() -> Sequence[Any]:
+    return refuse("rows after sort() by columns in which some are equal, which polars leaves in any order,")
 
 
 def _levels(key: Column) -> list[Any]:
