@@ -79,6 +79,7 @@ OUTPUTS = {
     "tuple": ("({s}, N)", lambda seen, n: (seen, n)),
     "list": ("[N, {s}]", lambda seen, n: [n, seen]),
     "dict": ("{{'n': N, 's': {s}}}", lambda seen, n: {"n": n, "s": seen}),
+    "text": ("f'{{{s}}} of {{N}}'", lambda seen, n: f"{seen} of {n}"),
 }
 WRITTEN = {
     "mean": "round(s, {digits})",
@@ -109,7 +110,8 @@ class Spelled:
     def spellings(self) -> Iterator[Spelling]:
         """Yield all ways to ask it."""
         for rows, way, output in itertools.product(ROWS, STATISTICS[self.statistic], OUTPUTS):
-            if not (self.statistic == "without one" and rows in ("pandas", "polars", "records", "function")):
+            cells = rows in ("list", "array", "numpy")
+            if (cells or self.statistic != "without one") and (output != "text" or self.statistic in ("mean", "count")):
                 yield Spelling(rows, way, output)
 
     def attack(self, spelling: Spelling) -> pv.Attack:

@@ -51,7 +51,7 @@ INSIDE = {
         "category_operators numpy_functions",
         "maybe",
         "tallies variable",
-        "comparable plan sparse table",
+        "comparable plan sparse table text",
         "framed plates",
         "pandas_frames plated_table polars_frames",
         "ragged",

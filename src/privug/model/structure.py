@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -15,6 +16,7 @@ from privug.model.plates import Plate
 from privug.model.ragged import RaggedPlate, RaggedTable, plain_rows
 from privug.model.sparse import SparseColumns, SparseDict, SparseFrame, SparseList
 from privug.model.table import Row, Table, row_maker
+from privug.model.text import FormattedText, composed
 from privug.model.variable import RandomVariable
 
 
@@ -123,6 +125,8 @@ class Structure:
             return self._ragged_or_plain
         if container is SparseFrame:
             return lambda parts: SparseFrame.laid_out(self.keys, parts)
+        if container is FormattedText:
+            return partial(composed, self.keys)
         if container is SparseList:
             return SparseList.of
         if container in (SparseDict, SparseColumns):
@@ -208,6 +212,8 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
             container, parts = Table, list(value)
         case SparseFrame():
             container, keys, parts = SparseFrame, value.layout, value.parts
+        case FormattedText():
+            container, keys, parts = FormattedText, value.template, value.values
         case SparseList():
             container, parts = SparseList, value
         case SparseDict():

@@ -21,6 +21,7 @@ from privug.model.overflow import INTEGER_LIMIT
 from privug.model.pickling import Portable
 from privug.model.sparse import SparseDict, SparseFrame, SparseList
 from privug.model.structure import flatten
+from privug.model.text import FormattedText, read
 from privug.model.variable import RandomVariable
 from privug.model.whole_numbers import bound_beside
 from privug.observation.likelihood import (
@@ -84,6 +85,11 @@ def _equals(output: Any, value: Any) -> Likelihood:
         return Likelihood(conditions=(Node(ObjectEquals(value, rounding), (output.node,), (), np.dtype(bool)),))
     if isinstance(output, RandomVariable):
         return _leaf_equals(output, value)
+    if isinstance(output, FormattedText):
+        fields = read(output.template, value) if isinstance(value, str) else None
+        if fields is None:
+            return Likelihood(impossible=f"the output is a text that never reads {shown(value)}")
+        return all_of(_equals(part, wanted) for part, wanted in zip(output.values, fields, strict=True))
     if isinstance(output, SparseFrame):
         return of_whole_frame(output, value, _equals)
     if isinstance(output, SparseList) and isinstance(value, list | tuple):

@@ -20,6 +20,7 @@ from privug.model.node import Node
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, fold
 from privug.model.ragged import RaggedTable
+from privug.model.text import formatted
 from privug.model.traits.table import OPERATIONS
 from privug.model.value_types import number_types
 from privug.model.variable import RandomVariable, as_node, as_python, refuse, stack_values
@@ -190,13 +191,14 @@ def first(generator: Stream, *default: Any) -> Any:
 
 
 def text(*parts: tuple[Any, str]) -> Any:
-    """Join the parts of an f-string, each with its format; categories give a category."""
-    if not any(isinstance(value, RandomVariable) for value, _ in parts):
+    """Join the parts of an f-string, each with its format; categories give a category, numbers a text with fields."""
+    random = [value for value, _ in parts if isinstance(value, RandomVariable)]
+    if not random:
         return "".join(format(value, form) for value, form in parts)
+    if not all(value.node.levels is not None and not value.node.shape for value in random):
+        return formatted(parts)
     joined = as_node("")
     for value, form in parts:
-        if isinstance(value, RandomVariable) and (value.node.levels is None or value.node.shape):
-            refuse("text formatting")
         node = as_node(value if isinstance(value, RandomVariable) else format(value, form))
         joined = map_pairs(joined, node, functools.partial(_appended, form))
     return RandomVariable(joined)
