@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import privug as pv
+from privug.model.node import ancestors
+from privug.model.plan import Plan
+from privug.program.lifting import apply_traced
 
 TIES = [46.15, 46.25, 0.15, 2.675]
 WHOLE = [0, 1, 2, 3]
@@ -114,3 +117,15 @@ def test_a_truth_value_among_rows_and_in_an_array():
     assert {value: share.value for value, share in found.items()} == {0: 0.75, 10: 0.25}
     masked = pv.Attack(lambda a: a[a[0] > 0].sum(), prior={"a": pv.Array(pv.Bernoulli(0.5), 2)}, secret=lambda a: a[0])
     assert masked.lifting.tier == "python"  # NumPy takes a truth value for a mask
+
+
+def test_a_sum_over_many_rows_is_a_number_of_python():
+    rows = pv.Records(20, pv.Row(owner=pv.Bernoulli(0.5))).plated()
+    output = apply_traced(lambda t: 1 / sum(row.owner for row in t), [rows]).output.node
+    column = next(node for node in ancestors([output]) if node.is_random)
+    owners = np.zeros((2, 20), int)
+    owners[1, :4] = 1
+    failed = np.zeros(2, bool)
+    found = Plan([output], [column]).run(2, np.random.default_rng(0), {column: owners}, failed=failed)[0]
+    assert failed.tolist() == [True, False]  # Python raises, where NumPy has infinity
+    assert found[1] == 0.25
