@@ -25,10 +25,11 @@ from privug.model.segments import Segments
 from privug.model.sparse import in_known_order
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
-from privug.program.calls import Arguments
+from privug.model.watching import Watch
+from privug.program.calls import Arguments, watched
 from privug.program.drawing import recorded, replayed
 from privug.program.memory import undisturbed_memory
-from privug.program.outputs import FAILED, settled
+from privug.program.outputs import FAILED, FAILURES, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.conditions import attempts
 from privug.program.traced.frames.entry import stand_in
@@ -101,12 +102,14 @@ def _traced(
             block.enter_context(held)
         try:
             standing = [stand_in(value) for value in positional], {k: stand_in(value) for k, value in named.items()}
-            output = without_masks(settled(rewritten(program)(*standing[0], **standing[1])))
-        except (PriorError, KeyboardInterrupt):
+            with Watch("the program", lambda: "while it is traced") as watch:
+                watch.begin()
+                output = without_masks(settled(rewritten(program)(*standing[0], **standing[1])))
+        except PriorError:
             raise
         except TraceTooLong as error:
             return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
-        except BaseException as error:  # a program may call sys.exit()
+        except FAILURES as error:
             what = f"{noted[0]}{_library(program, error)}" if noted else _described(error)
             return Trace(obstacle=f"{what}{_place(program, error)}")
     if noted:
@@ -315,24 +318,24 @@ def difference_in_calls(
     by rounding, relative to their `scales`.
     """
     scales = _scales(predicted) if scales is None else scales
-    for position, (positional, named) in enumerate(calls):
-        left = drawn[position][::-1]
-        try:
-            with holding(replayed, left), np.errstate(all="ignore"), quietly():
-                plain = in_known_order(template, settled(program(*positional, **named)))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            what = f"{type(error).__name__}: {error}"
-            if not exclude_errors or isinstance(error, PrivugError):
-                return f"it fails on some inputs ({what})"
-            if predicted[position] is not FAILED:
-                return f"a plain call raised {what}, the traced program gave {shortened(predicted[position])}"
-            continue
-        if left and predicted[position] is not FAILED:
-            return "it made fewer draws in a plain call than while it was traced"
-        if not _same(plain, predicted[position], scales[position]):
-            return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"
+    with watched(program, "the program") as begin:
+        for position, (positional, named) in enumerate(calls):
+            left = drawn[position][::-1]
+            begin(positional, named)
+            try:
+                with holding(replayed, left), np.errstate(all="ignore"), quietly():
+                    plain = in_known_order(template, settled(program(*positional, **named)))
+            except FAILURES as error:
+                what = f"{type(error).__name__}: {error}"
+                if not exclude_errors or isinstance(error, PrivugError):
+                    return f"it fails on some inputs ({what})"
+                if predicted[position] is not FAILED:
+                    return f"a plain call raised {what}, the traced program gave {shortened(predicted[position])}"
+                continue
+            if left and predicted[position] is not FAILED:
+                return "it made fewer draws in a plain call than while it was traced"
+            if not _same(plain, predicted[position], scales[position]):
+                return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"
     return None
 
 
