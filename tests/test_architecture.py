@@ -62,7 +62,7 @@ INSIDE = {
         "merging",
     ],
     "program": [
-        "drawing external logic outputs reachable repetition",
+        "agreement drawing external logic outputs reachable repetition",
         "generators memory traced",
         "calls naming staged",
         "batched rehearsal unlikely",

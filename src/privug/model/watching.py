@@ -41,15 +41,17 @@ def tell_of(where: str, label: str = "the program") -> None:
 class Watch:
     """A block in which a program is called time and again: a thread tells of calls that take long."""
 
-    def __init__(self, label: str, shown: Callable[..., str]) -> None:
-        self._label, self._shown = label, shown
+    def __init__(self, label: str, shown: Callable[..., str], each: Callable[[str], None] | None = None) -> None:
+        self._label, self._shown, self._each = label, shown, each
         self._call: tuple[float, tuple[Any, ...]] | None = None
         self._patience = patience()
         self._ended = threading.Event()
 
     def begin(self, *call: Any) -> None:
-        """Take note that the program is called; the arguments are those that `shown` takes."""
+        """Take note that the program is called; the arguments are those that `shown` takes. `each` is told at once."""
         self._call = time.monotonic(), call
+        if self._each is not None:
+            self._each(self._shown(*call))
 
     def __enter__(self) -> "Watch":
         self._thread = interruption.thread_started(contextvars.copy_context().run, self._watch)

@@ -171,9 +171,9 @@ class Call(Operation):
         return True
 
     def _call_one_by_one(self, calls: Iterable[Any], results: Array, forgotten: Memory | None) -> None:
-        with watched(self.program, self.label) as begin:
+        with watched(self.program, self.label) as watch:
             for position, (positional, named) in enumerate(calls):
-                begin(positional, named)
+                watch.begin(positional, named)
                 # A predicate or a query about an output that there is not.
                 if any(isinstance(argument, NoValue) for argument in positional):
                     results[position] = FAILED
@@ -212,15 +212,9 @@ def _generator_at(state: Any) -> np.random.Generator:
     return rng
 
 
-@contextmanager
-def watched(program: Callable[..., Any], label: str) -> Iterator[Callable[[Sequence[Any], Mapping[str, Any]], None]]:
-    """Yield what is to be told the arguments of each call before it is made, lest nobody knows which one went wrong."""
-    told, shown = witness(), partial(shown_call, program)
-    with Watch(label, shown) as watch:
-        if told is None:
-            yield watch.begin
-        else:
-            yield lambda positional, named: (watch.begin(positional, named), told(shown(positional, named)))[0]
+def watched(program: Callable[..., Any], label: str) -> Watch:
+    """Return what is told the arguments of each call before it is made, lest nobody knows which one went wrong."""
+    return Watch(label, partial(shown_call, program), witness())
 
 
 def shown_call(program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> str:

@@ -39,9 +39,9 @@ def _calls(program: Callable[..., Any], arguments: Arguments, label: str) -> Non
         arrays = Plan(arguments.nodes).run(MOST_CALLS, rng)
     except (SampleFailure, PrivugError):
         return
-    with seeded(rng, program), watched(program, label) as begin:
+    with seeded(rng, program), watched(program, label) as watch:
         for positional, named in arguments.plain(arrays, MOST_CALLS):
-            begin(positional, named)
+            watch.begin(positional, named)
             with suppress(*FAILURES):
                 program(*positional, **named)
             if time.monotonic() > started + SECONDS:

@@ -5,7 +5,6 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from privug.model.sparse import in_known_order
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
 from privug.model.watching import Watch
+from privug.program.agreement import same, scales_of
 from privug.program.calls import Arguments, watched
 from privug.program.drawing import recorded, replayed
 from privug.program.memory import undisturbed_memory
@@ -43,7 +43,6 @@ MOST_UNLIKELY = 64
 FEWEST_CHECKS = 3
 CHECKED_CELLS = 20_000  # checks times cells of inputs and output, so that checking a huge table stays quick
 FULLY_CHECKED_CELLS = 1_000_000  # beyond, making the plain table of one call takes seconds
-TOLERANCE = 1e-9
 
 # Tracing makes 20,000 to 100,000 quantities a second, and takes a million rounds or calls: a program beyond this is not
 # worth its trace. Tables are long, so each of their cells adds to what is allowed.
@@ -260,7 +259,7 @@ class _Comparison:
             chosen = self._of_samples(dict(zip(inputs, known, strict=True)), there)
             known = [chosen[node] for node in inputs]
         calls = self.arguments.plain(known, len(there))
-        scales = _scales(expected, self.typical)
+        scales = scales_of(expected, self.typical)
         found = difference_in_calls(self.program, calls, drawn, expected, lenient, self.traced.output, scales)
         return found, max(scales, default=0.0)
 
@@ -317,11 +316,11 @@ def difference_in_calls(
     Rows whose order means nothing in the `template`, what tracing gave, are compared in any order. Numbers may differ
     by rounding, relative to their `scales`.
     """
-    scales = _scales(predicted) if scales is None else scales
-    with watched(program, "the program") as begin:
+    scales = scales_of(predicted) if scales is None else scales
+    with watched(program, "the program") as watch:
         for position, (positional, named) in enumerate(calls):
             left = drawn[position][::-1]
-            begin(positional, named)
+            watch.begin(positional, named)
             try:
                 with holding(replayed, left), np.errstate(all="ignore"), quietly():
                     plain = in_known_order(template, settled(program(*positional, **named)))
@@ -334,66 +333,9 @@ def difference_in_calls(
                 continue
             if left and predicted[position] is not FAILED:
                 return "it made fewer draws in a plain call than while it was traced"
-            if not _same(plain, predicted[position], scales[position]):
+            if not same(plain, predicted[position], scales[position]):
                 return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"
     return None
-
-
-def _scales(predicted: Sequence[Any], typical: float | None = None) -> list[float]:
-    """Return how large each output is: as large as the largest, or as itself if it is beyond what is typical."""
-    own = [_magnitude(value) for value in predicted]
-    return [max(own)] * len(own) if typical is None and own else [max(size, typical or 0.0) for size in own]
-
-
-def _magnitude(value: Any) -> float:
-    sizes = [0.0]
-    for leaf in flatten(value)[1]:
-        if isinstance(leaf, int | float | np.ndarray) and np.asarray(leaf).dtype.kind in "bif":
-            finite = np.abs(np.asarray(leaf, float))
-            sizes.append(float(np.max(finite[np.isfinite(finite)], initial=0.0)))
-    return max(sizes)
-
-
-def _same(left: Any, right: Any, scale: float) -> bool:
-    """Compare two values, numbers up to rounding relative to how large outputs are."""
-    if _is_numeric(left) and _is_numeric(right):
-        return left.shape == right.shape and _same_numbers(left, right, scale)
-    left, right = _simplified(left), _simplified(right)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(_same(a, b, scale) for a, b in zip(left, right, strict=True))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return list(left) == list(right) and all(_same(left[key], right[key], scale) for key in left)
-    numbers = isinstance(left, int | float) and isinstance(right, int | float)
-    if not numbers or isinstance(left, Enum) or isinstance(right, Enum):
-        return type(left) is type(right) and bool(left == right)
-    if isinstance(left, int) and isinstance(right, int):
-        return left == right
-    return (math.isnan(left) and math.isnan(right)) or math.isclose(
-        left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE * scale
-    )
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "bif"
-
-
-def _same_numbers(left: Array, right: Array, scale: float) -> bool:
-    """Compare arrays number by number: whole numbers exactly, others up to rounding."""
-    if left.dtype.kind != "f" and right.dtype.kind != "f":
-        return np.array_equal(left, right)
-    with np.errstate(invalid="ignore"):  # infinite ones are compared as they are
-        room = TOLERANCE * np.maximum(np.maximum(np.abs(left), np.abs(right)), scale)
-        close = (left == right) | ((np.abs(left - right) <= room) & np.isfinite(room))
-    return bool(np.all(close | (np.isnan(left) & np.isnan(right))))
-
-
-def _simplified(value: Any) -> Any:
-    """Forget container types that a program's reader would not tell apart."""
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.ndim else value.item()
-    if isinstance(value, np.generic):
-        return value.item()
-    return list(value) if isinstance(value, tuple) else value
 
 
 def evaluate_on(outputs: Sequence[Node], known: Mapping[Node, Array], samples: int) -> list[Array]:
