@@ -41,7 +41,8 @@ LAYERS = [
 INSIDE = {
     "model": [
         "array_methods critical garbage journal keys pickling refusal traits",
-        "node workers",
+        "node watching",
+        "workers",
         "cluster distinct overflow segments value_types whole_numbers",
         "execution",
         "operations",
@@ -61,10 +62,11 @@ INSIDE = {
         "merging",
     ],
     "program": [
-        "drawing external logic outputs reachable repetition",
+        "agreement drawing external logic outputs reachable repetition",
         "generators memory traced",
         "calls naming staged",
-        "batched tracing",
+        "batched rehearsal unlikely",
+        "tracing",
         "forms",
         "native origins paths predicates",
         "lifting",

@@ -5,6 +5,7 @@ import functools
 import logging
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,12 +13,15 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import privug as pv
 from privug import interruption
-from privug.model import execution
+from privug.model import execution, watching
 from privug.model.workers import run_forked
+from privug.program import lifting, rehearsal
+from privug.program.tracing import evaluate_on, trace
 
 PARENT = os.getpid()
 FEW = {"x": pv.DiscreteUniform(0, 9)}
@@ -48,7 +52,7 @@ def exits(x):
 @pytest.fixture
 def forking(monkeypatch):
     monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "_may_fork", lambda: True)  # though another test may have imported polars
+    monkeypatch.setattr(execution, "may_fork", lambda: True)  # though another test may have imported polars
 
 
 def interrupted_after(script: str, seconds: float) -> tuple[str, str]:
@@ -385,3 +389,129 @@ for line in sys.stdin:
     with pytest.raises(interruption.TimeIsUp), interruption.within(0.3):
         program.call_many([{"x": 1}, {"x": 9}, {"x": 2}])
     assert program.call_many([{"x": 3}, {"x": 4}]) == [3, 4]
+
+
+def lingers_on_seven(x):
+    x = int(str(x))
+    if x == 7:
+        time.sleep(0.6)
+    return x
+
+
+def never_returns_on_seven(x):
+    x = int(str(x))
+    while x == 7:
+        time.sleep(0.01)
+    return x
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(watching, "PATIENCE", 0.1)
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_the_user_is_told_on_which_input_a_program_has_not_returned(forked, impatient, monkeypatch, capsys):
+    monkeypatch.setattr(lifting, "rehearse", lambda *_: None)
+    monkeypatch.setattr("privug.model.workers.POLL_SECONDS", 0.05)
+    with pv.limited(progress=True, native=False):
+        node = pv.Attack(lingers_on_seven, FEW, secret="x").question.case().output.node
+        capsys.readouterr()
+
+        def called(x):
+            return evaluate_on([node], {FEW["x"].node: np.array([x])}, 1)[0].tolist()
+
+        assert list(run_forked(called, [3, 7], 1) if forked else map(called, [3, 7])) == [[3], [7]]
+    assert capsys.readouterr().err == "the program has not returned yet on the input x = 7\n"
+
+
+@pytest.mark.parametrize("rehearsed", [True, False])
+def test_a_run_out_of_time_names_the_input_on_which_the_program_had_not_returned(rehearsed, monkeypatch):
+    monkeypatch.setattr(rehearsal, "may_fork", lambda: rehearsed)
+    attack = pv.Attack(never_returns_on_seven, FEW, secret="x")
+    with pv.limited(native=False, progress=False), pytest.raises(pv.OutOfTime, match="on the input x = 7"):
+        attack.run(seconds=2, samples=100)
+
+
+def test_the_user_is_told_of_a_program_that_does_not_return_while_it_is_traced(impatient, capsys):
+    def waits(x):
+        time.sleep(0.3)
+        return x + 1
+
+    with pv.limited(progress=True):
+        trace(waits, [pv.DiscreteUniform(0, 9)], {})
+    assert capsys.readouterr().err == "the program has not returned yet while it is traced\n"
+
+
+class Stopped(BaseException):
+    """What a user's own alarm raises."""
+
+
+@pytest.mark.parametrize("on_error", ["raise", "exclude"])
+def test_what_stops_a_plain_call_that_a_trace_is_compared_with_is_no_failure_of_it(on_error):
+    def program(x):
+        if not isinstance(x, pv.RandomVariable):
+            raise Stopped
+        return x + 1
+
+    with pytest.raises(Stopped):
+        pv.Attack(program, FEW, secret="x", on_error=on_error).run(samples=10)
+
+
+def test_an_alarm_that_stops_a_program_while_it_is_traced_is_heard():
+    def waits(x):
+        time.sleep(MANY_SECONDS)
+        return x + 1
+
+    def stop(*_):
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(Stopped):
+            trace(waits, [pv.DiscreteUniform(0, 9)], {})
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_stops_a_program_that_is_called_stops_the_run():
+    def program(x):
+        if int(str(x)) == 7:
+            raise Stopped
+        return x
+
+    with pytest.raises(Stopped), pv.limited(native=False):
+        pv.Attack(program, FEW, secret="x", on_error="exclude").run(samples=100)
+
+
+def test_a_program_that_ends_its_process_does_not_end_this_one():
+    """In a process without JAX, whose threads would not survive a fork."""
+    script = """
+        import ctypes, os
+        import privug as pv
+
+        def crashes(x, others):
+            return ctypes.string_at(0) if int(str(x)) > 6 else x
+
+        def leaves(x, others):
+            return os._exit(4) if int(str(x)) == 3 else x + sum(others)
+
+        for program in (crashes, leaves):
+            for cells in (1, 300):
+                prior = {"x": pv.DiscreteUniform(0, 9), "others": [pv.Bernoulli(0.5) for _ in range(cells)]}
+                try:
+                    pv.Attack(program, prior, secret="x").run(samples=100)
+                except pv.ProgramError as error:
+                    print(str(error).splitlines()[:2])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=MANY_SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert len(said) == 4
+    for line, (how, given) in zip(
+        said, [("signal 11, SIGSEGV", "[789]")] * 2 + [("exit code 4", "3")] * 2, strict=True
+    ):
+        assert re.fullmatch(rf"\['the program ended the process .*{how}.* on the input x = {given}, others.*", line)

@@ -46,7 +46,7 @@ def side_by_side(*jobs):
 def forking(monkeypatch):
     """Fork for the smallest piece of work."""
     monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "_may_fork", lambda: True)  # though another test may have imported polars
+    monkeypatch.setattr(execution, "may_fork", lambda: True)  # though another test may have imported polars
 
 
 def labelled(number):

@@ -22,6 +22,9 @@ REMINDER_SECONDS = 5.0  # a program may swallow what is raised in it
 class TimeIsUp(KeyboardInterrupt):
     """The seconds of a run are over: engines keep what they have, as when the user interrupts them."""
 
+    unanswered: str | None = None
+    """Where a program takes long that had not returned by then, such as on which input."""
+
 
 class Deadline:
     """When a run ends; the thread that it was set in is interrupted there, wherever it is in Python code."""
@@ -33,6 +36,8 @@ class Deadline:
         self._lock = threading.Lock()
         self._settled = threading.Event()
         self._raised = False
+        self.unanswered: str | None = None
+        """Where a program takes long, such as on which input."""
 
     def start(self) -> None:
         """Interrupt the thread when the time comes."""
@@ -102,6 +107,9 @@ def within(seconds: float | None) -> Iterator[None]:
         try:
             deadline.start()
             yield
+        except TimeIsUp as error:
+            error.unanswered = error.unanswered or deadline.unanswered
+            raise
         finally:
             try:
                 deadline.settle()
@@ -138,6 +146,17 @@ def seconds_left() -> float | None:
     """Return how long this run may still take; None is no limit, or one of which note was taken."""
     ends = [deadline.at for deadline in _deadlines.get() if not deadline.is_settled]
     return max(0.0, min(ends) - time.monotonic()) if ends else None
+
+
+def note_unanswered(where: str) -> None:
+    """Take note of where a program takes long, so that this run can say what it waited for."""
+    for deadline in _deadlines.get():
+        deadline.unanswered = where
+
+
+def unanswered(error: TimeIsUp) -> str | None:
+    """Return where a program had not returned when the time was up, if that is why."""
+    return error.unanswered or next((one.unanswered for one in _deadlines.get() if one.unanswered), None)
 
 
 def is_time_up() -> bool:

@@ -70,6 +70,15 @@ class ProgressMeter:
                 line = f"{self._label}: {self._done / self.total:.0%} {note}".rstrip()
                 print(f"{line}{self._remaining(now)}", file=sys.stderr, flush=True)
 
+    def says(self, text: str) -> bool:
+        """Write a line above the bar; say whether there is one."""
+        if self._around is not None:
+            return self._around.says(text)
+        with self._lock:
+            if self._bar is not None:
+                self._bar.console.print(text, markup=False, highlight=False)
+            return self._bar is not None
+
     def _remaining(self, now: float) -> str:
         """Say how long the rest takes at this pace, or at most, as far as that is known."""
         if self._seconds is not None:
@@ -90,6 +99,13 @@ class ProgressMeter:
             self._task = self._bar.add_task(self._label, total=self.total, note=note)
             self._bar.start()
         self._bar.update(self._task, completed=done, note=note, refresh=True)
+
+
+def announce(text: str) -> None:
+    """Say something on standard error, above the bar if there is one."""
+    meter = _shown.get()
+    if settings.current().progress and (meter is None or not meter.says(text)):
+        print(text, file=sys.stderr, flush=True)
 
 
 def tell(started: float, text: str) -> None:

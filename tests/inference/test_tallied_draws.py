@@ -147,7 +147,7 @@ def test_processes_that_are_forked_give_the_same_bits(monkeypatch):
     with pv.limited(native=False, workers=1):
         alone = bits(attack.tally(draws=3_000))
     monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "_may_fork", lambda: True)
+    monkeypatch.setattr(execution, "may_fork", lambda: True)
     with pv.limited(native=False, workers=2):
         assert bits(attack.tally(draws=3_000)) == alone
 

@@ -699,3 +699,21 @@ def test_errors_of_one_program_are_not_those_of_another():
     assert apply(abandoned, [value]).lifting.tier == "python"
     nodes = ancestors([apply(lambda v: v + 1, [value]).output.node])
     assert not any(type(node.operation).__name__ == "Checked" for node in nodes)
+
+
+def squared_until_large(x, b):
+    while x < (100 if b else 10):
+        x = x * x + 1
+    return x
+
+
+def test_a_loop_that_squares_ends_though_bounds_double_their_digits_each_round():
+    prior = {"x": pv.DiscreteUniform(0, 5), "b": pv.Bernoulli(0.25)}
+    truth = Counter()
+    for x in range(6):
+        truth[squared_until_large(x, True)] += 0.25 / 6
+        truth[squared_until_large(x, False)] += 0.75 / 6
+    attack = pv.Attack(squared_until_large, prior, secret="x")
+    assert attack.lifting.tier == "traced"
+    found = attack.run(engine="exact").prediction.distribution()
+    assert {value: share.value for value, share in found.items()} == pytest.approx(truth)

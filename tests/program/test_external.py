@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import privug as pv
+from privug.model import watching
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -76,7 +77,7 @@ def test_same_samples_on_any_number_of_workers():
 def test_failures_name_the_input(body, message):
     program = external(body, timeout=2.0 if "sleep" in body else 60.0)
     attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 9)}, secret="x")
-    with pytest.raises(pv.ProgramError, match=rf"(?s){message}.*x = 3"):
+    with pytest.raises(pv.ProgramError, match=rf"(?s){message}.*x(\": | = )3"):
         attack.run(samples=200, seed=1)
     program.close()
 
@@ -158,7 +159,7 @@ def test_what_is_written_to_standard_error_does_not_stop_the_program():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("sys.stdout.write('1\\n'); import time; time.sleep(9)", "within 0.3 s; it must flush its output"),
+        ("sys.stdout.write('1\\n'); import time; time.sleep(9)", r"within 0.3 s on .*; it must flush its output"),
         ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "not UTF-8"),
         ("while True: sys.stdout.write('x' * 65536)", "a line of more than 64 MiB"),
     ],
@@ -170,3 +171,22 @@ def test_what_is_wrong_is_said_soon(body, message, monkeypatch):
     with pytest.raises(pv.ProgramError, match=message):
         program(x=1)
     program.close()
+
+
+def test_the_limit_on_an_answer_holds_inside_a_run(tmp_path):
+    started = tmp_path / "started"
+    body = f"open({str(started)!r}, 'a').write('x'); import time; time.sleep(60)"
+    attack = pv.Attack(external(body, timeout=0.3), {"x": pv.DiscreteUniform(0, 3)}, secret="x")
+    with pytest.raises(pv.ProgramError, match=r'did not answer within 0.3 s on the input \{"x": 0\}; it must flush'):
+        attack.run()
+    assert started.read_text() == "x"  # it was asked once, not again and again to find out more
+
+
+def test_the_user_is_told_which_line_has_no_answer_yet(monkeypatch, capsys):
+    monkeypatch.setattr(watching, "PATIENCE", 0.1)
+    program = external("import time; time.sleep(0.5 * (data['x'] == 2)); print(data['x'], flush=True)")
+    with pv.limited(progress=True):
+        assert [program(x=1), program(x=2)] == [1, 2]
+    assert capsys.readouterr().err.splitlines() == [
+        'the program has not returned yet on the input {"x": 2}; it must flush its output after each line'
+    ]

@@ -222,7 +222,7 @@ def test_a_rarely_taken_random_branch_is_noticed(inside):
 
 def test_workers_do_not_repeat_each_others_draws(monkeypatch):
     monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "_may_fork", lambda: True)  # though another test may have imported polars
+    monkeypatch.setattr(execution, "may_fork", lambda: True)  # though another test may have imported polars
 
     def noise(a):
         return len(str(a)) + GENERATOR.random()

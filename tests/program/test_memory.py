@@ -296,7 +296,7 @@ def test_containers_of_all_kinds_are_put_back():
 
 def test_memory_does_not_depend_on_the_workers(monkeypatch):
     monkeypatch.setattr("privug.model.execution.SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr("privug.model.execution._may_fork", lambda: True)  # though polars may be imported
+    monkeypatch.setattr("privug.model.execution.may_fork", lambda: True)  # though polars may be imported
 
     def outputs(workers):
         with pv.limited(workers=workers), pytest.warns(pv.LiftingWarning):

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 import privug as pv
+from privug.model.node import ancestors
+from privug.model.plan import Plan
+from privug.program.lifting import apply_traced
+from privug.program.tracing import trace
 
 TIES = [46.15, 46.25, 0.15, 2.675]
 WHOLE = [0, 1, 2, 3]
@@ -114,3 +118,32 @@ def test_a_truth_value_among_rows_and_in_an_array():
     assert {value: share.value for value, share in found.items()} == {0: 0.75, 10: 0.25}
     masked = pv.Attack(lambda a: a[a[0] > 0].sum(), prior={"a": pv.Array(pv.Bernoulli(0.5), 2)}, secret=lambda a: a[0])
     assert masked.lifting.tier == "python"  # NumPy takes a truth value for a mask
+
+
+FAILING_AT_ZERO = {
+    "a sum": lambda t: 1 / sum(row.owner for row in t),
+    "a standard deviation": lambda t: 1 / statistics.pstdev([row.owner for row in t]),
+    "a variance": lambda t: 1 / statistics.variance([row.owner for row in t]),
+    "a median": lambda t: 1 / (1 - statistics.median([1 - row.owner for row in t])),
+    "weights": lambda t: np.average([row.owner + 2 for row in t], weights=[row.owner for row in t]),
+}
+
+
+@pytest.mark.parametrize(("name", "rows"), [(name, 5) for name in FAILING_AT_ZERO] + [("a sum", 20), ("a median", 20)])
+def test_what_is_computed_of_rows_are_numbers_of_python(name, rows):
+    """Python raises where NumPy has infinity."""
+    program = FAILING_AT_ZERO[name]
+    table = pv.Records(rows, pv.Row(owner=pv.Bernoulli(0.5)))
+    output = trace(program, [table.plated() or table.table()], {}).output.node
+    columns = [node for node in ancestors([output]) if node.is_random]
+    owners = np.array([[0] * rows, [1] * (rows - 1) + [0]])
+    given = dict(zip(columns, owners.T, strict=True)) if rows == len(columns) else {columns[0]: owners}
+    failed = np.zeros(2, bool)
+    found = Plan([output], columns).run(2, np.random.default_rng(0), given, failed=failed)[0]
+    assert failed.tolist() == [True, False]
+    assert found[1] == pytest.approx(program([pv.Row(owner=owner) for owner in owners[1].tolist()]))
+
+
+def test_a_mean_of_floats_is_a_float():
+    output = apply_traced(lambda a: round(statistics.fmean(a), 1), [pv.Array(pv.Choice(TIES), 2)])
+    assert output is not None  # numbers of NumPy would be rounded otherwise

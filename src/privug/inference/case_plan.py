@@ -19,6 +19,7 @@ from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation
 from privug.program.calls import Arguments, call
+from privug.program.external import Unanswered
 
 INPUTS_TRIED = 32
 """On how many inputs a program that failed is tried, before it is said to fail on every one."""
@@ -257,6 +258,8 @@ def explained(
     case: Case, failure: SampleFailure, rng: np.random.Generator, positions: Array, known: Mapping[Node, Array]
 ) -> ProgramError:
     """Say on which input the program failed, by evaluating the block again with the inputs kept."""
+    if isinstance(failure.cause, Unanswered):
+        return ProgramError(str(failure.cause))
     if failure.label == LABELS["assume"]:
         return ProgramError(
             f"{failure.label} failed with {described(failure.cause)}\n"

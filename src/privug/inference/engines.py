@@ -46,7 +46,7 @@ from privug.observation.observations import Equals, Observation
 
 PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
-MOST_EXCESS = 2.0  # times the work that an exact answer was expected to take
+MOST_EXCESS = 3.0  # times the work that an exact answer was expected to take
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
 SEARCH_FOR_FACTS: Any = {"samples": 2000, "budget": 1_000_000}

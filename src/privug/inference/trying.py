@@ -25,8 +25,8 @@ class Tried:
                 yield
         except excused as error:
             self._note(engine, started, str(error))
-        except interruption.TimeIsUp:
-            self._note(engine, started, "it had no answer by then")
+        except interruption.TimeIsUp as error:
+            self._note(engine, started, _no_answer(error))
             if interruption.is_time_up():
                 raise OutOfTime(self._refusal()) from None
 
@@ -36,8 +36,8 @@ class Tried:
         started = time.monotonic()
         try:
             yield
-        except interruption.TimeIsUp:
-            self._note(engine, started, "it had no answer by then")
+        except interruption.TimeIsUp as error:
+            self._note(engine, started, _no_answer(error))
             raise OutOfTime(self._refusal()) from None
 
     def tell(self, what: str) -> None:
@@ -65,7 +65,13 @@ def bounded(engine: str, seconds: float | None) -> Iterator[None]:
     try:
         with interruption.within(seconds):
             yield
-    except interruption.TimeIsUp:
+    except interruption.TimeIsUp as error:
         if seconds is None:  # it is the time of a run around this one
             raise
-        raise OutOfTime(f"seconds={seconds:g} were over before engine={engine!r} had an answer; {MORE_TIME}") from None
+        why = f"seconds={seconds:g} were over before engine={engine!r} had an answer: {_no_answer(error)}"
+        raise OutOfTime(f"{why}; {MORE_TIME}") from None
+
+
+def _no_answer(error: interruption.TimeIsUp) -> str:
+    where = interruption.unanswered(error)
+    return "it had no answer by then" if where is None else f"the program had not returned yet {where}"

@@ -55,6 +55,6 @@ def _marked(failure: SampleFailure, failed: Array) -> bool:
     """Mark the samples that failed; say whether there are new ones."""
     more = failure.failing(len(failed)) & ~failed
     if is_own(failure.cause) and more.any():
-        raise SampleFailure(int(more.argmax()), failure.cause, failure.label) from failure.cause
+        raise SampleFailure(int(more.argmax()), failure.cause, failure.label, more) from failure.cause
     failed |= more
     return bool(more.any())

@@ -64,7 +64,7 @@ def _computed(
         return
     expected = yield from _first(tasks, work)
     remaining = tasks[1:]
-    if expected < SECONDS_WORTH_A_FORK or not _may_fork():
+    if expected < SECONDS_WORTH_A_FORK or not may_fork():
         yield from map(work, remaining)
         return
     yield from run_forked(work, remaining, min(workers, len(remaining)))
@@ -79,7 +79,7 @@ def _first(tasks: Sequence[Task], work: Callable[[Task], Result]) -> Generator[R
     return seconds * (len(tasks) - 1)
 
 
-def _may_fork() -> bool:
+def may_fork() -> bool:
     """Say whether processes can be forked, and this one is not itself one of many workers.
 
     Polars has threads that do not survive a fork: what a worker asks of it would be waited for without end.

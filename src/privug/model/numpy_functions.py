@@ -243,9 +243,11 @@ def _average(as_node: AsNode, wrap: Wrap, a: Any, axis: Any = None, weights: Any
     weights = wrap(_weights_like(as_node(a), as_node(weights), axis))
     scaled = _elementwise("multiply", np.multiply, as_node, wrap, a, weights)
     total = _reduction("sum", as_node, wrap, weights, axis if weights.shape == as_node(a).shape else None)
-    return _elementwise(
-        "true_divide", np.true_divide, as_node, wrap, _reduction("sum", as_node, wrap, scaled, axis), total
-    )
+    summed = _reduction("sum", as_node, wrap, scaled, axis)
+    if summed.shape != ():
+        return _elementwise("true_divide", np.true_divide, as_node, wrap, summed, total)
+    summed.node.numpy = total.node.numpy = False  # it raises as Python does if the weights sum to zero
+    return wrap((summed / total).node)
 
 
 def _weights_like(node: Node, weights: Node, axis: Any) -> Node:

@@ -222,17 +222,17 @@ def with_range(operation: Elementwise, parents: Sequence[Node], dtype: np.dtype[
     if dtype.kind != "i":
         return operation, 1 if dtype.kind == "b" else None
     bound = _bound(operation.traits, [parent.bound for parent in parents])
-    may_overflow = bound is None or bound > INTEGER_LIMIT
+    may_overflow = bound is None
     return operation if operation.may_overflow is may_overflow else replace(operation, may_overflow=may_overflow), bound
 
 
 def _bound(traits: Traits, bounds: Sequence[int | None]) -> int | None:
-    """Return how large the whole numbers of a result can get, if that is known of the arguments."""
+    """Return how large the whole numbers of a result can get, if that is known and they fit into 64 bits."""
     known = [bound for bound in bounds if bound is not None]
     if traits.size is None or len(known) < len(bounds):
         return None
     bound = traits.size(known, 1, 1)
-    return bound if isinstance(bound, int) else None
+    return bound if isinstance(bound, int) and bound <= INTEGER_LIMIT else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,7 +350,9 @@ def _linear_sum(plate: Plate, node: Node, inside: dict[int, Node]) -> Any:
         return RandomVariable(node) * plate.size
     match node.operation:
         case Lane(column=column) if column.levels is None and column.shape == (plate.size,):
-            return RandomVariable(column).sum()
+            total = RandomVariable(column).sum()
+            total.node.numpy = node.numpy  # what Python adds up are the numbers of rows, not an array
+            return total
         case Elementwise(traits=traits) if traits.weights is not None:
             parts = [_linear_sum(plate, parent, inside) for parent in node.parents]
             return None if any(part is None for part in parts) else getattr(operator, traits.python)(*parts)

@@ -25,6 +25,7 @@ import numpy as np
 from privug import interruption, settings
 from privug.errors import ProgramError
 from privug.model.critical import critical_section
+from privug.model.watching import reporting_to, tell_of
 from privug.scoping import holding
 
 Task = TypeVar("Task")
@@ -67,6 +68,7 @@ class _Worker:
 
     def __init__(self, work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
         self.position: int | None = None
+        self.is_told = False
         self.ended = "it is not known how"
         self._note = mmap.mmap(-1, LONGEST_NOTE)
         parent = os.getpid()
@@ -86,7 +88,8 @@ class _Worker:
 
     def start(self, position: int, *, watched: bool) -> bool:
         """Send a task; say whether that could be done. If it is watched, its inputs are noted one by one."""
-        self.position = position
+        self.position, self.is_told = position, False
+        _noted(self._note, "")
         try:
             self.connection.send((position, watched))
         except OSError:
@@ -104,8 +107,8 @@ class _Worker:
         return process != 0
 
     @property
-    def input(self) -> str:
-        """The input that the program was given last, of a task that was watched."""
+    def where(self) -> str:
+        """The input that the program was given last, of a task that was watched or takes long."""
         return self._note[:].rstrip(b"\0").decode(errors="ignore")
 
     def kill(self) -> None:
@@ -160,6 +163,10 @@ class _Pool:
         if not ready:
             for worker in [worker for worker in busy.values() if worker.is_dead()]:
                 self._bury(worker)
+        for worker in busy.values():
+            if worker.position not in self._deaths and not worker.is_told and worker.where:
+                worker.is_told = True
+                tell_of(worker.where)
         for connection in ready:
             assert isinstance(connection, Connection)
             self._receive(busy[connection])
@@ -201,7 +208,7 @@ class _Pool:
 
 def _fatal(worker: _Worker) -> ProgramError:
     """Say what the program does to the process that runs it."""
-    given = f"\n  on the input {worker.input}" if worker.input else ""
+    given = f"\n  {worker.where}" if worker.where else ""
     return ProgramError(
         f"the program ended the process that ran it ({worker.ended}), twice{given}\n"
         "  It may call os._exit(), crash in compiled code, or need more memory than there is."
@@ -246,7 +253,7 @@ def _serve(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         _renew_locks()
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-        with settings.limited(workers=1, progress=False):
+        with settings.limited(workers=1, progress=False), reporting_to(functools.partial(_noted, note)):
             while True:
                 position, watched = connection.recv()
                 with holding(_witness, functools.partial(_noted, note) if watched else None):

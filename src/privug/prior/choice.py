@@ -20,8 +20,8 @@ from privug.model.operations import lookup
 from privug.model.overflow import largest
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node
-from privug.prior.discrete import BERNOULLI, DiscreteUniform
-from privug.prior.family import Draw, Family, another, draw, parameter_node
+from privug.prior.discrete import DiscreteUniform
+from privug.prior.family import Family, another, draw, parameter_node
 from privug.prior.reach import Reach, of_numbers
 from privug.prior.support import Support
 
@@ -347,18 +347,3 @@ def _empirical_rows(rows: Sequence[Row]) -> Row:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def value_weights(node: Node) -> tuple[Array, Array] | None:
-    """Return the values of a choice or a coin as they stand in a batch, and their probabilities, if those are known."""
-    operation = node.operation
-    if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in node.parents):
-        return None
-    parameters = [parent.operation.array for parent in node.parents if isinstance(parent.operation, ConstantValue)]
-    if isinstance(operation.family, ChoiceFamily):
-        table = operation.family.table
-        return table, parameters[0][0] if parameters else np.full(len(table), 1.0 / len(table))
-    if operation.family is BERNOULLI and parameters[0].size == 1:
-        p = float(parameters[0].reshape(-1)[0])
-        return np.array([0, 1]), np.array([1 - p, p])
-    return None

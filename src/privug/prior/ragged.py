@@ -31,14 +31,19 @@ class RaggedDraw(Operation):
         segments = Segments(arguments[-1], context.samples)
         if segments.total == 0:
             return np.empty((0, *self.shape), self.family.dtype)
+        parameters = self.of_rows(arguments, context.samples)
+        if any(len(parameter) > 1 for parameter in parameters):
+            self.family.check(parameters)
+        return self.family.draw(context.rng, segments.total, self.shape, parameters)
+
+    def of_rows(self, arguments: Sequence[Array], samples: int) -> Sequence[Array]:
+        """Return the parameters of each row."""
+        segments = Segments(arguments[-1], samples)
         own = [
             array if by_row else segments.spread(array)
             for array, by_row in zip(arguments[:-1], self.by_row, strict=True)
         ]
-        parameters = at_rank(own, len(self.shape) + 1)
-        if any(len(parameter) > 1 for parameter in parameters):
-            self.family.check(parameters)
-        return self.family.draw(context.rng, segments.total, self.shape, parameters)
+        return at_rank(own, len(self.shape) + 1)
 
     def kind(self, parents: Sequence[Node]) -> Kind:
         return self.family.kind

@@ -18,6 +18,7 @@ from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, undisturbed_randomness
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
+from privug.program.outputs import FAILURES
 from privug.program.repetition import must_be_function, not_a_function, repeated
 
 CHECKED_SAMPLES = 8
@@ -84,9 +85,9 @@ class BatchedCall(Operation):
             if must_be_function():
                 return self._repeated(arguments, context.samples)
             return self._outputs(arguments, context.samples)
-        except (PrivugError, KeyboardInterrupt):
+        except PrivugError:
             raise
-        except BaseException as error:
+        except FAILURES as error:
             raise self._located(arguments, context, error) from error
 
     def _outputs(self, arguments: Sequence[Array], samples: int) -> Array:
@@ -118,9 +119,7 @@ class BatchedCall(Operation):
             part = [array if len(array) == 1 else array[samples.start : samples.stop] for array in arguments]
             try:
                 call_on_batch(self.program, self.arguments, part, len(samples))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as cause:
+            except FAILURES as cause:
                 middle = len(samples) // 2
                 if middle:
                     waiting += [samples[middle:], samples[:middle]]
@@ -234,9 +233,9 @@ def _checked_inputs(program: Callable[..., Any], arguments: Arguments, exclude_e
     for sample in range(MOST_TRIED):
         try:
             call_on_batch(program, arguments, [array[sample : sample + 1] for array in arrays], 1)
-        except (PrivugError, KeyboardInterrupt):
+        except PrivugError:
             raise
-        except BaseException as error:
+        except FAILURES as error:
             if sample == MOST_TRIED - 1 and not fine:
                 raise ProgramError(f"the program failed on {MOST_TRIED} inputs out of {MOST_TRIED}: {error}") from error
             continue

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -21,12 +22,13 @@ from privug.model.operations import SampleFailure
 from privug.model.segments import Segments
 from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
+from privug.model.watching import Watch
 from privug.model.workers import witness
 from privug.program.drawing import ambient_rng
 from privug.program.external import External
 from privug.program.generators import Generators, entropy_source, is_same_state
 from privug.program.memory import Memory, undisturbed_memory
-from privug.program.outputs import FAILED, NoValue, settled
+from privug.program.outputs import FAILED, FAILURES, NoValue, settled
 from privug.program.reachable import Reached, reached
 from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
 from privug.scoping import holding
@@ -169,32 +171,21 @@ class Call(Operation):
         return True
 
     def _call_one_by_one(self, calls: Iterable[Any], results: Array, forgotten: Memory | None) -> None:
-        told = witness()
-        for position, (positional, named) in enumerate(calls):
-            if told is not None:
-                told(self._shown(positional, named))
-            # A predicate or a query about an output that there is not.
-            if any(isinstance(argument, NoValue) for argument in positional):
-                results[position] = FAILED
-                continue
-            try:
-                results[position] = _plain_output(settled(self.program(*positional, **named)))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # a program may call sys.exit()
-                if not self.exclude_errors or is_own(error):
-                    raise SampleFailure(position, error, self.label) from error
-                results[position] = FAILED
-            if forgotten is not None:
-                forgotten.restore()
-
-    def _shown(self, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
-        """Return the arguments of a call as text, by their names."""
-        try:
-            given = inspect.signature(self.program).bind(*positional, **named).arguments
-        except (TypeError, ValueError):
-            given = {**{str(place): value for place, value in enumerate(positional, 1)}, **named}
-        return ", ".join(f"{name} = {shortened(value)}" for name, value in given.items())
+        with watched(self.program, self.label) as watch:
+            for position, (positional, named) in enumerate(calls):
+                watch.begin(positional, named)
+                # A predicate or a query about an output that there is not.
+                if any(isinstance(argument, NoValue) for argument in positional):
+                    results[position] = FAILED
+                    continue
+                try:
+                    results[position] = _plain_output(settled(self.program(*positional, **named)))
+                except FAILURES as error:
+                    if not self.exclude_errors or is_own(error):
+                        raise SampleFailure(position, error, self.label) from error
+                    results[position] = FAILED
+                if forgotten is not None:
+                    forgotten.restore()
 
     def _call_external(self, calls: list[Any], results: Array) -> None:
         assert isinstance(self.program, External)
@@ -219,6 +210,20 @@ def _generator_at(state: Any) -> np.random.Generator:
     rng = np.random.Generator(np.random.SFC64(0))
     rng.bit_generator.state = state
     return rng
+
+
+def watched(program: Callable[..., Any], label: str) -> Watch:
+    """Return what is told the arguments of each call before it is made, lest nobody knows which one went wrong."""
+    return Watch(label, partial(shown_call, program), witness())
+
+
+def shown_call(program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as text, by their names."""
+    try:
+        given = inspect.signature(program).bind(*positional, **named).arguments
+    except (TypeError, ValueError):
+        given = {**{str(place): value for place, value in enumerate(positional, 1)}, **named}
+    return f"on the input {', '.join(f'{name} = {shortened(value)}' for name, value in given.items())}"
 
 
 @contextmanager

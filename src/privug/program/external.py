@@ -1,6 +1,7 @@
 """The external tier: a program in any language, as a process that reads and writes lines of JSON."""
 
 import json
+import math
 import os
 import select
 import shlex
@@ -22,11 +23,17 @@ from privug.errors import ArgumentError, ProgramError
 from privug.model.critical import critical_section
 from privug.model.operations import SampleFailure
 from privug.model.table import Row
+from privug.model.watching import patience, tell_of
 
 READ_BYTES = 1 << 16
 WRITER_SECONDS = 5.0  # in which a thread notices that nobody reads
 LONGEST_LINE = 1 << 26
 LAST_WORDS = 2000  # bytes of standard error that are kept, for the message if the program ends
+LONGEST_SHOWN = 200
+
+
+class Unanswered(ProgramError):
+    """A command gave no answer in time: to ask it again would take as long."""
 
 
 class External:
@@ -145,7 +152,7 @@ class External:
                 self._processes.pop(os.getpid()).stop()
                 deaths = deaths + 1 if len(outputs) == before else 1
                 if deaths > 1 or death.final:  # twice on the same line: it is the input, not bad luck
-                    raise SampleFailure(len(outputs), ProgramError(f"{self.__name__} {death}")) from None
+                    raise SampleFailure(len(outputs), death.kind(f"{self.__name__} {death}")) from None
         return outputs
 
     def _process(self) -> "_Process":
@@ -186,9 +193,10 @@ def _stop_own(processes: "dict[int, _Process]") -> None:
 class _Died(Exception):
     """The process ended or gave no proper answer; `final` if it is not worth trying again."""
 
-    def __init__(self, message: str, *, final: bool = False) -> None:
+    def __init__(self, message: str, *, final: bool = False, kind: type[ProgramError] = ProgramError) -> None:
         super().__init__(message)
         self.final = final
+        self.kind = kind
 
 
 class _Process:
@@ -220,8 +228,8 @@ class _Process:
         self._check_nothing_unasked()
         text = "".join(line + "\n" for line in lines).encode()
         self._writer = interruption.thread_started(self._write, text)
-        for _ in lines:
-            yield self._read_line(timeout)
+        for line in lines:
+            yield self._read_line(line, timeout)
         self._writer.join()
         self._check_nothing_unasked()
 
@@ -245,18 +253,23 @@ class _Process:
         except (BrokenPipeError, ValueError):
             return  # the reader notices that the process has ended
 
-    def _read_line(self, timeout: float) -> bytes:
+    def _read_line(self, asked: str, timeout: float) -> bytes:
+        """Return the answer to a line."""
         assert self._popen.stdout is not None
         deadline = time.monotonic() + timeout
+        told_at = time.monotonic() + patience()
+        where = f"on the input {asked[:LONGEST_SHOWN]}; it must flush its output after each line"
         end = self._unread.find(b"\n")
         while end < 0:
             interruption.check()
-            left, allowed = deadline - time.monotonic(), interruption.seconds_left()
-            if left <= 0:
-                raise _Died(
-                    f"did not answer within {timeout:g} s; it must flush its output after each line", final=True
-                )
-            if not select.select([self._popen.stdout], [], [], left if allowed is None else min(left, allowed))[0]:
+            now, allowed = time.monotonic(), interruption.seconds_left()
+            if now >= deadline:
+                raise _Died(f"did not answer within {timeout:g} s {where}", final=True, kind=Unanswered)
+            if now >= told_at:
+                told_at = math.inf
+                tell_of(where)
+            waits = [deadline - now, told_at - now, *([] if allowed is None else [allowed])]
+            if not select.select([self._popen.stdout], [], [], min(waits))[0]:
                 continue
             more = os.read(self._popen.stdout.fileno(), READ_BYTES)
             if not more:

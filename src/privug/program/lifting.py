@@ -29,8 +29,9 @@ from privug.program.forms import in_their_forms
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
-from privug.program.native.work import calls_worth_compiling, check_that_it_ends, work_worth_tracing
+from privug.program.native.work import FEW_CELLS, calls_worth_compiling, check_that_it_ends, work_worth_tracing
 from privug.program.reachable import Reached, reached
+from privug.program.rehearsal import rehearse
 from privug.program.repetition import Opaque
 from privug.program.staged import Staged, taken_apart
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
@@ -89,6 +90,8 @@ def apply(
         lifting = Lifting("python", *2 * ["its workings are hidden in a library"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     attempt = _attempt(program, arguments, checks, exclude_errors)
+    if checks > FEWEST_CHECKS and (attempt.own_randomness, attempt.obstacle) != (None, None):
+        rehearse(program, arguments, label)
     if attempt.own_randomness is not None:
         lifting = Lifting("python", *2 * [f"it draws random numbers of its own{attempt.own_randomness}"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
@@ -183,6 +186,8 @@ def _traced(
 ) -> _Attempt:
     with undisturbed_randomness(found) as has_been_used, undisturbed_memory(found):
         positional, named = _rebuilt(arguments)
+        if checks > FEWEST_CHECKS and len(arguments.leaves) > FEW_CELLS:  # it will be called to see what that takes
+            rehearse(program, arguments, "the program")
         traced = trace(program, positional, named, arguments.shared, work_worth_tracing(program, arguments))
         obstacle = traced.obstacle
         if obstacle is None:

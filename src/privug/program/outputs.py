@@ -14,6 +14,8 @@ SCALARS = frozenset({bool, int, float, str, bytes, complex, type(None)})
 
 
 FAILED = NoValue("the program raised")  # where such inputs are to be excluded
+FAILURES = (Exception, SystemExit, GeneratorExit)
+"""What a program raises itself, sys.exit() included: anything else, such as Ctrl-C, was raised to stop all of it."""
 
 
 def settled(value: Any) -> Any:

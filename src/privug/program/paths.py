@@ -29,7 +29,7 @@ from privug.program.drawing import followed
 from privug.program.external import External
 from privug.program.generators import entropy_source
 from privug.program.memory import undisturbed_memory
-from privug.program.outputs import settled
+from privug.program.outputs import FAILURES, settled
 from privug.program.reachable import reached as reached_by
 from privug.program.repetition import Opaque
 from privug.program.staged import Staged
@@ -212,9 +212,9 @@ def _followed(program: Callable[..., Any], positional: Sequence[Any], named: Map
         try:
             structure, leaves = flatten(settled(program(*positional, **named)))
             output = structure.build([walk.settle(leaf) for leaf in leaves])
-        except (PriorError, KeyboardInterrupt, NotFollowed):
+        except (PriorError, NotFollowed):
             raise
-        except BaseException as error:  # a program may call sys.exit()
+        except FAILURES as error:
             raise NotFollowed(noted[0] if noted else f"it raises {type(error).__name__}: {error}") from None
     if noted:
         raise NotFollowed(noted[0])

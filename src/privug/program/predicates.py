@@ -12,6 +12,7 @@ from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
+from privug.program.outputs import FAILURES
 from privug.program.tracing import evaluate_on, trace
 
 CHECKS = 32
@@ -57,9 +58,7 @@ def _traced(predicate: Callable[[Any], Any], batch: Batch) -> Array | None:
 def _verdict(predicate: Callable[[Any], Any], value: Any) -> bool:
     try:
         verdict = predicate(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
+    except FAILURES as error:
         raise ArgumentError(
             f"the predicate failed with {type(error).__name__}: {error}, on the value {shown(value)}"
         ) from error

@@ -3,10 +3,9 @@
 import contextlib
 import math
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from privug.model.comparable import described, incomparable
 from privug.model.critical import quietly
 from privug.model.diverting import diversions
 from privug.model.graph import is_made_alike
-from privug.model.node import Array, Node, TraceBudget, TraceTooLong, ancestors, fallible, trace_budget
+from privug.model.node import Array, Node, TraceBudget, TraceTooLong, fallible, trace_budget
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
 from privug.model.plates import current_pass, current_plate
@@ -25,24 +24,25 @@ from privug.model.segments import Segments
 from privug.model.sparse import in_known_order
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
-from privug.prior.choice import value_weights
-from privug.prior.ragged import RaggedDraw
-from privug.program.calls import Arguments
+from privug.model.watching import Watch
+from privug.program.agreement import same, scales_of
+from privug.program.calls import Arguments, watched
 from privug.program.drawing import recorded, replayed
 from privug.program.memory import undisturbed_memory
-from privug.program.outputs import FAILED, settled
+from privug.program.outputs import FAILED, FAILURES, settled
 from privug.program.traced.calling import rewritten
 from privug.program.traced.conditions import attempts
 from privug.program.traced.frames.entry import stand_in
 from privug.program.traced.iteration import order_left_open
 from privug.program.traced.unmasking import without_masks
+from privug.program.unlikely import Unlikely
 from privug.scoping import holding
 
 MOST_CHECKS = 32
+MOST_UNLIKELY = 64
 FEWEST_CHECKS = 3
 CHECKED_CELLS = 20_000  # checks times cells of inputs and output, so that checking a huge table stays quick
 FULLY_CHECKED_CELLS = 1_000_000  # beyond, making the plain table of one call takes seconds
-TOLERANCE = 1e-9
 
 # Tracing makes 20,000 to 100,000 quantities a second, and takes a million rounds or calls: a program beyond this is not
 # worth its trace. Tables are long, so each of their cells adds to what is allowed.
@@ -101,12 +101,14 @@ def _traced(
             block.enter_context(held)
         try:
             standing = [stand_in(value) for value in positional], {k: stand_in(value) for k, value in named.items()}
-            output = without_masks(settled(rewritten(program)(*standing[0], **standing[1])))
-        except (PriorError, KeyboardInterrupt):
+            with Watch("the program", lambda: "while it is traced") as watch:
+                watch.begin()
+                output = without_masks(settled(rewritten(program)(*standing[0], **standing[1])))
+        except PriorError:
             raise
         except TraceTooLong as error:
             return Trace(obstacle=f"{error}{_place(program, error)}", no_end_seen=True)
-        except BaseException as error:  # a program may call sys.exit()
+        except FAILURES as error:
             what = f"{noted[0]}{_library(program, error)}" if noted else _described(error)
             return Trace(obstacle=f"{what}{_place(program, error)}")
     if noted:
@@ -172,41 +174,47 @@ def difference_from_plain_calls(
 ) -> str | None:
     """Compare the traced program with plain calls on random inputs; return what differs, if anything.
 
-    Some roots may have `given` values, of which the first ones are used if fewer calls are made.
+    Some roots may have `given` values, which are used in turn.
     """
+    typical: float | None = None
+    for look in _looks(arguments, traced, checks, given or {}):
+        comparison = _Comparison(program, arguments, traced, look.checks, exclude_errors, look.is_unlikely, typical)
+        difference, scale = comparison.difference(look.known, look.rng)
+        if difference is not None:
+            return difference
+        typical = scale if typical is None else typical
+    return None
+
+
+class _Look(NamedTuple):
+    """Some inputs to compare on: how many, values of some roots, and whether inputs like these hardly ever come up."""
+
+    checks: int
+    known: dict[Node, Array]
+    is_unlikely: bool
+    rng: np.random.Generator
+
+
+def _looks(arguments: Arguments, traced: Trace, wanted: int, given: Mapping[Node, Array]) -> Iterator[_Look]:
+    """Yield inputs from the prior, then unlikely ones: few of both where inputs are huge, or few are wanted."""
     cells = _cells(arguments.leaves) + _cells(flatten(traced.output)[1])
     fewest = FEWEST_CHECKS if cells <= FULLY_CHECKED_CELLS else 1
-    checks = max(fewest, min(checks, CHECKED_CELLS // max(1, cells)))
     rng = np.random.Generator(np.random.SFC64(0))
-    fixed = {root: values[:checks] for root, values in (given or {}).items()}
-    known = _rare_values(arguments.nodes, fixed, checks, rng)
-    comparison = _Comparison(program, arguments, traced, checks, exclude_errors)
-    if known and checks <= FEWEST_CHECKS:  # one look for all
-        return comparison.difference(fixed | known, rng)
-    return comparison.difference(fixed, rng) or (comparison.difference(fixed | known, rng) if known else None)
+    unlikely = Unlikely(arguments, [draw.node for draw, _ in traced.draws], given)
 
+    def at_most(checks: int) -> int:
+        return max(fewest, min(checks, CHECKED_CELLS // max(1, cells)))
 
-def _rare_values(
-    nodes: Sequence[Node], fixed: Mapping[Node, Array], checks: int, rng: np.random.Generator
-) -> dict[Node, Array]:
-    """Return values for discrete roots, but fixed ones, that take the rare ones as often as the likely ones."""
-    chosen: dict[Node, Array] = {}
-    for root in ancestors(nodes):
-        one = root.operation.single(root.parents) if isinstance(root.operation, RaggedDraw) else root
-        weights = None if one is None or root in fixed else value_weights(one)
-        if weights is not None and len(weights[0]) > 1:
-            possible = weights[0][weights[1] > 0]
-            shape = (checks, *root.shape) if one is root else _rows_given(root.parents[-1], fixed, checks)
-            if shape is not None:
-                chosen[root] = possible[rng.integers(len(possible), size=shape)]
-    return chosen
+    def turns(checks: int) -> dict[Node, Array]:
+        return {root: np.resize(values, (checks, *root.shape)) for root, values in given.items()}
 
-
-def _rows_given(size: Node, fixed: Mapping[Node, Array], checks: int) -> tuple[int, ...] | None:
-    """Return how many rows there are in all checks, if that follows from values that are fixed."""
-    if any(node.is_random and node not in fixed for node in ancestors([size])):
-        return None
-    return (int(evaluate_on([size], fixed, checks)[0].sum()),)
+    each, patterned = at_most(wanted), at_most(MOST_UNLIKELY) if wanted > FEWEST_CHECKS and fewest > 1 else 0
+    if each > FEWEST_CHECKS:
+        yield _Look(each, turns(each), False, rng)
+        each = at_most(max(wanted, unlikely.most_values)) if unlikely.most_values > 1 else 0
+    checks, is_unlikely = each + patterned, patterned > 0 or unlikely.most_values > 1
+    if checks:
+        yield _Look(checks, unlikely.values(each, patterned, turns(checks), rng), is_unlikely, rng)
 
 
 @dataclass(frozen=True)
@@ -218,21 +226,28 @@ class _Comparison:
     traced: Trace
     checks: int
     exclude_errors: bool
+    is_unlikely: bool
+    """Whether inputs hardly ever come up: then it may fail where a plain call does, and what cannot be is no matter."""
+    typical: float | None
+    """The largest output on usual inputs, if that is known."""
 
-    def difference(self, given: Mapping[Node, Array], rng: np.random.Generator) -> str | None:
-        """Return what differs on random inputs, if anything; some nodes have given values."""
+    def difference(self, given: Mapping[Node, Array], rng: np.random.Generator) -> tuple[str | None, float]:
+        """Return what differs on random inputs, if anything, and the largest output; some nodes have given values."""
         structure, leaves = flatten(self.traced.output)
         outputs = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]
         draws = [draw.node for draw, _ in self.traced.draws]
         conditions = [constant(True) if condition is None else condition.node for _, condition in self.traced.draws]
         inputs, start = self.arguments.nodes, rng.bit_generator.state
-        excused = None if self.exclude_errors else inputs
+        lenient = self.exclude_errors or self.is_unlikely
+        excused = None if lenient else inputs
         plan, failed = Plan([*inputs, *draws, *conditions, *outputs], list(given), excused), self._nobody()
         try:
             parts = iter(plan.run(self.checks, rng, given, failed=failed))
         except (SampleFailure, ProgramError) as failure:
+            if self.is_unlikely:
+                return self._difference_in_parts(failure, given, rng), 0.0
             cause = failure.cause if isinstance(failure, SampleFailure) else failure
-            return f"it fails on some inputs ({type(cause).__name__}: {cause})"
+            return f"it fails on some inputs ({type(cause).__name__}: {cause})", 0.0
         known = [next(parts) for _ in inputs]
         values = [Column.of(node, next(parts)).decoded() for node in draws]
         made = [next(parts) for _ in conditions]
@@ -240,19 +255,36 @@ class _Comparison:
         there = np.flatnonzero(~self._without_inputs(given, start)) if failed.any() else range(self.checks)
         drawn = [[column[k] for column, held in zip(values, made, strict=True) if held[k]] for k in there]
         expected = [FAILED if failed[k] else predicted[k] for k in there]
-        chosen = self._of_samples(known, there) if failed.any() else known
-        calls = self.arguments.plain(chosen, len(there))
-        return difference_in_calls(self.program, calls, drawn, expected, self.exclude_errors, self.traced.output)
+        if failed.any():
+            chosen = self._of_samples(dict(zip(inputs, known, strict=True)), there)
+            known = [chosen[node] for node in inputs]
+        calls = self.arguments.plain(known, len(there))
+        scales = scales_of(expected, self.typical)
+        found = difference_in_calls(self.program, calls, drawn, expected, lenient, self.traced.output, scales)
+        return found, max(scales, default=0.0)
 
-    def _of_samples(self, arrays: Sequence[Array], there: Any) -> list[Array]:
-        """Return the values of the inputs for some samples."""
-        values = dict(zip(self.arguments.nodes, arrays, strict=True))
-        return [
-            Segments(values[node.parents[-1]], self.checks).chosen(array, there)
-            if node.operation.by_rows
-            else array[there]
-            for node, array in zip(self.arguments.nodes, arrays, strict=True)
-        ]
+    def _difference_in_parts(
+        self, failure: SampleFailure | ProgramError, given: Mapping[Node, Array], rng: np.random.Generator
+    ) -> str | None:
+        """Compare on the inputs that can be computed: without those that failed, or on either half of them."""
+        there = np.arange(self.checks)
+        parts = np.array_split(there, 2) if self.checks > 1 else []
+        if isinstance(failure, SampleFailure):
+            parts = [there[~failure.failing(self.checks)]]
+        for part in [part for part in parts if len(part)]:
+            found, _ = replace(self, checks=len(part)).difference(self._of_samples(given, part), rng)
+            if found is not None:
+                return found
+        return None
+
+    def _of_samples(self, values: Mapping[Node, Array], there: Any) -> dict[Node, Array]:
+        """Return the values of some samples."""
+        by_rows = [node for node in values if node.operation.by_rows]
+        rows = {node: evaluate_on([node.parents[-1]], values, self.checks)[0] for node in by_rows}
+        return {
+            node: Segments(rows[node], self.checks).chosen(array, there) if node in rows else array[there]
+            for node, array in values.items()
+        }
 
     def _nobody(self) -> Array:
         return np.zeros(self.checks, np.bool_)
@@ -277,82 +309,33 @@ def difference_in_calls(
     predicted: Sequence[Any],
     exclude_errors: bool = False,
     template: Any = None,
+    scales: Sequence[float] | None = None,
 ) -> str | None:
     """Compare predicted outputs with plain calls, whose draws are replayed; return what differs, if anything.
 
-    Rows whose order means nothing in the `template`, what tracing gave, are compared in any order.
+    Rows whose order means nothing in the `template`, what tracing gave, are compared in any order. Numbers may differ
+    by rounding, relative to their `scales`.
     """
-    scale = max((_magnitude(value) for value in predicted), default=0.0)
-    for position, (positional, named) in enumerate(calls):
-        left = drawn[position][::-1]
-        try:
-            with holding(replayed, left), np.errstate(all="ignore"), quietly():
-                plain = in_known_order(template, settled(program(*positional, **named)))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            what = f"{type(error).__name__}: {error}"
-            if not exclude_errors or isinstance(error, PrivugError):
-                return f"it fails on some inputs ({what})"
-            if predicted[position] is not FAILED:
-                return f"a plain call raised {what}, the traced program gave {shortened(predicted[position])}"
-            continue
-        if left and predicted[position] is not FAILED:
-            return "it made fewer draws in a plain call than while it was traced"
-        if not _same(plain, predicted[position], scale):
-            return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"
+    scales = scales_of(predicted) if scales is None else scales
+    with watched(program, "the program") as watch:
+        for position, (positional, named) in enumerate(calls):
+            left = drawn[position][::-1]
+            watch.begin(positional, named)
+            try:
+                with holding(replayed, left), np.errstate(all="ignore"), quietly():
+                    plain = in_known_order(template, settled(program(*positional, **named)))
+            except FAILURES as error:
+                what = f"{type(error).__name__}: {error}"
+                if not exclude_errors or isinstance(error, PrivugError):
+                    return f"it fails on some inputs ({what})"
+                if predicted[position] is not FAILED:
+                    return f"a plain call raised {what}, the traced program gave {shortened(predicted[position])}"
+                continue
+            if left and predicted[position] is not FAILED:
+                return "it made fewer draws in a plain call than while it was traced"
+            if not same(plain, predicted[position], scales[position]):
+                return f"a plain call gave {shortened(plain)}, the traced program {shortened(predicted[position])}"
     return None
-
-
-def _magnitude(value: Any) -> float:
-    sizes = [0.0]
-    for leaf in flatten(value)[1]:
-        if isinstance(leaf, int | float | np.ndarray) and np.asarray(leaf).dtype.kind in "bif":
-            finite = np.abs(np.asarray(leaf, float))
-            sizes.append(float(np.max(finite[np.isfinite(finite)], initial=0.0)))
-    return max(sizes)
-
-
-def _same(left: Any, right: Any, scale: float) -> bool:
-    """Compare two values, numbers up to rounding relative to the largest output seen."""
-    if _is_numeric(left) and _is_numeric(right):
-        return left.shape == right.shape and _same_numbers(left, right, scale)
-    left, right = _simplified(left), _simplified(right)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(_same(a, b, scale) for a, b in zip(left, right, strict=True))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return list(left) == list(right) and all(_same(left[key], right[key], scale) for key in left)
-    numbers = isinstance(left, int | float) and isinstance(right, int | float)
-    if not numbers or isinstance(left, Enum) or isinstance(right, Enum):
-        return type(left) is type(right) and bool(left == right)
-    if isinstance(left, int) and isinstance(right, int):
-        return left == right
-    return (math.isnan(left) and math.isnan(right)) or math.isclose(
-        left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE * scale
-    )
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "bif"
-
-
-def _same_numbers(left: Array, right: Array, scale: float) -> bool:
-    """Compare arrays number by number: whole numbers exactly, others up to rounding."""
-    if left.dtype.kind != "f" and right.dtype.kind != "f":
-        return np.array_equal(left, right)
-    with np.errstate(invalid="ignore"):  # infinite ones are compared as they are
-        room = TOLERANCE * np.maximum(np.maximum(np.abs(left), np.abs(right)), scale)
-        close = (left == right) | ((np.abs(left - right) <= room) & np.isfinite(room))
-    return bool(np.all(close | (np.isnan(left) & np.isnan(right))))
-
-
-def _simplified(value: Any) -> Any:
-    """Forget container types that a program's reader would not tell apart."""
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.ndim else value.item()
-    if isinstance(value, np.generic):
-        return value.item()
-    return list(value) if isinstance(value, tuple) else value
 
 
 def evaluate_on(outputs: Sequence[Node], known: Mapping[Node, Array], samples: int) -> list[Array]:

@@ -1,5 +1,6 @@
 """Questions that were once answered wrongly, called impossible or never answered, with what they should give."""
 
+import itertools
 import math
 
 import numpy as np
@@ -31,7 +32,7 @@ FAMILIES = {
     "lognormal": (lambda: pv.LogNormal(0, sd=1), lognorm(1)),
     "exponential": (lambda: pv.Exponential(scale=1), expon()),
     "Laplace": (lambda: pv.Laplace(0, 1), laplace()),
-    "Pareto": (lambda: pv.Pareto(2, scale=1), pareto(2)),
+    "Pareto": (lambda: pv.Pareto(2, low=1), pareto(2)),
 }
 
 
@@ -78,7 +79,7 @@ def two_windows(rows):
     starts = lambda one: min(max(low, rows * 51.95 - one), high)
     stops = lambda one: max(min(high, rows * 52.05 - one), low)
     kinks = sorted({rows * end - other for end in (51.95, 52.05) for other in (low, high)})
-    pieces = zip(kinks[:-1], kinks[1:], strict=True)
+    pieces = itertools.pairwise(kinks)
     return sum(dblquad(density, a, b, starts, lambda one: max(starts(one), stops(one)))[0] for a, b in pieces)
 
 

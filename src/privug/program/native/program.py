@@ -21,7 +21,7 @@ from privug.program.calls import Arguments, undisturbed_randomness
 from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import Layout, OutputMisfit, encodings, layout, prepared
 from privug.program.native.kernel import NativeProgram, compile_program
-from privug.program.outputs import settled
+from privug.program.outputs import FAILURES, settled
 from privug.program.tracing import CHECKED_CELLS, FEWEST_CHECKS, MOST_CHECKS, difference_in_calls
 
 
@@ -64,9 +64,7 @@ class NativeCall(Operation):
                 parts = list(result) if self.compiled.is_tuple and type(result) is tuple else [result]
                 if len(parts) != len(outputs) or not all(map(_fits, parts, outputs)):
                     raise OutputMisfit(f"the output is {shortened(result)}, but numbers of other types on other inputs")
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
+            except FAILURES as error:
                 if context.failed is None or isinstance(error, PrivugError):
                     raise SampleFailure(int(position), error, self.label) from error
                 context.failed[position] = True

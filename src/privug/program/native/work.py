@@ -15,6 +15,7 @@ from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, seeded
 from privug.program.memory import undisturbed_memory
+from privug.program.outputs import FAILURES
 
 # A step is a line begun or a function entered. With Python 3.11, nine programs (loops over rows, arithmetic,
 # dictionaries, recursion) took 20 to 85 ns a step, the median 37. Four programs that take numbers out of NumPy arrays
@@ -134,9 +135,7 @@ def steps_of(
     try:
         sys.settrace(count)
         output = program(*positional, **named)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # told when it is called for good
+    except (*FAILURES, _CutShort):  # told when it is called for good
         pass
     finally:
         sys.settrace(before)

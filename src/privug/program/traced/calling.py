@@ -52,7 +52,10 @@ _MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "add", "discard", "update",
     "setdefault", "popitem", "appendleft", "popleft",
 }  # fmt: skip
-SYSTEM = {"posix", "nt", "signal", "_signal", "subprocess", "shutil", "socket", "_socket", "ctypes", "multiprocessing"}
+SYSTEM = {
+    "posix", "nt", "signal", "_signal", "subprocess", "shutil", "socket", "_socket", "ctypes", "multiprocessing",
+    "faulthandler",
+}  # fmt: skip
 
 
 def call(function: Any, /, *arguments: Any, **named: Any) -> Any:

@@ -9,6 +9,7 @@ import operator
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,15 +122,28 @@ def _numbers(items: Any) -> RandomVariable | Selection:
 
 
 def _statistic(function: Callable[..., Any], least: int, **options: Any) -> Callable[[Any], Any]:
-    """A function of the statistics module, which fails on too few numbers."""
+    """A function of the statistics module, which fails on too few numbers; its results are Python's, as most are."""
 
     def lifted(items: Any) -> Any:
         numbers = _numbers(items)
         if isinstance(numbers, Selection):
             numbers.need(least, statistics.StatisticsError(f"at least {least} numbers are needed"))
-        return function(numbers, **options)
+        made = function(numbers, **options)
+        if function is np.std or not _are_of_numpy(items):
+            made.node.numpy = False
+        return made
 
     return lifted
+
+
+def _are_of_numpy(items: Any) -> bool:
+    """Say whether some numbers are NumPy's, or may be."""
+    if isinstance(items, RandomVariable | Selection):
+        return True
+    numbers = [item for item, _, _ in segments(items)]
+    return any(item.node.numpy is not False for item in numbers if isinstance(item, RandomVariable)) or any(
+        isinstance(item, np.generic) for item in numbers
+    )
 
 
 def _int(value: Any = 0, *base: Any) -> Any:
@@ -150,11 +164,17 @@ def _str(value: Any = "") -> Any:
     return RandomVariable(map_levels(value.node, str))
 
 
-def _mean(items: Any) -> Any:
+def _mean(items: Any, *, is_float: bool = False) -> Any:
+    """Return the mean, which of no numbers there is not; that of NumPy's numbers is one unless it `is_float`."""
     number = _len(items)
     if diversions.get() is not None:  # elsewhere any error will do
         fail_where(truth(number == 0), statistics.StatisticsError("mean requires at least one data point"))
-    return _sum(items) / number
+    total = _sum(items)
+    if not isinstance(total, RandomVariable):
+        return total / number
+    mean = as_python(total) / number
+    mean.node.numpy = not is_float and total.node.numpy
+    return mean
 
 
 def _bisect(side: Callable[[Any, Any], Any], places: Any, value: Any) -> Any:
@@ -327,7 +347,7 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     builtins.type: _type,
     builtins.repr: _repr,
     statistics.mean: _mean,
-    statistics.fmean: _mean,
+    statistics.fmean: partial(_mean, is_float=True),
     statistics.median: _statistic(np.median, 1),
     statistics.median_low: lambda items: _ranked(items, -1),
     statistics.median_high: lambda items: _ranked(items, 0),

@@ -31,7 +31,9 @@ MOST_CHAINED = 20_000  # terms of chains of additions that share some of them
 
 _ADD = Elementwise("add", np.add, python=True)
 _TIMES = Elementwise("multiply", np.multiply, python=True)
-_AND, _OR, _NOT = (Elementwise(name, getattr(np, name)) for name in ("logical_and", "logical_or", "logical_not"))
+_AND = Elementwise("logical_and", np.logical_and)
+_OR = Elementwise("logical_or", np.logical_or)
+_NOT = Elementwise("logical_not", np.logical_not)
 _DIVIDED = Elementwise("true_divide", np.true_divide, python=True)
 
 
