@@ -238,6 +238,11 @@ def test_moments_are_covered_or_undefined(name):
     check_coverage(name, range(20))
 
 
+@pytest.mark.parametrize("name", ["lognormal", "student", "jackpot", "exponential"])
+def test_moments_of_tallies_are_covered_or_undefined(name):
+    check_coverage(name, range(20), tallied=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tallied", [False, True])
 @pytest.mark.parametrize("name", COVERED)

@@ -45,9 +45,20 @@ def heaviness(values: Array, weights: Array | None, order: int, reach: Reach = U
     known = known_heaviness(order, reach, weighted=weights is not None)
     if known is not None:
         return known
-    low, high = reach.core if math.isfinite(reach.core[1] - reach.core[0]) else [float(np.median(values))] * 2
-    terms = np.maximum(np.maximum(values - high, low - values), 0.0) ** order
+    terms = distances(values, starts(values, reach)) ** order
     return heaviness_of_terms(terms * (1.0 if weights is None else weights * len(values)), len(values))
+
+
+def starts(values: Array, reach: Reach) -> tuple[float, float]:
+    """Return where the tails begin: at the core of the reach, else in the middle of the values."""
+    low, high = reach.core
+    middle = float(np.median(values))
+    return (low, high) if math.isfinite(high - low) else (middle, middle)
+
+
+def distances(values: Array, start: tuple[float, float]) -> Array:
+    """Return how far in its tails each value lies; zero between them."""
+    return np.asarray(np.maximum(np.maximum(values - start[1], start[0] - values), 0.0))
 
 
 def known_heaviness(order: int, reach: Reach, *, weighted: bool) -> float | None:

@@ -178,20 +178,9 @@ def _about(moments: Array, centre: float) -> tuple[float, float, float]:
 
 
 def _heaviness(agreeing: Agreeing, numbers: Numbers, reach: Reach, order: int) -> float:
-    """Return how heavy the tails are, as `tails.heaviness` does; terms are about the middle of the histogram.
-
-    Where the core of the reach goes beyond the histogram, as jackpots do, tails begin where it ends.
-    """
+    """Return how heavy the tails are, as `tails.heaviness` does."""
     known = known_heaviness(order, reach, weighted=agreeing.weighted)
-    if known is not None:
-        return known
-    terms, edges = numbers.tails[order - 1], numbers.edges
-    if edges is not None and not agreeing.weighted and math.isfinite(reach.core[1] - reach.core[0]):
-        middle = edges[0] / 2 + edges[-1] / 2
-        furthest = max(reach.core[1] - middle, middle - reach.core[0])
-        if furthest > edges[-1] - middle:
-            terms = np.maximum(terms ** (1 / order) - furthest, 0.0) ** order
-    return heaviness_of_terms(terms, numbers.samples)
+    return heaviness_of_terms(numbers.tails[order - 1], numbers.samples) if known is None else known
 
 
 def _missing(numbers: Numbers, reach: Reach, heavy: float, order: int) -> Estimate | None:
