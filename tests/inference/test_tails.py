@@ -264,6 +264,8 @@ CORES = {
     "sum": (lambda: 1e6 * pv.Bernoulli(0.001) + pv.Normal(3, sd=1), (3.0, 1e6 + 3)),
     "mixture": (lambda: pv.Mixture([pv.Normal(0, sd=1), pv.Uniform(5, 9)]), (0.0, 9.0)),
     "pareto": (lambda: pv.Pareto(2, 5), (5.0, 5 * math.sqrt(2))),
+    "vector": (lambda: pv.MvNormal([2.0, 5.0], [[1.0, 0.5], [0.5, 1.0]])[0], (2.0, 5.0)),
+    "array": (lambda: pv.Normal(np.array([1.0, 3.0]), sd=2)[1], (1.0, 3.0)),
     "bounded": (lambda: pv.Uniform(0, 2) - 1, (-1.0, 1.0)),
 }
 

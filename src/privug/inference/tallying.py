@@ -32,7 +32,7 @@ from privug.inference.workload import Workload
 from privug.model.execution import run_tasks
 from privug.model.node import Array, Kind
 from privug.observation.observations import Observation
-from privug.prior.reach import Reach
+from privug.prior.reach import UNKNOWN, Reach
 from privug.program.lifting import Lifting
 from privug.progress import ProgressMeter
 
@@ -238,8 +238,7 @@ class Tallier(Sampler):
                 None if any(one is None for one in columns) else np.concatenate([c for c in columns if c is not None])
             )
             edges.append(None if numbers is None else chosen_edges(numbers, bins, definition.reach))
-            given = self._observation is not None and position == 0
-            begun.append(chosen_start(numbers, definition.reach.given() if given else definition.reach))
+            begun.append(chosen_start(numbers, definition.reach if self._observation is None else UNKNOWN))
         endless = [definition.spread is Kind.CONTINUOUS for definition in known]
         skipped = {SECRET: endless[0], OUTPUT: endless[1], PAIRS: any(endless)}
         tables = tuple(names for names in TABLES if not skipped[names])
