@@ -33,7 +33,7 @@ LAYERS = [
     {"inference"},
     {"checkpoints", "leakage"},
     {"report"},
-    {"attack", "tallies"},
+    {"attack", "changes", "tallies"},
     {"mechanisms", "reports", "studies", "reidentification", "policy"},
     {"cli"},
 ]

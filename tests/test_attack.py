@@ -133,3 +133,36 @@ def test_settings_refuse_nonsense():
     for wrong in ({"workers": 0}, {"memory_budget": -1}, {"workers": True}, {"workers": 1.5}):
         with pytest.raises(pv.ArgumentError):
             pv.configure(**wrong)
+
+
+def test_an_attack_with_a_part_replaced_keeps_all_others():
+    def halved(x, y):
+        return (x + y) // 2
+
+    prior = {"x": pv.DiscreteUniform(0, 3), "y": pv.DiscreteUniform(0, 3)}
+    fact, claim = (lambda x, y: x > y), (lambda x: x == 3)
+    options = {"observe": pv.equals(3), "questions": {"x is 3": claim}, "assume": fact, "on_error": "exclude"}
+    attack = pv.Attack(lambda x, y: x + y, prior, "x", **options)
+    for name, other in {"program": halved, "prior": {**prior, "x": pv.Constant(3)}, "secret": "y"}.items():
+        changed, written = attack.replace(**{name: other}), {"program": attack.question.program, "prior": prior}
+        anew = pv.Attack(**{**written, "secret": "x", **options, name: other})
+        assert changed.question == anew.question
+        assert (changed.name, changed.observe, changed.questions) == (anew.name, anew.observe, anew.questions)
+    assert attack.replace(on_error="raise", assume=(), questions=None, observe=None).questions == {}
+    assert attack.replace(name="mine").replace(program=halved).name == "mine"
+    assert attack.replace(program=halved).name == "halved"
+    # Of x > y with x + y = 3 there are (2, 1) and (3, 0).
+    assert attack.replace().run().posterior.distribution()[3].value == pytest.approx(0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"facts": ()}, "facts is not an argument of Attack; give one of program, prior"),
+        ({"on_error": "skip"}, "on_error must be 'raise' or 'exclude'"),
+    ],
+)
+def test_a_part_that_an_attack_does_not_have_is_refused(changes, words):
+    attack = pv.Attack(lambda x: x, {"x": pv.Bernoulli(0.5)}, "x")
+    with pytest.raises(pv.ArgumentError, match=words):
+        attack.replace(**changes)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
+from privug.changes import Changeable, name_of
 from privug.checkpoints.checkpoint import Checkpoint, section_of
 from privug.checkpoints.questions import checkpoint_of
 from privug.digits import how_many
@@ -49,7 +50,7 @@ from privug.report.text import as_text
 from privug.tallies import Tallied
 
 
-class Attack(Tallied, Portable):
+class Attack(Changeable, Tallied, Portable):
     """A program, what an attacker knows about its inputs, and the secret they are after.
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
@@ -88,7 +89,7 @@ class Attack(Tallied, Portable):
         self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=facts)
         self.observe = None if observe is None else as_observation(observe)
         self.questions = as_claims(questions)
-        self.name = name or str(getattr(program, "__name__", "program"))
+        self.name = name or name_of(program)
         self._latest: Lifting | None = None
 
     @property

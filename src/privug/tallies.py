@@ -105,7 +105,7 @@ class Tallies(Portable):
     @cached_property
     def _known(self) -> dict[str, Definition]:
         given = self.observation is not None
-        return {name: definition_of(self.attack.question, name, given=given and name == "secret") for name in PAIRS}
+        return {name: definition_of(self.attack.question, name, given=given) for name in PAIRS}
 
     @cached_property
     def _beliefs(self) -> dict[tuple[str, ...], list[Belief] | None]:

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+import math
 import re
 import unicodedata
 from html.parser import HTMLParser
@@ -138,6 +139,17 @@ def test_what_the_report_suggests_runs_as_it_stands(capsys):
     for advice in what_to_try(dict.fromkeys(questions, 0.5)):
         exec(advice.code, {"pv": pv, "attack": asked})
         assert capsys.readouterr().out.strip(), advice.name
+
+
+def test_what_the_report_suggests_asks_the_same_attacker(capsys):
+    """Who knows that x > y holds x for 1, 2 or 3 with 1, 2 and 3 of 6 pairs: less to find out than among 0 to 3."""
+    prior = {"x": pv.DiscreteUniform(0, 3), "y": pv.DiscreteUniform(0, 3)}
+    asked = pv.Attack(lambda x, y: x + y, prior, "x", assume=lambda x, y: x > y, observe=pv.equals(3))
+    entropy = -sum(k / 6 * math.log2(k / 6) for k in (1, 2, 3))
+    for advice in what_to_try({})[:3]:
+        exec(advice.code, {"pv": pv, "attack": asked})
+        before = next(line for line in capsys.readouterr().out.splitlines() if "entropy before" in line)
+        assert f"{entropy:.2f} bit" in before, advice.name
 
 
 def test_one_sentence_without_questions():

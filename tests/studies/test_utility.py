@@ -52,6 +52,20 @@ def test_divergence_of_normals():
     assert float(output_divergence(attack(pv.Normal(0, sd=3)).run(), lambda x: x)) == pytest.approx(truth, abs=1e-9)
 
 
+def test_what_fails_is_left_out_as_the_attack_leaves_it_out():
+    """On x from 0 to 3 the program fails at 0; of 6/1, 6/2, 6/3 a coin adds 1 or nothing, so that the error is 1/2."""
+
+    def release(x):
+        return 6 // x + pv.sample(pv.Bernoulli(0.5))
+
+    prior = {"x": pv.DiscreteUniform(0, 3)}
+    noisy = pv.Attack(release, prior, "x", on_error="exclude", observe=pv.equals(7)).run()
+    assert float(expected_error(noisy, lambda x: 6 // x)) == pytest.approx(0.5, abs=1e-12)
+    # Noiseless outputs 6, 3, 2 of 1/3 each; noisy ones 2: 1/6, 3: 1/6 + 1/6, 4: 1/6, 6: 1/6, 7: 1/6.
+    divergence = (math.log2(2) + math.log2(1) + math.log2(2)) / 3
+    assert float(output_divergence(noisy, lambda x: 6 // x)) == pytest.approx(divergence, abs=1e-12)
+
+
 def test_no_noise_no_cost():
     plain = pv.Attack(lambda x: x, prior={"x": pv.Normal(0, sd=4)}, secret="x").run()
     assert float(expected_error(plain, lambda x: x)) == 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from privug.arguments import MOST_SAMPLES, check_kind, kinds_checked, plain_number, shown
 from privug.errors import ArgumentError, PrivugError
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference import tails
 from privug.inference.arguments import as_list, as_numbers
 from privug.inference.curve import Curve
 from privug.inference.describing import CredibleInterval, Histogram, described
@@ -24,7 +25,6 @@ from privug.inference.intervals import (
     std_estimate,
 )
 from privug.inference.mapped import NoSuchMoment
-from privug.inference.tails import is_too_heavy
 from privug.markup import table
 from privug.model.batch import Batch, Column
 from privug.model.keys import key_of, shown_key
@@ -38,8 +38,6 @@ MOST_BINS = 1_000_000
 NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
 TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
 MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are worth
-_MOMENTS = {1: "the mean", 2: "the standard deviation"}
-_HEAVY = "the tails are too heavy; ask for median() or quantile()"
 SAMPLES_OF_CURVE = 200_000  # where a predicate on an exactly known curve can only be sampled
 
 
@@ -204,26 +202,26 @@ class Belief:
             except NoSuchMoment as error:
                 return Estimate.undefined(str(error))
             return self._exactly(mean, mean - self._off(values), mean + self._off(values), self.resolution)
-        missing = self._missing(values, 1)
-        if missing is not None:
-            return missing
-        options: Any = {"groups": self._grouping, "reach": (self.reach.low, self.reach.high)}
-        options["squares"] = self.squares
-        return mean_estimate(values, self.weights, self.method, confidence, **options)
+        return self._moment(values, 1, mean_estimate, confidence)
 
-    def _missing(self, values: Array, order: int) -> Estimate | None:
-        """Return why there is no moment of that order, if there is none or samples cannot tell it."""
-        if self.exact or not np.all(np.isfinite(values)) or self.reach.has(order):
-            return None
-        if self.reach.has(1) is False:
-            return Estimate.undefined(f"{_MOMENTS[order]} does not exist: {_HEAVY}", 0.0 if order == 2 else -math.inf)
-        if self.reach.has(order) is False:
-            return Estimate.exactly(math.inf, method=f"infinite by definition: {_HEAVY}")
-        if self.squares is not None:  # what is judged is single samples
-            values = values[np.random.default_rng(0).choice(len(values), SAMPLES_OF_CURVE, p=self.weights)]
-        if not is_too_heavy(values, self.weights if self.squares is None else None, order):
-            return None
-        return Estimate.undefined(f"samples cannot tell {_MOMENTS[order]}: {_HEAVY}", 0.0 if order == 2 else -math.inf)
+    def _moment(self, values: Array, order: int, estimate: Callable[..., Estimate], confidence: float) -> Estimate:
+        """Return the estimate of a moment from samples; undefined if there is none or samples cannot tell it."""
+        known = self.reach.low, self.reach.high
+        if not self.exact and np.all(np.isfinite(values)):
+            heavy = self._heaviness(values, order)
+            missing = tails.missing(order, self.reach, heavy, "samples", "ask for median() or quantile()")
+            if missing is not None:
+                return missing
+            seen = tails.furthest(values, self.weights, self._independent_samples)
+            known = tails.ends(seen, self._mean(values), self.reach, heavy, order)
+        options: Any = {"groups": self._grouping, "squares": self.squares, "reach": known}
+        return estimate(values, self.weights, self.method, confidence, **options)
+
+    def _heaviness(self, values: Array, order: int) -> float:
+        if self.squares is None or self.reach.is_bounded:
+            return tails.heaviness(values, self.weights, order, self.reach)
+        drawn = np.random.default_rng(0).choice(len(values), SAMPLES_OF_CURVE, p=self.weights)
+        return tails.heaviness(values[drawn], None, order, self.reach)  # what is judged is single samples
 
     @kinds_checked
     def std(self, confidence: float = CONFIDENCE) -> Estimate:
@@ -237,10 +235,7 @@ class Belief:
             except NoSuchMoment as error:
                 return Estimate.undefined(str(error), 0.0)
             return self._exactly(std, max(0.0, std - self._off(values)), std + self._off(values))
-        missing = self._missing(values, 2)
-        if missing is not None:
-            return missing
-        return std_estimate(values, self.weights, self.method, confidence, self._grouping, self.squares)
+        return self._moment(values, 2, std_estimate, confidence)
 
     def _mean(self, values: Array) -> float:
         values, shift = shifted(values)

@@ -20,7 +20,7 @@ from privug.inference.density import (
     tabulate,
     united,
 )
-from privug.inference.mapped import Density, NoSuchMoment
+from privug.inference.mapped import Density, NoSuchMoment, beyond
 from privug.inference.quantiles import quantiles
 from privug.inference.regions import true_intervals
 from privug.model.batch import Batch
@@ -37,7 +37,7 @@ NOTHING = 1e-13  # a probability that quadrature cannot tell from zero
 UNRESOLVED = 1e-6  # a probability that quadrature must not lose
 TOO_NARROW = "a quantity has peaks too narrow and too many to be followed; engine='sample' can serve"
 FAR_FROM_ZERO = 1e4  # times the width of the values
-HEAVY = 1e-9  # a share of an integral that the outermost panel must not have, or the integral may not exist
+HEAVY = 1e-9  # a share of an integral in the outermost panel from which on what lies beyond it counts
 
 
 def _nothing() -> Array:
@@ -219,8 +219,9 @@ class Curve:
         for weight, part in self.parts:
             edges = np.unique(np.concatenate([part.edges, np.asarray(breaks, float)]))
             inside = edges[(edges >= part.edges[0]) & (edges <= part.edges[-1])]
-            grid, values, _ = resolved(partial(_weighted, function, part.pdf), inside)
-            self._refuse_heavy(part, integrals(grid, np.abs(values)))
+            integrand = partial(_weighted, function, part.pdf)
+            grid, values, _ = resolved(integrand, inside)
+            total += weight * self._beyond(part, integrand, integrals(grid, np.abs(values)))
             # The distribution function knows what a singular density has in its last panels; quadrature does not.
             known, found = part.mass(grid[:-1], grid[1:]), integrals(grid, _on_nodes(part.pdf, grid))
             scale = np.divide(known, found, out=np.ones_like(found), where=found > 0)
@@ -228,11 +229,10 @@ class Curve:
         return total
 
     @staticmethod
-    def _refuse_heavy(part: Density, shares: Array) -> None:
-        """Refuse an integral to which the outermost panel of an endless tail still contributes."""
-        ends = np.isinf(part.breaks[[0, -1]])
-        if np.any(ends & (shares[[0, -1]] > HEAVY * shares.sum())):
-            raise NoSuchMoment("this expected value does not exist: the tails are too heavy; ask for median()")
+    def _beyond(part: Density, integrand: Callable[[Array], Array], shares: Array) -> float:
+        """Return what lies beyond the panels if the outermost one of an endless tail still contributes."""
+        heavy = np.isinf(part.breaks[[0, -1]]) & (shares[[0, -1]] > HEAVY * shares.sum())
+        return sum(beyond(integrand, float(end)) for end in part.edges[[0, -1]][heavy])
 
     def mean(self) -> float:
         """Return the expected value."""

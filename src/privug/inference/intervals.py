@@ -6,6 +6,7 @@ with weights the linearised ratio, as for the clusters of a survey), with Studen
 """
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ def mean_estimate(
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
     half = student(_degrees(samples, groups), confidence) * math.sqrt(variance)
     low, high = mean - half, mean + half
-    if within is not None and is_skewed(values, weights, samples, half, within):
+    if within is not None and is_skewed(values, weights, samples, half, within, squares):
         known = samples * _few_groups(samples, groups, confidence)
         low, high = skewed_interval(values, weights, known, within, confidence)
     return Estimate(mean, min(low, mean), max(high, mean), method=method, confidence=confidence)
@@ -178,16 +179,25 @@ def std_estimate(
     confidence: float = CONFIDENCE,
     groups: Groups | None = None,
     squares: Array | None = None,
+    reach: tuple[float, float] | None = None,
 ) -> Estimate:
-    """Return a standard deviation with its interval."""
-    values = shifted(values)[0]
+    """Return a standard deviation with its interval; `reach` is as for means."""
+    values, shift = shifted(values)
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
-    if is_constant(values, several=squares is not None):
+    low, high = (values.min(), values.max()) if reach is None or shift else reach
+    if is_constant(values, several=squares is not None) and is_constant(np.array([values[0], low, high])):
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
     mean, _, samples = _mean_and_error(values, weights, groups, squares)
-    average, variance, _ = _mean_and_error((values - mean) ** 2, weights, groups, squares)
-    return spread_estimate(average, variance, samples, _degrees(samples, groups), method, confidence)
+    terms = (values - mean) ** 2
+    average, variance, known = _mean_and_error(terms, weights, groups, squares)
+    found = spread_estimate(average, variance, samples, _degrees(samples, groups), method, confidence)
+    ends = float(terms.min()), max(mean - low, high - mean) ** 2
+    half = student(_degrees(samples, groups), confidence) * math.sqrt(variance)
+    if samples <= 2 or reach is None or not is_skewed(terms, weights, known, half, ends, squares):
+        return found
+    known *= _few_groups(known, groups, confidence)
+    return spread_within(found, skewed_interval(terms, weights, known, ends, confidence))
 
 
 def spread_estimate(
@@ -200,12 +210,18 @@ def spread_estimate(
     mean as the others, as those of a fair coin do.
     """
     deviation = math.sqrt(average * (samples / (samples - 1) if samples > 1 else 1.0))
-    if samples <= 2:
+    if samples <= 2 or not average:
         return Estimate(deviation, 0.0, math.inf, method=method, confidence=confidence)
     error = math.sqrt(variance + 2 * (average / samples) ** 2)
     half = student(degrees, confidence) * error / (2 * average)
     ends = deviation * math.exp(-half), deviation * math.exp(half)
     return Estimate(deviation, *ends, method=method, confidence=confidence)
+
+
+def spread_within(found: Estimate, squares: tuple[float, float]) -> Estimate:
+    """Return a standard deviation with the interval that one of the mean of the squared distances gives."""
+    low, high = map(math.sqrt, squares)
+    return replace(found, low=min(low, found.value), high=max(high, found.value))
 
 
 def quantile_estimate(

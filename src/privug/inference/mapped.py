@@ -11,6 +11,8 @@ from privug.inference.density import Analytic, Tabulated, followed, resolved
 from privug.model.node import Array
 
 FARTHEST = 1e100  # values beyond are those of an endless tail
+SAME_POWER = 1e-6  # by which the powers that a tail follows at two places may differ
+STEEPER = 1e-3  # than 1 / x: that a tail must be to be sure of its integral
 FADED = 1e-12  # a density times the width of its range that is as good as none
 
 Function = Callable[[Array], Array]
@@ -18,6 +20,16 @@ Function = Callable[[Array], Array]
 
 class NoSuchMoment(ArgumentError):
     """An expected value that does not exist."""
+
+
+def beyond(function: Function, end: float) -> float:
+    """Return the integral of a function beyond a far end, where it falls like a power of the distance from zero."""
+    values = np.asarray(function(end * 0.5 ** np.arange(3)), float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = np.log2(np.abs(values[:-1] / values[1:]))
+    if not (abs(powers[0] - powers[1]) < SAME_POWER and powers[0] < -1 - STEEPER):
+        raise NoSuchMoment("this expected value does not exist: the tails are too heavy; ask for median()")
+    return float(abs(end) * values[0] / (-1 - powers[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,14 @@ Samples do not show a rare jackpot that is not among them, nor that a mean does 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from privug.inference.question import Question
-from privug.model.node import ConstantValue, Kind, Node, ancestors
+from privug.model.node import Array, ConstantValue, Kind, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack
 from privug.model.structure import random_leaves
@@ -17,20 +19,43 @@ from privug.model.traits.sizes import unchanged
 from privug.model.traits.traits import Role, Traits
 from privug.model.variable import RandomVariable
 from privug.prior.conditional import Choose
-from privug.prior.family import Draw
+from privug.prior.family import Draw, Family, at_rank
 from privug.prior.reach import UNKNOWN, Reach, either, of_numbers
 
 TRUTH = Reach(0.0, 1.0, math.inf)
+Known = tuple[Array | None, Reach]
+"""What is known of a parameter: its numbers, if it is constant, and its reach."""
+OfRoot = Callable[[Draw, Sequence[Known]], Reach]
 
 
 def reach_of(node: Node) -> Reach:
     """Return what is known about the range and the moments of a node."""
+    reach = _followed(node, lambda root, parameters: root.family.reach(parameters))
+    core = reach if reach.is_bounded else _followed(node, _without_tails)
+    return reach._replace(core=(core.low, core.high))
+
+
+def _followed(node: Node, of_root: OfRoot) -> Reach:
+    """Return the reach of a node by those of the roots that it is made of."""
     found: dict[Node, Reach] = {}
     for one in ancestors([node]):
-        reach = _reach(one, found)
-        bounded = math.isfinite(reach.low) and math.isfinite(reach.high)
-        found[one] = reach._replace(least=math.inf) if bounded else reach
+        reach = _reach(one, found, of_root)
+        found[one] = reach._replace(least=math.inf) if reach.is_bounded else reach
     return found[node]
+
+
+def _without_tails(root: Draw, parameters: Sequence[Known]) -> Reach:
+    """Return the reach of a root whose endless tails end in the middle."""
+    return either([_cut(one, own, root.shape) for one, own in root.family.parts(parameters)])
+
+
+def _cut(family: Family, parameters: Sequence[Known], shape: Shape) -> Reach:
+    reach, known = family.reach(parameters), [array for array, _ in parameters if array is not None]
+    if reach.is_bounded or family.latents != 1 or len(known) < len(parameters):
+        return reach
+    middle = family.of_normals(np.zeros((1, *shape)), at_rank(known, len(shape) + 1))
+    low, high = float(np.min(middle)), float(np.max(middle))
+    return Reach(low if reach.low == -math.inf else reach.low, high if reach.high == math.inf else reach.high)
 
 
 def reach_of_value(value: Any) -> Reach:
@@ -58,7 +83,7 @@ def definition_of(question: Question, which: str, *, given: bool = False) -> Def
     return Definition(kinds.pop() if len(kinds) == 1 else None, reach.given() if given else reach, name)
 
 
-def _reach(node: Node, found: Mapping[Node, Reach]) -> Reach:
+def _reach(node: Node, found: Mapping[Node, Reach], of_root: OfRoot) -> Reach:
     operation, parents = node.operation, [found[parent] for parent in node.parents]
     if node.levels is not None:
         return UNKNOWN
@@ -69,7 +94,7 @@ def _reach(node: Node, found: Mapping[Node, Reach]) -> Reach:
             return of_numbers(operation.array)
         case Draw():
             known = [p.operation.array if isinstance(p.operation, ConstantValue) else None for p in node.parents]
-            return operation.family.reach(list(zip(known, parents, strict=True)))
+            return of_root(operation, list(zip(known, parents, strict=True)))
         case Choose():
             return either(parents[1:])
         case Lookup():

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.case_plan import Kept, settled
+from privug.inference.tails import distances
 from privug.model.batch import Batch, codes_of, first_places
 from privug.model.node import Array
 from privug.program.predicates import holds
@@ -24,6 +25,7 @@ MOST_LARGEST = 1 << 17
 SECRET, OUTPUT, PAIRS = ("secret",), ("output",), ("secret", "output")
 TABLES = (SECRET, OUTPUT, PAIRS)
 
+Start = tuple[float, float]
 Predicates = tuple[Callable[[Any], Any], ...]
 
 
@@ -34,6 +36,8 @@ class Layout:
     predicates: Predicates
     edges: tuple[Array | None, Array | None]
     """Of the histograms of secret and output; None if they are not numbers."""
+    starts: tuple[Start, Start]
+    """Where the tails of secret and output begin."""
     tables: tuple[tuple[str, ...], ...] = TABLES
     """Of which quantities the values are tallied."""
 
@@ -109,11 +113,11 @@ class Numbers:
     bins: Array | None
     """Below the first edge, in each bin, above the last edge."""
     tails: tuple[Array, Array]
-    """The largest terms that samples add to a mean and to a variance, about the middle of the edges."""
+    """The largest terms that samples add to a mean and to a variance by lying in the tails."""
     samples: int
 
     @classmethod
-    def of(cls, values: Array, sums: Array | None, samples: int, edges: Array) -> "Numbers":
+    def of(cls, values: Array, sums: Array | None, samples: int, edges: Array, start: Start) -> "Numbers":
         """Reduce numbers: one for each of the samples, or distinct ones with the sums of those they stand for."""
         low, high, single = float(values.min()), float(values.max()), len(values) == samples
         values = values.astype(float)
@@ -126,7 +130,7 @@ class Numbers:
         tails = np.empty(0), np.empty(0)
         if single:  # few distinct values have no tail
             with np.errstate(over="ignore"):
-                distance = np.abs(values - (edges[0] / 2 + edges[-1] / 2))
+                distance = distances(values, start)
                 terms = distance if sums is None else distance * sums[:, 0]
                 tails = largest(terms, samples), largest(terms * distance, samples)
         return cls(_moments(values, sums), low, high, edges, bins, tails, samples)
@@ -220,7 +224,8 @@ class Agreeing:
         entries = [_entries(tables.get((name,)), batch, sums) for name, batch in wanted.items()]
         secret, own = entries[0]
         hits = [counted(_chosen(own, mask := holds(p, secret)), int(mask.sum())) for p in layout.predicates]
-        numbers = [_numbers(*entry, samples, edges) for entry, edges in zip(entries, layout.edges, strict=True)]
+        places = zip(entries, layout.edges, layout.starts, strict=True)
+        numbers = [_numbers(*entry, samples, edges, start) for entry, edges, start in places]
         return cls(
             samples,
             kept.density,
@@ -297,9 +302,9 @@ def _entries(table: Table | None, batch: Batch, sums: Array | None) -> tuple[Bat
     return values, sums
 
 
-def _numbers(batch: Batch, sums: Array | None, samples: int, edges: Array | None) -> Numbers | None:
+def _numbers(batch: Batch, sums: Array | None, samples: int, edges: Array | None, start: Start) -> Numbers | None:
     values = batch.numbers()
-    return None if values is None or edges is None else Numbers.of(values, sums, samples, edges)
+    return None if values is None or edges is None else Numbers.of(values, sums, samples, edges, start)
 
 
 @dataclass(frozen=True)

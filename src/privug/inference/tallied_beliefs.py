@@ -9,18 +9,34 @@ import numpy as np
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.describing import Histogram
-from privug.inference.intervals import infinite_mean, proportion_estimate, share_of_sums, spread_estimate, student
+from privug.inference.intervals import (
+    infinite_mean,
+    proportion_estimate,
+    share_of_sums,
+    spread_estimate,
+    spread_within,
+    student,
+)
 from privug.inference.merging import merged_table
 from privug.inference.question import Question
 from privug.inference.reach import Definition
 from privug.inference.statistics import SECRET, TABLES, Agreeing, Numbers
-from privug.inference.tails import MOST_IN_RANGE, SKEWED, is_heavy_tail, skewed_interval
+from privug.inference.tails import (
+    SKEWED,
+    ends,
+    heaviness_of_terms,
+    is_lopsided,
+    known_heaviness,
+    leaves_out,
+    missing,
+    skewed_interval,
+)
 from privug.model.node import Array, Kind
 from privug.prior.reach import Reach
 from privug.program.predicates import holds
 
-HEAVY = "the tails are too heavy; ask for histogram(), or for a question about the secret"
-MOMENTS = {1: "the mean", 2: "the standard deviation"}
+INSTEAD = "ask for histogram(), or for a question about the secret"
+HEAVY = 0.5  # of what is averaged: beyond, its variance may be infinite
 
 
 def method_of(agreeing: Agreeing) -> str:
@@ -84,38 +100,58 @@ def mean(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float =
     method = method_of(agreeing)
     if not math.isfinite(numbers.high - numbers.low):
         return infinite_mean(numbers.low == -math.inf, numbers.high == math.inf, method, confidence)
-    missing = _missing(numbers, reach, 1)
-    if missing is not None:
-        return missing
-    centre = float(numbers.moments[1, 0])
+    centre, heavy = float(numbers.moments[1, 0]), _heaviness(agreeing, numbers, reach, 1)
+    unknown = _missing(numbers, reach, heavy, 1)
+    if unknown is not None:
+        return unknown
     samples, half = _error(agreeing, numbers, centre, confidence)
     if samples <= 1:
         return Estimate(centre, -math.inf, math.inf, method=method, confidence=confidence)
     low, high = centre - half, centre + half
-    if _is_skewed(numbers, samples, half, reach):
-        low, high = _skewed_interval(numbers, samples, reach, confidence)
+    known = ends((numbers.low, numbers.high), centre, reach, heavy, 1)
+    if _is_lopsided(numbers, samples) or leaves_out((numbers.low, numbers.high), samples, half, known):
+        below, above, shares = _bins(numbers)
+        low = skewed_interval(below, shares, samples, known, confidence)[0]
+        high = skewed_interval(above, shares, samples, known, confidence)[1]
     value = min(max(centre, numbers.low), numbers.high)
     return Estimate(value, min(low, value), max(high, value), method=method, confidence=confidence)
 
 
 def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = CONFIDENCE) -> Estimate:
-    """Return the standard deviation with its interval."""
+    """Return the standard deviation with its interval; of skewed squares from the histogram, as for means."""
     method = method_of(agreeing)
     if not math.isfinite(numbers.high - numbers.low):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
-    missing = _missing(numbers, reach, 2)
-    if missing is not None:
-        return missing
+    heavy = _heaviness(agreeing, numbers, reach, 2)
+    unknown = _missing(numbers, reach, heavy, 2)
+    if unknown is not None:
+        return unknown
     total, centre, second, _, _ = numbers.moments[:, 0]
-    average = second / total
-    if average <= 0:
-        return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
-    samples = _samples(numbers)
+    average, samples = second / total, _samples(numbers)
     whole, about, fourth = _about(numbers.moments[:, 1], centre)
     variance = max(0.0, fourth - 2 * average * about + average**2 * whole) / total**2
     if not agreeing.weighted and samples > 1:
         variance *= samples / (samples - 1)
-    return spread_estimate(average, variance, samples, samples - 1, method, confidence)
+    found = spread_estimate(average, variance, samples, samples - 1, method, confidence)
+    low, high = ends((numbers.low, numbers.high), centre, reach, heavy, 2)
+    half = student(samples - 1, confidence) * math.sqrt(variance)
+    return found if samples <= 2 else _within_bins(found, numbers, half, max(centre - low, high - centre) ** 2, heavy)
+
+
+def _within_bins(found: Estimate, numbers: Numbers, half: float, end: float, heavy: float) -> Estimate:
+    """Return a deviation with an interval from the histogram if Student's t is no good for the squared distances."""
+    centre, samples = float(numbers.moments[1, 0]), _samples(numbers)
+    below, above, shares = _bins(numbers)
+    most = np.maximum((below - centre) ** 2, (above - centre) ** 2)
+    least = np.maximum(np.maximum(below - centre, centre - above), 0.0) ** 2
+    lopsided = (
+        heavy > HEAVY if numbers.bins is None else is_lopsided((least + most) / 2, shares, samples, shares / samples)
+    )
+    if not lopsided and not leaves_out((0.0, float(most.max())), samples, half, (0.0, end)):
+        return found
+    low = skewed_interval(least, shares, samples, (0.0, end), found.confidence)[0]
+    high = skewed_interval(most, shares, samples, (0.0, end), found.confidence)[1]
+    return spread_within(found, (low, high))
 
 
 def _samples(numbers: Numbers) -> float:
@@ -141,37 +177,30 @@ def _about(moments: Array, centre: float) -> tuple[float, float, float]:
     return total, squares, fourth + 4 * shift * third + 6 * shift**2 * second + total * shift**4
 
 
-def _missing(numbers: Numbers, reach: Reach, order: int) -> Estimate | None:
+def _heaviness(agreeing: Agreeing, numbers: Numbers, reach: Reach, order: int) -> float:
+    """Return how heavy the tails are, as `tails.heaviness` does."""
+    known = known_heaviness(order, reach, weighted=agreeing.weighted)
+    return heaviness_of_terms(numbers.tails[order - 1], numbers.samples) if known is None else known
+
+
+def _missing(numbers: Numbers, reach: Reach, heavy: float, order: int) -> Estimate | None:
     """Return why there is no moment of that order, if there is none or the draws cannot tell it."""
-    low = 0.0 if order == 2 else -math.inf
-    if reach.has(1) is False:
-        return Estimate.undefined(f"{MOMENTS[order]} does not exist: {HEAVY}", low)
-    if reach.has(order) is False:
-        return Estimate.exactly(math.inf, method=f"infinite by definition: {HEAVY}")
-    unknown = not reach.has(order) and is_heavy_tail(numbers.tails[order - 1], numbers.samples, order)
-    if unknown or not np.isfinite(numbers.moments).all():
-        return Estimate.undefined(f"the draws cannot tell {MOMENTS[order]}: {HEAVY}", low)
-    return None
+    overflown = not np.isfinite(numbers.moments).all()
+    return missing(order, reach, math.inf if overflown else heavy, "the draws", INSTEAD)
 
 
-def _is_skewed(numbers: Numbers, samples: float, half: float, reach: Reach) -> bool:
-    """Say whether Student's t is no good for a mean: by the same rule as for samples (`tails.is_skewed`)."""
+def _is_lopsided(numbers: Numbers, samples: float) -> bool:
+    """Say whether Student's t is no good for a mean: by the same rule as for samples (`tails.is_lopsided`)."""
     total, _, second, third, _ = numbers.moments[:, 0]
-    if second > 0 and abs(third / total) / (second / total) ** 1.5 > SKEWED * math.sqrt(samples):
-        return True
-    beyond = [end for end in (numbers.low - reach.low, reach.high - numbers.high) if math.isfinite(end)]
-    return max(beyond, default=0.0) * -math.log(0.025) / samples > MOST_IN_RANGE * half
+    return bool(second > 0 and abs(third / total) / (second / total) ** 1.5 > SKEWED * math.sqrt(samples))
 
 
-def _skewed_interval(numbers: Numbers, samples: float, reach: Reach, confidence: float) -> tuple[float, float]:
-    """Return an interval of a mean from a histogram: whatever lies in a bin may lie at either of its ends."""
+def _bins(numbers: Numbers) -> tuple[Array, Array, Array]:
+    """Return the ends of the bins that hold something, and their shares: whatever lies in one may lie at either end."""
     if numbers.edges is None or numbers.bins is None:
         edges, shares = np.array([numbers.low, numbers.high]), np.ones(1)
     else:
         inner = np.clip(numbers.edges, numbers.low, numbers.high)
         edges = np.array([numbers.low, *inner, numbers.high])
         shares = numbers.bins[:, 0] / numbers.bins[:, 0].sum()
-    held, ends = shares > 0, (reach.low, reach.high)
-    low = skewed_interval(edges[:-1][held], shares[held], samples, ends, confidence)[0]
-    high = skewed_interval(edges[1:][held], shares[held], samples, ends, confidence)[1]
-    return low, high
+    return edges[:-1][shares > 0], edges[1:][shares > 0], shares[shares > 0]

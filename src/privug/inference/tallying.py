@@ -27,11 +27,12 @@ from privug.inference.question import Question
 from privug.inference.reach import definition_of
 from privug.inference.sampling import FEWEST_SAMPLES, LARGEST_ROUND, Sampler, compiled_or_not
 from privug.inference.statistics import OUTPUT, PAIRS, SECRET, TABLES, Agreeing, Layout, Statistics
+from privug.inference.tails import starts
 from privug.inference.workload import Workload
 from privug.model.execution import run_tasks
 from privug.model.node import Array, Kind
 from privug.observation.observations import Observation
-from privug.prior.reach import Reach
+from privug.prior.reach import UNKNOWN, Reach
 from privug.program.lifting import Lifting
 from privug.progress import ProgressMeter
 
@@ -230,17 +231,18 @@ class Tallier(Sampler):
         """Say what is counted, from the first samples and from what the definitions of secret and output tell."""
         known = [definition_of(self._question, name) for name in PAIRS]
         listed = [self._bins, self._bins if isinstance(self._bins, int) else 100]
-        edges = []
+        edges, begun = [], []
         for position, (definition, bins) in enumerate(zip(known, listed, strict=True)):
             columns = [settled(kept.quantities[position]).numbers() for kept in whole]
             numbers = (
                 None if any(one is None for one in columns) else np.concatenate([c for c in columns if c is not None])
             )
             edges.append(None if numbers is None else chosen_edges(numbers, bins, definition.reach))
+            begun.append(chosen_start(numbers, definition.reach if self._observation is None else UNKNOWN))
         endless = [definition.spread is Kind.CONTINUOUS for definition in known]
         skipped = {SECRET: endless[0], OUTPUT: endless[1], PAIRS: any(endless)}
         tables = tuple(names for names in TABLES if not skipped[names])
-        return Layout(tuple(self._claims.values()), (edges[0], edges[1]), tables)
+        return Layout(tuple(self._claims.values()), (edges[0], edges[1]), (begun[0], begun[1]), tables)
 
     def _run(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
         plans = [(case.plan, case.block) for case in self._plans.values()]
@@ -326,6 +328,12 @@ def chosen_edges(values: Array, bins: Bins, reach: Reach) -> Array | None:
         low, high = low - 0.5, low + 0.5
     edges = np.linspace(low, high, bins + 1)
     return edges if np.isfinite(edges).all() and np.all(np.diff(edges) > 0) else None
+
+
+def chosen_start(values: Array | None, reach: Reach) -> tuple[float, float]:
+    """Return where the tails of numbers begin."""
+    finite = np.zeros(1) if values is None or not np.isfinite(values).any() else values[np.isfinite(values)]
+    return starts(finite.astype(float), reach)
 
 
 def tally(question: Question, observation: Observation | None, **options: Any) -> Tally:

@@ -44,9 +44,7 @@ def secret_of(attack: Attack, clause: Clause, person: int | None) -> Any:
 
 def about(attack: Attack, secret: Any) -> Attack:
     """Return the same attack with another secret."""
-    question = attack.question
-    on_error = "exclude" if question.exclude_errors else "raise"
-    return Attack(question.program, question.prior, secret, assume=question.facts, name=attack.name, on_error=on_error)
+    return attack.replace(secret=secret, observe=None, questions=None)
 
 
 def number_of_people(attack: Attack, clause: Clause) -> int:

@@ -71,12 +71,7 @@ class Task:
 
     def attack_on(self, program: Program) -> Attack:
         """Return the same attack on another program."""
-        question, attack = self.attack.question, self.attack
-        on_error = "exclude" if question.exclude_errors else "raise"
-        return Attack(
-            program, question.prior, question.secret, questions=attack.questions, assume=question.facts,
-            name=attack.name, on_error=on_error,
-        )  # fmt: skip
+        return self.attack.replace(program=program, observe=None, name=self.attack.name)
 
     def check(self, program: Program, except_probability: float = 0.0) -> Verdict:
         """Check the policy on another program."""

@@ -89,10 +89,7 @@ def utility_of(attack: Attack, release: Release, effort: Effort) -> Utility:
 
 
 def _released(attack: Attack, release: Release, how: Callable[[Release], Release]) -> Attack:
-    question = attack.question
-    on_error = "exclude" if question.exclude_errors else "raise"
-    program = Staged(question.program, how(release))
-    return Attack(program, question.prior, question.secret, assume=question.facts, on_error=on_error)
+    return attack.replace(program=Staged(attack.question.program, how(release)), observe=None, questions=None)
 
 
 def _of_pairs(belief: Belief, release: Release) -> Utility:

@@ -303,10 +303,7 @@ def _number(attack: Attack, target: Clause | str, family: Box, effort: Effort) -
             raise ArgumentError(f"worst_attacker: {target} is of one output; limit it by pv.policy.measure")
 
     def measured(parameters: Mapping[str, float]) -> tuple[float, float]:
-        question = attack.question
-        on_error = "exclude" if question.exclude_errors else "raise"
-        other = Attack(question.program, family.prior(**parameters), question.secret, assume=question.facts,
-                       on_error=on_error)  # fmt: skip
+        other = attack.replace(prior=family.prior(**parameters), observe=None, questions=None)
         if isinstance(target, str):
             value = float(getattr(leakage, target)(effort.run(other, None).joint).value)
             return (value if value == value else -math.inf), value

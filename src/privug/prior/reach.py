@@ -18,6 +18,13 @@ class Reach(NamedTuple):
     high: float = math.inf
     least: float = 0.0
     most: float = math.inf
+    core: tuple[float, float] = (-math.inf, math.inf)
+    """The range if each endless tail ended in its middle: jackpots and other cases lie there; infinite if unknown."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the quantity has a least and a largest value."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
     def has(self, order: int) -> bool | None:
         """Say whether a moment is finite; None if that is not known."""
@@ -35,7 +42,7 @@ UNKNOWN = Reach()
 
 def either(parts: Sequence[Reach]) -> Reach:
     """Return the reach of a quantity that is one of several."""
-    lows, highs, least, _ = zip(*parts, strict=True)
+    lows, highs, least, *_ = zip(*parts, strict=True)
     return Reach(min(lows), max(highs), min(least), parts[0].most if len(parts) == 1 else math.inf)
 
 

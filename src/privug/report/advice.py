@@ -45,11 +45,7 @@ def what_to_try(questions: Mapping[str, float]) -> list[Advice]:
 
 def _again(release: str) -> str:
     """Return code that asks the same about another release, and prints what it tells on average."""
-    return (
-        f"release = {release}\n"
-        "safer = pv.Attack(release, attack.question.prior, attack.question.secret)\n"
-        "print(safer.run().leakage())"
-    )
+    return f"release = {release}\nsafer = attack.replace(program=release, observe=None)\nprint(safer.run().leakage())"
 
 
 def observation_code(observation: Observation | None) -> str:

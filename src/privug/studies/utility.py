@@ -31,10 +31,8 @@ def expected_error(result: Result, noiseless: Callable[..., Any], *, samples: in
     2.0
     """
     check_kind("expected_error", "result", result, (Result,))
-    question = result.attack.question
-    difference = _difference(question.program, noiseless)
-    attack = Attack(difference, question.prior, question.secret, assume=question.facts)
-    belief = attack.run(samples=samples, seed=seed).prediction
+    difference = _difference(result.attack.question.program, noiseless)
+    belief = _on(result, difference).run(samples=samples, seed=seed).prediction
     numbers = belief.batch.numbers()
     if numbers is None:
         raise ArgumentError("expected_error: the outputs must be numbers or labels, or tuples or dicts of such")
@@ -64,9 +62,13 @@ def output_divergence(
     0.0622 bit (exact)
     """
     check_kind("output_divergence", "result", result, (Result,))
-    question = result.attack.question
-    plain = Attack(noiseless, question.prior, question.secret, assume=question.facts).run(samples=samples, seed=seed)
+    plain = _on(result, noiseless).run(samples=samples, seed=seed)
     return kl_divergence(plain.prediction, result.prediction)
+
+
+def _on(result: Result, program: Callable[..., Any]) -> Attack:
+    """Return the attack of a result on another program, whose output is asked for and nothing else."""
+    return result.attack.replace(program=program, observe=None, questions=None)
 
 
 def _difference(program: Callable[..., Any], noiseless: Callable[..., Any]) -> Callable[..., Any]:
