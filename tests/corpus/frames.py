@@ -591,7 +591,7 @@ FRAME_THEMES: dict[str, list[Entry]] = {
     "Frames: joins": _of(people, joined_by_region, rate_of_inhabitants),
     "Frames: texts and dates": [
         *_of(people, zip_areas, zips_that_start, masked_zips), *_of(visits, by_quarter, by_year),
-        *_of(people, formatted, tier="python"),
+        *_of(people, formatted),
     ],
     "Frames: missing values": _of(
         visits, mean_of_known, filled_mean, number_missing, complete_cases, counts_by_known_zip, imputed

@@ -815,7 +815,7 @@ THEMES: dict[str, list[Entry]] = {
     ],
     "Strings": [
         Entry(births_in_spring, dates), Entry(years_apart, dates), Entry(capital_region), Entry(labels),
-        Entry(formatted, tier="python"), Entry(formatted_categories), Entry(regions),
+        Entry(formatted), Entry(formatted_categories), Entry(regions),
     ],
     "Loops": [
         Entry(first_ill), Entry(ages_until_ill), Entry(income_of_healthy_adults), Entry(anyone_rich),

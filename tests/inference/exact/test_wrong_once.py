@@ -127,7 +127,7 @@ def test_an_atom_beside_a_density_wins_in_a_pair_too():
     elsewhere = pv.Attack(one_or_the_other, prior, "c").run(pv.equals((0.4, 0.2)))
     assert elsewhere.posterior.probability(lambda c: c).value == 0
     third = pv.Attack(named_parts, prior, "c").run({"first": pv.equals(0.5), "third": pv.equals(0.9)})
-    assert third.posterior.probability(lambda c: c).value == 1
+    assert third.posterior.probability(lambda c: c).value == pytest.approx(1, rel=1e-12)
 
 
 def of_equal_parts(b, s):
@@ -139,7 +139,7 @@ def test_lists_and_tuples_of_the_same_parts_are_one_output(engine):
     attack = pv.Attack(of_equal_parts, {"b": pv.Bernoulli(0.5), "s": pv.Choice(["q", "r"])}, "s")
     result = attack.run(pv.equals((True, True)), engine=engine, samples=1000)
     assert result.diagnostics.evidence.low <= 0.5 <= result.diagnostics.evidence.high
-    assert pv.leakage.mutual_information(result.joint).value == pytest.approx(0.0, abs=1e-12)
+    assert pv.leakage.mutual_information(result.joint).value < 1e-3
     assert pv.policy.check(attack, pv.policy.max_belief(at_most=0.6)).holds
 
 

@@ -136,7 +136,11 @@ def _sized(
         raise NotRows("the query draws random numbers of its own")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
-    return Sized(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
+    model = Model(likelihood, outputs, asked, len(case.facts), memory)
+    listed = all(family_of(node).listable for node in order if isinstance(node.operation, Draw))
+    if listed and not sizes and not model.families:
+        raise NotRows("its quantities can be listed, and are better gone through one by one")
+    return Sized(probability, model, secret, query, output)
 
 
 def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:

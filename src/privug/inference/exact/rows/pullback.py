@@ -124,7 +124,8 @@ class Constraint:
 
     def scaled(self, factor: float) -> "Constraint":
         """Return the same as one on a multiple of the weighted sum."""
-        ranges = tuple(tuple(sorted((factor * low, factor * high))) for low, high in self.ranges)
+        ends = (sorted((factor * low, factor * high)) for low, high in self.ranges)
+        ranges = tuple((low, high) for low, high in ends)
         places = tuple((factor * place, weight) for place, weight in self.places)
         return replace(
             self, constant=factor * self.constant, weights=factor * self.weights, ranges=ranges, places=places

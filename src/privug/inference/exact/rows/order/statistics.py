@@ -147,7 +147,7 @@ class Rank:
         p = np.asarray(p, float)
         if len(self.crowd.groups) == 1:
             share = np.asarray(scipy.special.betaincinv(self.rank + 1, self.crowd.size - self.rank, p))
-            found = np.asarray(self.crowd.groups[0][0].quantiles(share))
+            found = self.crowd.groups[0][0].quantiles(share.reshape(-1)).reshape(p.shape)
             far = (share > NEAR_ONE) & (p < 1)  # where a row's share is rounded, and may be one
             return np.where(far, self.isf(1 - p), found) if far.any() else found
         return self._solved(p, self.cdf, 1)
