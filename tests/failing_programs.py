@@ -217,7 +217,7 @@ def caught_otherwise(x, y):
 
 
 def text_out(x, y):
-    return f"{x / y:.2f}"
+    return str(round(x / y, 2))
 
 
 def sums_ratios(many):

@@ -209,9 +209,9 @@ class UnsuitableEngine(InferenceError):
     """The engine asked for cannot serve this question.
 
     >>> import privug as pv
-    >>> attack = pv.Attack(lambda x, y: x * y, prior={"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, secret="x")
+    >>> attack = pv.Attack(lambda x, y: x / (x + y), {"x": pv.Uniform(0, 1), "y": pv.Uniform(0, 1)}, secret="x")
     >>> try:
-    ...     attack.run(pv.near(1, within=0.1), engine="exact")
+    ...     attack.run(pv.near(0.5, within=0.1), engine="exact")
     ... except pv.UnsuitableEngine as error:
     ...     print(str(error).partition(": ")[0], "...", str(error).rpartition("; ")[2])
     engine='exact' cannot answer this ... engine='sample' can

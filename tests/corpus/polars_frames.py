@@ -272,7 +272,7 @@ POLARS_THEMES: dict[str, list[Entry]] = {
     ),
     "Polars: dates, missing values and rows": [
         *_of(visits, pl_by_quarter, pl_missing, pl_complete_cases, pl_by_zip_or_none),
-        *_of(people, pl_loop_over_rows, pl_rows_kept), *_of(people, pl_rolling, tier="python"), *_of(people, pl_sentence),
+        *_of(people, pl_loop_over_rows, pl_rows_kept, pl_sentence), *_of(people, pl_rolling, tier="python"),
     ],
 }  # fmt: skip
 

@@ -71,6 +71,9 @@ class FormattedText:
     __add__ = __radd__ = __mul__ = __mod__ = _refused
     __hash__ = None  # type: ignore[assignment]
 
+    def __repr__(self) -> str:
+        return "<a text with random numbers in it>"
+
     def __getattr__(self, name: str) -> Any:
         if hasattr(str, name):
             self._refused()

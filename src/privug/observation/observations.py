@@ -193,6 +193,8 @@ class Between(Observation):
             return Likelihood(impossible=f"the output is always {shown(output)}")
         if may_be_missing(output):
             return of_present(output, self.likelihood)
+        if isinstance(output, FormattedText):
+            return Likelihood(impossible="the output is a text, and no number")
         value = numbers(output)
         if is_opaque(output):
             inside = ObjectBetween(self.low, self.high, (_slack(value, self.low), _slack(value, self.high)))

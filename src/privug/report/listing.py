@@ -96,10 +96,10 @@ def explain(program: Any, **inputs: Any) -> Listing:
 
     >>> import privug as pv
     >>> def report(age):
-    ...     return f"{age} years"
+    ...     return str(age) + " years"
     >>> found = pv.explain(report, age=pv.Uniform(0, 100))
     >>> found.tier, found.reason
-    ('python', 'text formatting at line 2')
+    ('python', 'str() of a random number at line 2')
     """
     asked = getattr(program, "question", None)
     if isinstance(asked, Question):

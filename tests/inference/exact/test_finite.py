@@ -301,7 +301,7 @@ def test_impossible_observations(observe):
 
 def test_programs_called_state_by_state():
     def report(x, y):
-        return f"{x + y:03d}"
+        return str(x + y).zfill(3)
 
     attack = pv.Attack(report, {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}, "x")
     result = exact(attack, observe=pv.equals("004"))

@@ -33,6 +33,7 @@ from privug.inference.joint import Joint
 from privug.inference.sampling import Run
 from privug.model.batch import Batch, Column, first_places
 from privug.model.node import Array, Kind, Node, ancestors
+from privug.model.traits.traits import Role
 from privug.prior.family import Draw, family_of
 from privug.program.batched import BatchedCall
 
@@ -136,11 +137,10 @@ def _sized(
         raise NotRows("the query draws random numbers of its own")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
-    model = Model(likelihood, outputs, asked, len(case.facts), memory)
     listed = all(family_of(node).listable for node in order if isinstance(node.operation, Draw))
-    if listed and not sizes and not model.families:
+    if listed and not sizes and not any(node.operation.traits.role is Role.ORDER for node in order):
         raise NotRows("its quantities can be listed, and are better gone through one by one")
-    return Sized(probability, model, secret, query, output)
+    return Sized(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
 
 
 def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
