@@ -235,7 +235,7 @@ class Result(Unchanging):
         run = self._unconditioned
         if run.exact is not None:
             try:
-                with settings.limited(**self._settings):
+                with settings.limited(**self._settings), engines.effort_of_joint(self._asked_for):
                     return run.exact.joint_before().named(*self._names)
             except UnsuitableEngine:
                 if self._asked_for == "exact":

@@ -5,7 +5,7 @@ import importlib.util
 import logging
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -46,6 +46,7 @@ from privug.observation.observations import Equals, Observation
 
 PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
+JOINT_EXCESS = 20.0  # times that patience for all outputs together
 MOST_EXCESS = 3.0  # times the work that an exact answer was expected to take
 COST_OF_SAMPLING = 5e6  # of starting and judging a run, in elementary operations
 SAMPLES_OF_FACTS = 10_000
@@ -205,6 +206,12 @@ def known_prior(question: Question) -> Belief | None:
 def before(name: str) -> Engine:
     """Return the engine that draws secret and output before an observation, for one that is made for observations."""
     return automatic if name.partition(":")[0] in _LOADED_LATER else choose(name)[1]
+
+
+def effort_of_joint(name: str) -> AbstractContextManager[Any]:
+    """Bound the work of an exact joint, which may take longer than a posterior, unless exactness was asked for."""
+    patience = JOINT_EXCESS * settings.current().exact_seconds * OPERATIONS
+    return effort.limited(None if name == "exact" else patience)
 
 
 def served(name: str, run: Run) -> str:
