@@ -86,12 +86,14 @@ class CasePlan:
         targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
         before = len(likelihood.log_weights)
         solved = Solved(likelihood, targets, 0)
+        self.unsolved: ObservationError | None = None
+        """Why a value that was seen cannot be solved for at this size: then its density is not known."""
         try:
             solved = solve_all(likelihood, targets, fixed=known, points_only=points_only)
         except ObservationError as error:
             if not known:  # no other size of the tables could explain the observation
                 raise
-            self.impossible = str(error)
+            self.impossible, self.unsolved = str(error), error
         likelihood, targets = solved.likelihood, solved.targets
         moved = len(likelihood.log_weights) > before
         if not moved:  # facts come first: they say which draws there are

@@ -122,6 +122,7 @@ class Sampler:
                     break
                 number += 1
                 self._consider()
+        self._refuse_unsolved()
         if not self._counted():
             raise self._nothing_accepted(sum(kept.excluded for kept in self._kept))
         run = self._found(time.perf_counter() - started)
@@ -131,6 +132,7 @@ class Sampler:
         """Draw one round and return what it left, however little that is; None if nothing agrees with what was seen."""
         with ProgressMeter("looking at draws", self._samples) as meter:
             self._round(0, self._samples, meter)
+        self._refuse_unsolved()
         return self._found(0.0) if self._counted() else None
 
     def _terms(self, number: int) -> Round:
@@ -195,6 +197,15 @@ class Sampler:
         some = [kept for kept in self._kept if len(kept.positions)]
         lowest = min((kept.density for kept in some), default=0)
         return [kept for kept in some if kept.density == lowest]
+
+    def _refuse_unsolved(self) -> None:
+        """Refuse an answer that leaves out sizes of the tables at which a value has a density that is not known.
+
+        Where the value has a probability at another size, such sizes weigh nothing.
+        """
+        unsolved = next((plan.unsolved for plan in self._plans.values() if plan.unsolved is not None), None)
+        if unsolved is not None and not any(kept.density == 0 for kept in self._counted()):
+            raise unsolved
 
     def _worth(self) -> float:
         counted = self._counted()

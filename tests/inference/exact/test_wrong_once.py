@@ -196,3 +196,43 @@ def test_the_product_of_two_uniforms_in_a_window():
     cdf = lambda t: t - t * math.log(t)
     assert result.engine == "exact (sums)"
     assert result.diagnostics.evidence.value == pytest.approx(cdf(0.3) - cdf(0.2), rel=1e-9)
+
+
+def largest_of_some(records):
+    return max(row.v for row in records)
+
+
+def largest_of_column(records):
+    return np.max(records.v)
+
+
+SOME_ROWS = {"records": pv.Records(pv.DiscreteUniform(1, 3), pv.Row(v=pv.Exponential(scale=5)))}
+
+
+@pytest.mark.parametrize("program", [largest_of_some, largest_of_column])
+def test_the_largest_of_a_random_number_of_rows_seen_exactly(program):
+    """Draws of one row alone can be moved onto the value; that says nothing against what is known of two and three."""
+    result = pv.Attack(program, SOME_ROWS, lambda records: len(records)).run(pv.equals(7.0))
+    truth = expon(scale=5)
+    terms = [n * truth.pdf(7) * truth.cdf(7) ** (n - 1) / 3 for n in (1, 2, 3)]
+    assert result.engine == "exact (sums)"
+    assert result.diagnostics.evidence.value == pytest.approx(sum(terms), rel=1e-9)
+    assert result.posterior.mean().value == pytest.approx(np.dot([1, 2, 3], terms) / sum(terms), rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["sample", "rare"])
+def test_a_density_that_is_known_for_some_sizes_only_is_no_answer(engine):
+    attack = pv.Attack(largest_of_some, SOME_ROWS, lambda records: len(records))
+    with pytest.raises(pv.ObservationError, match="cannot be solved"):
+        attack.run(pv.equals(7.0), engine=engine, samples=500)
+
+
+def smallest_or_seven(records):
+    return min(row.v for row in records) if len(records) > 1 else 7.0
+
+
+def test_a_value_with_a_probability_at_one_size_needs_no_densities_of_others():
+    attack = pv.Attack(smallest_or_seven, SOME_ROWS, lambda records: len(records))
+    result = attack.run(pv.equals(7.0), engine="sample", samples=2000, seed=1)
+    assert result.posterior.probability(lambda size: size == 1).value == 1
+    assert result.diagnostics.evidence.low <= 1 / 3 <= result.diagnostics.evidence.high

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ObservationError, PriorError, UnsuitableEngine
+from privug.errors import PriorError, UnsuitableEngine
 from privug.inference.case_plan import Quantity, answer, explained, needed_by, not_a_number, settled, total_log_weight
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.rare.latents import Latent, Layout, with_latents
@@ -40,12 +40,7 @@ class LatentCase:
         before = len(likelihood.log_weights)
         targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
         self._prior = Plan(targets[: len(targets) - len(self._carried)])
-        try:
-            likelihood, targets = solve(likelihood, targets)
-        except ObservationError as error:
-            if not sizes:  # no other size of the tables could explain the observation
-                raise
-            self.impossible = str(error)
+        likelihood, targets = solve(likelihood, targets)
         self.density = len(likelihood.log_weights) - before
         told = dict(likelihood.distances)
         distances = [told.get(condition) or distance_of(condition) for condition in likelihood.conditions]
