@@ -124,7 +124,8 @@ class Analytic:
     def _between(self, low: Array, high: Array) -> Array:
         """Return probabilities in the whole distribution, from whichever tail keeps their digits."""
         spend(COST_OF_CALL + COST_OF_POINT * np.size(low))
-        start, end = (low - self.shift) / self.scale, (high - self.shift) / self.scale
+        with np.errstate(over="ignore"):  # a number that is beyond all is infinite in other units
+            start, end = (low - self.shift) / self.scale, (high - self.shift) / self.scale
         if self.scale < 0:
             start, end = end, start
         frozen = self.frozen

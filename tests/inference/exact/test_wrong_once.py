@@ -236,3 +236,32 @@ def test_a_value_with_a_probability_at_one_size_needs_no_densities_of_others():
     result = attack.run(pv.equals(7.0), engine="sample", samples=2000, seed=1)
     assert result.posterior.probability(lambda size: size == 1).value == 1
     assert result.diagnostics.evidence.low <= 1 / 3 <= result.diagnostics.evidence.high
+
+
+def middle(xs):
+    return sorted(xs)[1]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_an_order_statistic_seen_exactly_at_any_scale(scale):
+    attack = pv.Attack(middle, {"xs": pv.Array(pv.Normal(0, sd=scale), 3)}, first)
+    result = attack.run(pv.equals(0.5 * scale))
+    below, density = norm.cdf(0.5), norm.pdf(0.5) / scale
+    assert result.engine == "exact (sums)"
+    assert result.diagnostics.evidence.value == pytest.approx(6 * density * below * (1 - below), rel=1e-9)
+
+
+def one_and_the_larger(x, y):
+    return x, max(x, y)
+
+
+@pytest.mark.parametrize("engine", ["auto", "rare"])
+def test_a_value_met_for_rounding_alone_is_no_probability(engine):
+    """Seen as (0.5, 1.0), both numbers have densities; seen as (0.5, 0.5), the second is an atom given the first."""
+    prior = {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}
+    attack = pv.Attack(one_and_the_larger, prior, "y")
+    with pytest.raises(pv.ObservationError, match="has a density"):
+        attack.run(pv.equals((0.5, 1.0)), engine=engine, samples=500)
+    result = attack.run(pv.equals((0.5, 0.5)), engine=engine, samples=2000, seed=1)
+    truth = float(norm.pdf(0.5) * norm.cdf(0.5))
+    assert result.diagnostics.evidence.widened(1.5).low <= truth <= result.diagnostics.evidence.widened(1.5).high

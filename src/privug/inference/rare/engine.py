@@ -15,14 +15,21 @@ import numpy as np
 import scipy
 
 from privug import interruption, settings
-from privug.errors import ImpossibleObservation, InferenceError, NotConverged, ProgramError, TooFewSamples
+from privug.errors import (
+    ImpossibleObservation,
+    InferenceError,
+    NotConverged,
+    ObservationError,
+    ProgramError,
+    TooFewSamples,
+)
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import blocks, sampling
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
 from privug.inference.rare.importance import DISAGREEMENT, Measurement, evidence, log_mean
-from privug.inference.rare.model import LatentCase, LatentModel
+from privug.inference.rare.model import LatentCase, LatentModel, Space
 from privug.inference.rare.population import Outcome, Population
 from privug.inference.sampling import Run
 from privug.model.batch import Batch
@@ -33,6 +40,8 @@ from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
 
 POPULATIONS = 10
+STEPS_ASIDE = 200  # particles that are moved a little, to see whether they still agree
+LEAST_STEP = 1e-9  # in standard deviations of the normal numbers that all is made of
 FEWEST_POPULATIONS = 5  # of which to make an answer after an interruption
 SCOUTING_POPULATIONS, SCOUTS = 5, 2_000  # which only have to find what is measured afterwards
 SMALLEST_POPULATION = 4_000
@@ -160,6 +169,7 @@ class _Search:
         attempts = self._attempts()
         for attempt in attempts:
             outcomes = self._attempt(attempt, attempt.populations)
+            self._refuse_rounding(outcomes)
             measured = self._measured(attempt.number, outcomes)
             if measured is not None:
                 return measured
@@ -172,6 +182,20 @@ class _Search:
             if isinstance(refusal, ImpossibleObservation) or spent or self._remarks or attempt is attempts[-1]:
                 raise refusal
         raise AssertionError("unreachable")
+
+    def _refuse_rounding(self, outcomes: Sequence[Outcome]) -> None:
+        """Refuse a value that is met for rounding alone: the least step away from it shows that it has a density."""
+        found = [outcome.points for outcome in outcomes if outcome.obstacle is None]
+        if not found or self._model.size_nodes or not self._case.awaited:
+            return
+        space = Space.reserved(self._model, blocks.generator(self._seed, STEPS_ASIDE))
+        points = np.concatenate(found)[:STEPS_ASIDE]
+        moved = space.evaluate(points + LEAST_STEP * space.rng.standard_normal(points.shape))
+        if not np.any(moved.distance <= 0):
+            raise ObservationError(
+                "this value of a continuous output has a density, which cannot be solved for one of the inputs, and no "
+                "probability; write pv.near(value, within=...) for a rounded output, or pv.noisy(value, sd=...)"
+            )
 
     def scout(self) -> None:
         """Search with the first population alone, and raise what it says if that is lost."""

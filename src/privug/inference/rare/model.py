@@ -15,12 +15,13 @@ from privug.inference.rare.scattering import Steps
 from privug.inference.solving import solve
 from privug.model.batch import Batch
 from privug.model.graph import parents_key
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
 from privug.observation.distance import distance_of, is_graded
+from privug.observation.likelihood import CloseTo
 from privug.observation.observations import Observation
 from privug.prior.family import Draw
 
@@ -42,6 +43,8 @@ class LatentCase:
         self._prior = Plan(targets[: len(targets) - len(self._carried)])
         likelihood, targets = solve(likelihood, targets)
         self.density = len(likelihood.log_weights) - before
+        self.awaited = [one for one in likelihood.conditions if _is_awaited_value(one)]
+        """Values to be met, but for rounding, by numbers that have a density, or may have one."""
         told = dict(likelihood.distances)
         distances = [told.get(condition) or distance_of(condition) for condition in likelihood.conditions]
         self.graded = [condition in told or is_graded(condition) for condition in likelihood.conditions]
@@ -165,6 +168,11 @@ def _ordered(model: "LatentModel", case: Case, needed: Sequence[Node]) -> list[N
     leaves = [variable.node for variable in random_leaves([value for _, value in inputs])]
     wanted = {node for node in ancestors([*model.size_nodes, *needed]) if node.is_random}
     return [node for node in ancestors([*model.size_nodes, *leaves, *needed]) if node in wanted]
+
+
+def _is_awaited_value(condition: Node) -> bool:
+    number = condition.parents[0] if condition.parents else condition
+    return isinstance(condition.operation, CloseTo) and number.dtype.kind == "f" and number.kind is not Kind.DISCRETE
 
 
 class LatentModel(Shared):
