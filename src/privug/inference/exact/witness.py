@@ -28,7 +28,7 @@ from privug.observation.observations import Between, Equals, Near, Observation
 
 SEED = 0x517
 SHARE = 0.1  # of the work of an answer that its witness may take
-FEWEST, MOST = 1_000, 4_000  # draws
+FEWEST, MOST = 1_000, 2_000  # draws
 AGAIN = 4  # times as many draws have to say the same before weighted ones contradict an answer
 ANY = 50_000  # draws that look for one that agrees with an observation said to be impossible
 LARGEST = 20_000_000  # random numbers in all
@@ -187,7 +187,7 @@ def _is_evidence(exact: Estimate, seen: Run) -> bool:
 def _is_belief(belief: Belief, columns: Sequence[Column], weights: Array | None, worth: float) -> bool:
     """Say whether each part of a quantity is distributed as draws are, as far as either can be told."""
     if belief.curve is not None:
-        thresholds = belief.curve.quantiles(LEVELS)
+        thresholds = np.quantile(np.asarray(columns[0].array, float), LEVELS)
         return _agree(thresholds, belief.curve.cdf(thresholds), columns[0], weights, worth, belief.error)
     exact = belief.batch.columns
     if len(exact) != len(columns) or any(one.levels != other.levels for one, other in zip(exact, columns, strict=True)):
