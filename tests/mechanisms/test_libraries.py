@@ -86,7 +86,7 @@ def test_opendp_releases_a_mean_of_known_size_without_noise():
     trap = mean_of_five(1)
     assert trap.guarantee.epsilon == pytest.approx(1.0)
     assert trap([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(3.0, abs=1e-9)
-    found = m.audit(trap, neighbours, samples=200)
+    found = m.audit(trap, neighbours, samples=600)  # OpenDP's noise has no seed: 200 were too few one time in twenty
     assert found.broken
     assert found.measured.value > math.log(10)
     assert not m.audit(mean_of_five(2), neighbours, samples=200).broken
