@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import resource
+import warnings
 from enum import Enum
 from typing import NamedTuple
 
@@ -163,7 +164,8 @@ def test_two_runs_on_one_file_are_refused(tmp_path):
     try:
         with pytest.raises(pv.CheckpointError, match="another run"):
             run(tmp_path / "run")
-        process = os.fork()
+        with warnings.catch_warnings(action="ignore"):  # JAX, if another test imported it, warns of every fork
+            process = os.fork()
         if process == 0:  # another process
             try:
                 from privug.checkpoints import records as module

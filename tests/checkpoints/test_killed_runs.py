@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ SOURCES = str(Path(pv.__file__).parents[1])
 
 def started(name, path):
     """Start a run in a process of its own, forked from this one."""
-    process = os.fork()
+    with warnings.catch_warnings(action="ignore"):  # JAX, if another test imported it, warns of every fork
+        process = os.fork()
     if process == 0:
         try:
             checkpoint.SECONDS_BETWEEN = 0.0
