@@ -219,8 +219,10 @@ def _agree(thresholds: Array, below: Array, column: Column, weights: Array | Non
     slack = SAME * np.abs(thresholds)
     order = np.argsort(values, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(shares[order])])
-    least, most = (
-        total[np.searchsorted(values[order].astype(float), thresholds + side * slack, side="right")] for side in (-1, 1)
-    )
+    ordered = values[order].astype(float)
+    least = total[
+        np.searchsorted(ordered, thresholds - slack, side="left")
+    ]  # draws at a threshold may be rounded to it
+    most = total[np.searchsorted(ordered, thresholds + slack, side="right")]
     room = DEVIATIONS * np.sqrt(np.clip(below * (1 - below), 0.0, None) / worth) + RARE_EVENTS / worth + error
     return bool(np.all((least - room <= below) & (below <= most + room)))
