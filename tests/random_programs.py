@@ -286,8 +286,13 @@ class PlateWriter(TableWriter):
 
 def random_program(seed: int, writer: Any = Writer) -> tuple[str, Callable[..., Any]]:
     """Return the source of a random program, and the program."""
-    source, name = writer(seed).source(), f"<random {writer.__name__} {seed}>"
+    source = writer(seed).source()
+    return source, compiled(source, f"<random {writer.__name__} {seed}>")
+
+
+def compiled(source: str, name: str, **names: Any) -> Callable[..., Any]:
+    """Return the program that some source defines, where some names are known; whoever looks for its source finds it."""
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    namespace: dict[str, Any] = {}
-    exec(compile(source, name, "exec"), namespace)
-    return source, namespace["program"]
+    exec(compile(source, name, "exec"), names)
+    program: Callable[..., Any] = names["program"]
+    return program

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.stats
 
 import privug as pv
-from spellings import compiled
+from spellings import made
 
 DRAWS = 20_000
 DRAWS_OF_FRAMES = 1_500
@@ -91,7 +91,7 @@ class RandomQuestion:
     @property
     def program(self) -> Callable[[Any], Any]:
         if "program" not in self.known:
-            self.known["program"] = compiled(self.source)
+            self.known["program"] = made(self.source)
         return self.known["program"]
 
     def attack(self) -> pv.Attack:

@@ -4,7 +4,6 @@ Each spelling is the source of a program and a prior for it; all spellings of a 
 """
 
 import itertools
-import linecache
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import privug as pv
+from random_programs import compiled
 
 _numbers = itertools.count()
 
@@ -121,18 +121,13 @@ class Spelled:
         written = WRITTEN.get(self.statistic, "s").format(digits=self.digits)
         output = OUTPUTS[spelling.output][0].format(s=written)
         source = f"def program(rows):\n    N = {self.size}\n    {body}\n    return {output}\n"
-        return pv.Attack(compiled(source), {"rows": prior(self.draw, self.size)}, first)
+        return pv.Attack(made(source), {"rows": prior(self.draw, self.size)}, first)
 
     def observation(self, spelling: Spelling) -> pv.Observation:
         """Return what is seen of the output."""
         return pv.equals(OUTPUTS[spelling.output][1](self.seen, self.size))
 
 
-def compiled(source: str) -> Callable[..., Any]:
-    """Return the program that some source defines; whoever looks for its source finds it."""
-    name = f"<spelling {next(_numbers)}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    names: dict[str, Any] = {"np": np, "statistics": statistics, "math": math}
-    exec(compile(source, name, "exec"), names)
-    program: Callable[..., Any] = names["program"]
-    return program
+def made(source: str) -> Callable[..., Any]:
+    """Return the program that some source defines."""
+    return compiled(source, f"<spelling {next(_numbers)}>", np=np, statistics=statistics, math=math)

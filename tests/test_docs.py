@@ -23,7 +23,7 @@ READ_ONLY = {"sh", "py", "scala", "java", "javascript", "r", "text", "console", 
 PARSED = {"toml": tomllib.loads, "yaml": yaml.safe_load, "json": json.loads, "csv": str}
 REFERENCE = "\n".join(page.read_text(encoding="utf-8") for page in (PROJECT / "docs" / "reference").glob("*.md"))
 ROOMS = ["privug", "privug.leakage", "privug.mechanisms", "privug.mechanisms.anonymisers", "privug.reidentification"]
-ROOMS.append("privug.policy")
+ROOMS += ["privug.policy", "privug.tables"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -53,6 +53,7 @@ CONTRACT = [
     "sample",
     "such_that",
     "sweep",
+    "tables",
     "unit",
     "where",
 ]
@@ -64,7 +65,7 @@ def test_all_is_sorted_and_real():
 
 
 @pytest.mark.parametrize(
-    "module", [pv, pv.leakage, pv.policy, pv.mechanisms, pv.mechanisms.anonymisers, pv.reidentification]
+    "module", [pv, pv.leakage, pv.policy, pv.mechanisms, pv.mechanisms.anonymisers, pv.reidentification, pv.tables]
 )
 def test_dir_lists_what_users_call_and_nothing_else(module):
     assert dir(module) == sorted(module.__all__)

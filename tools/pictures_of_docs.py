@@ -79,6 +79,15 @@ def anonymous(figure: Figure) -> None:
     right.set_xlim(left.get_xlim())
 
 
+def published_table(axes: Axes) -> None:
+    rows = [
+        ["region \\ age", "0-17", "18-44", "45-64", "65+", "Total"], ["North", "*", "*", "31", "28", "69"],
+        ["South", "*", "*", "*", "22", "36"], ["East", "25", "40", "*", "*", "80"],
+        ["West", "18", "33", "*", "*", "69"], ["Total", "49", "88", "48", "69", "254"],
+    ]  # fmt: skip
+    pv.tables.audit(pv.tables.read(rows), repair=None).plot(axes)
+
+
 def running(figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     for axes, attack in ((left, running_example.lot), (right, running_example.bit)):
@@ -326,6 +335,7 @@ ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "attackers": (NARROW, attackers),
     "report": (NARROW, report),
     "planning": (NARROW, planning),
+    "published-table": (NARROW, published_table),
 }
 ON_FIGURES: dict[str, tuple[tuple[float, float], Callable[[Figure], None]]] = {
     "anonymous": ((9.6, 3.2), anonymous),

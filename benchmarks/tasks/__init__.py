@@ -5,7 +5,19 @@ from dataclasses import replace
 
 from harness.tasks import Task
 
-MODULES = ("posteriors", "finite", "enumeration", "neighbours", "drawing", "calling", "frames", "tables", "exact")
+MODULES = (
+    "posteriors",
+    "finite",
+    "enumeration",
+    "neighbours",
+    "drawing",
+    "calling",
+    "frames",
+    "tables",
+    "published",
+    "counts",
+    "exact",
+)
 
 
 def load() -> dict[str, Task]:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
-from privug.changes import Changeable, name_of
 from privug.checkpoints.checkpoint import Checkpoint, section_of
 from privug.checkpoints.questions import checkpoint_of
 from privug.digits import how_many
@@ -50,7 +49,7 @@ from privug.report.text import as_text
 from privug.tallies import Tallied
 
 
-class Attack(Changeable, Tallied, Portable):
+class Attack(Tallied, Portable):
     """A program, what an attacker knows about its inputs, and the secret they are after.
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
@@ -89,7 +88,7 @@ class Attack(Changeable, Tallied, Portable):
         self.question = Question(program, prior, secret, exclude_errors=on_error == "exclude", facts=facts)
         self.observe = None if observe is None else as_observation(observe)
         self.questions = as_claims(questions)
-        self.name = name or name_of(program)
+        self.name = name or _name_of(program)
         self._latest: Lifting | None = None
 
     @property
@@ -149,6 +148,38 @@ class Attack(Changeable, Tallied, Portable):
                 Result._remarked,
             )
 
+    def replace(self, **changes: Any) -> "Attack":
+        """Return the same attack with some of its parts changed; all others stay, facts and `on_error` too.
+
+        Args:
+            changes: The arguments of `Attack` that change, by their names. A name that was not given to the attack
+                follows the program. `observe=None` and `questions=None` take away what was seen and what was asked.
+
+        Returns:
+            A new attack; this one stays as it is.
+
+        Raises:
+            ArgumentError: If an argument is none of those of `Attack`, or is refused by it.
+
+        >>> import privug as pv
+        >>> attack = pv.Attack(lambda x, y: x + y, secret="x", assume=lambda x, y: x > y,
+        ...                    prior={"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)})
+        >>> rounded = attack.replace(program=lambda x, y: (x + y) // 5 * 5)
+        >>> print(pv.leakage.mutual_information(attack.run().joint))
+        1.39 bit (exact)
+        >>> print(pv.leakage.mutual_information(rounded.run().joint))
+        0.843 bit (exact)
+        """
+        question = self.question
+        kept: dict[str, Any] = {"program": question.program, "prior": question.prior, "secret": question.secret}
+        kept |= {"observe": self.observe, "questions": self.questions, "assume": question.facts}
+        kept |= {"name": "" if self.name == _name_of(question.program) else self.name}
+        kept |= {"on_error": "exclude" if question.exclude_errors else "raise"}
+        unknown = [name for name in changes if name not in kept]
+        if unknown:
+            raise ArgumentError(f"replace: {unknown[0]} is not an argument of Attack; give one of {', '.join(kept)}")
+        return Attack(**(kept | changes))
+
     def to_pymc(self, observe: Any = None) -> Any:
         """Return this attack as a PyMC model, with the observation as a potential; needs the extra 'pymc'."""
         observation = self.observe if observe is None else as_observation(observe)
@@ -165,6 +196,11 @@ class Attack(Changeable, Tallied, Portable):
 
     def __repr__(self) -> str:
         return f"<Attack {self.name!r} on {', '.join(self.question.prior)}>"
+
+
+def _name_of(program: Callable[..., Any]) -> str:
+    """Return what an attack on a program is called unless it is given a name."""
+    return str(getattr(program, "__name__", "program"))
 
 
 class Result(Unchanging):

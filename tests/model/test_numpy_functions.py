@@ -229,6 +229,7 @@ def test_every_handler_is_tested_here():
     tested = {*REDUCTIONS, np.quantile, np.percentile, np.cumsum, np.cumprod, np.argmin, np.argmax, np.sort, np.where}
     tested |= {np.concatenate, np.stack, np.transpose, np.reshape, np.ravel, np.diff, np.dot, np.clip, np.round}
     tested |= {np.around, np.count_nonzero, np.average, np.histogram, np.digitize}
+    tested |= {np.histogram2d}  # with tables of counts, in tests/program/test_count_tables.py
     assert set(numpy_functions.HANDLERS) == tested
 
 

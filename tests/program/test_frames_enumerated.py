@@ -68,22 +68,22 @@ ABSENT_COLUMNS = {
     "unstacked and filled": lambda df: df.groupby(["g", "x"]).size().unstack(fill_value=0).shape,
     "pivoted": lambda df: df.assign(n=1).pivot_table(values="n", index="g", columns="x", aggfunc="sum").shape[1],
     "the whole table": lambda df: pd.crosstab(df.g, df.x),
+    "other names": lambda df: pd.crosstab(df.g, df.x).rename(columns={"u": "w"}),
+    "a column more": lambda df: pd.crosstab(df.g, df.x).assign(z=1).shape,
 }
 
 
 @pytest.mark.parametrize("values", [CROSSED, MISSING], ids=["known", "missing"])
 @pytest.mark.parametrize("name", ABSENT_COLUMNS)
 def test_a_column_that_no_row_has_is_not_there(name, values):
-    if values is MISSING and name in ("first name", "margins", "smallest"):
-        pytest.skip("an error of pandas, or NaN, where there are no rows")
+    if values is MISSING and name in ("first name", "margins", "smallest", "a column more"):
+        pytest.skip("an error of pandas, NaN, or no columns where there are no rows")
     assert is_traced_as_it_is(ABSENT_COLUMNS[name], "pandas", values)
 
 
 CALLED = {
     "a dict": lambda df: pd.crosstab(df.g, df.x).to_dict(),
     "names": lambda df: list(pd.crosstab(df.g, df.x).columns),
-    "other names": lambda df: pd.crosstab(df.g, df.x).rename(columns={"u": "w"}),
-    "a column more": lambda df: pd.crosstab(df.g, df.x).assign(z=1).shape,
     "one by its place": lambda df: pd.crosstab(df.g, df.x).iloc[0, 0],
     "some rows": lambda df: (lambda table: table[table.index == "a"])(pd.crosstab(df.g, df.x)),
     "columns as they come": lambda df: df.groupby(["g", "x"], sort=False).size().unstack(fill_value=0).sum(),

@@ -24,6 +24,7 @@ COMMANDS = {
     "new": "Write a commented file to start from.",
     "reproduce": "Reproduce the tables and figures of the paper.",
     "sweep": "Run an attack for many values of its parameters.",
+    "table": "What do the suppressed cells of published tables give away?",
 }
 
 

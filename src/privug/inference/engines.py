@@ -170,7 +170,7 @@ def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
     prepared = exact.prepare(request)
     if not isinstance(prepared, Obstacle):
         try:
-            with effort.limited(settings.current().exact_seconds * OPERATIONS):
+            with effort.limited(_patience()):
                 return exact.answer(request, prepared)
         except UnsuitableEngine:
             pass
@@ -196,7 +196,7 @@ def known_prior(question: Question) -> Belief | None:
         prepared = exact.prepare(request)
         if isinstance(prepared, Obstacle) or prepared.cost > COST_OF_PRIOR:
             return None
-        with effort.limited(settings.current().exact_seconds * OPERATIONS):
+        with effort.limited(_patience()):
             found = exact.answer(request, prepared).exact
     except PrivugError:  # of a prior or a secret that only samples can be drawn of
         return None
@@ -208,10 +208,14 @@ def before(name: str) -> Engine:
     return automatic if name.partition(":")[0] in _LOADED_LATER else choose(name)[1]
 
 
+def _patience() -> float:
+    """Return how many elementary operations `auto` waits for an exact answer."""
+    return settings.current().exact_seconds * OPERATIONS
+
+
 def effort_of_joint(name: str) -> AbstractContextManager[Any]:
     """Bound the work of an exact joint, which may take longer than a posterior, unless exactness was asked for."""
-    patience = JOINT_EXCESS * settings.current().exact_seconds * OPERATIONS
-    return effort.limited(None if name == "exact" else patience)
+    return effort.limited(None if name == "exact" else JOINT_EXCESS * _patience())
 
 
 def served(name: str, run: Run) -> str:
@@ -235,7 +239,7 @@ def automatic(
     takes over: by gradients for many continuous inputs, else by levels that come nearer and nearer.
     """
     tried = Tried()
-    patience = settings.current().exact_seconds * OPERATIONS
+    patience = _patience()
     with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine), effort.limited(MOST_EXCESS * patience) as attempt:
         request = Request(question, observation, extra)
         prepared = exact.prepare(request)
@@ -247,7 +251,7 @@ def automatic(
 
 def _is_worth(prepared: Prepared, question: Question, observation: Observation | None, samples: int) -> bool:
     """Say whether an exact answer is soon there, or sooner than the samples asked for."""
-    if prepared.cost <= settings.current().exact_seconds * OPERATIONS:
+    if prepared.cost <= _patience():
         return True
     affordable = (prepared.cost - COST_OF_SAMPLING) / max(1.0, prepared.cost_of_sample)
     return affordable <= samples or affordable <= samples * _draws_per_sample(question, observation)

@@ -118,13 +118,14 @@ def _with_first_point_solved(state: Solved, smooth: bool) -> Solved:
 def _with_condition_solved(state: Solved, position: int, fixed: Sequence[Node]) -> Solved:
     """Solve one condition if that gives more than waiting for it."""
     condition = state.likelihood.conditions[position]
-    if Plan([condition]).is_opaque and not _solutions_of_condition(condition):
-        return state  # a pilot run would cost as much as the samples
+    ways = [way for way in _solutions_of_condition(condition) if way.replacements.keys().isdisjoint(fixed)]
+    if not ways:
+        return state  # whatever a pilot run would show
     agreeing = _pilot(condition)
     rate = float(agreeing.mean()) if len(agreeing) else 0.0
     if rate >= OFTEN[_equality(condition)[0] is not None]:
         return state
-    solution = _best([way for way in _solutions_of_condition(condition) if way.replacements.keys().isdisjoint(fixed)])
+    solution = _best(ways)
     if solution is None or _worth(solution) < WORTHWHILE * rate * pilot_samples([condition], PILOT_SAMPLES):
         return state
     others = [other for other in state.likelihood.conditions if other is not condition]

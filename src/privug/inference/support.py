@@ -23,11 +23,6 @@ def lost_in_tails(truncated: int) -> float:
     return _lost.get() * math.ceil(truncated / 1000)
 
 
-def lost_in_each() -> float:
-    """Return the probability that one of them loses, on both sides together."""
-    return _lost.get() / 500
-
-
 def exponent() -> float:
     """Return the logarithm of how rare values are that are left out."""
     return math.log(1e3 / _lost.get())  # a thousand truncated distributions lose no more than that together

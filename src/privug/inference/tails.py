@@ -27,20 +27,16 @@ DRAWS = 4000
 MOST_IN_RANGE = 0.1  # of an interval's half-width that what was not seen may add to it
 
 
-def is_too_heavy(values: Array, weights: Array | None, order: int) -> bool:
-    """Say whether the tails leave it open that a moment does not exist: the fitted shape, plus its standard error.
-
-    >>> places = (np.arange(10_000) + 0.5) / 10_000
-    >>> is_too_heavy(np.tan(np.pi * (places - 0.5)), None, 1), is_too_heavy(-np.log(places), None, 2)
-    (True, False)
-    """
-    return heaviness(values, weights, order) >= HEAVIEST[order]
-
-
 def heaviness(values: Array, weights: Array | None, order: int, reach: Reach = UNKNOWN) -> float:
     """Return the shape of the tail of what a moment averages, plus its standard error; zero if there is no tail.
 
     What lies within the core of the reach needs no tail to be expected.
+
+    >>> places = (np.arange(10_000) + 0.5) / 10_000
+    >>> heaviness(np.tan(np.pi * (places - 0.5)), None, 1) >= HEAVIEST[1]
+    True
+    >>> heaviness(-np.log(places), None, 2) >= HEAVIEST[2]
+    False
     """
     known = known_heaviness(order, reach, weighted=weights is not None)
     if known is not None:

@@ -1,12 +1,14 @@
 """How much work and memory samples take, told from the model before any is drawn."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from privug import interruption, settings
 from privug.errors import UnsuitableEngine
 from privug.inference.question import Case, Question
 from privug.model.node import Node, ancestors
+from privug.model.plates import Fold
 from privug.model.structure import random_leaves
 
 MOST_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
@@ -16,6 +18,16 @@ MOST_PILOT_NUMBERS = 1 << 26
 FEWEST_PILOT = 32
 FEWEST_OF_PRIOR = 10_000
 CELLS_A_QUANTITY = 20  # that plain calls go through in the time in which tracing makes a quantity
+
+
+def numbers_computed(nodes: Iterable[Node]) -> int:
+    """Return how many numbers one sample of a model computes, what it computes for each row of a table included."""
+    total = 0
+    for node in nodes:
+        total += math.prod(node.shape)
+        if isinstance(node.operation, Fold):
+            total += node.operation.size * len(ancestors([node.operation.term]))
+    return max(1, total)
 
 
 class TooMuchWork(UnsuitableEngine):

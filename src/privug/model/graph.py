@@ -5,7 +5,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from privug.model.variable import RandomVariable
 
 DEEPEST = 12  # how far closures and containers inside an operation are followed
 
+Found = TypeVar("Found")
 Rule = Callable[[Node, tuple[Node, ...]], Node | None]
 """Takes a node and what its parents became; returns what it becomes itself, or None if only its parents changed."""
 
@@ -65,6 +66,22 @@ def rewritten(targets: Sequence[Node], rule: Rule, images: Mapping[Node, Node]) 
             if made is not node:
                 found[node] = made
     return [found.get(target, target) for target in targets]
+
+
+def topmost(targets: Sequence[Node], found: Callable[[Node], Found | None]) -> dict[Node, Found]:
+    """Return what a function finds at nodes, from the targets down: behind a node where it finds something, no more."""
+    frontier, seen, known = list(targets), set[Node](), dict[Node, Found]()
+    while frontier:
+        node = frontier.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        here = found(node)
+        if here is None:
+            frontier.extend(node.parents)
+        else:
+            known[node] = here
+    return known
 
 
 def substitute(targets: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:

@@ -286,19 +286,39 @@ def _plus(left: Node, right: Node) -> Node:
 
 def _histogram(as_node: AsNode, wrap: Wrap, a: Any, bins: Any = 10, **options: Any) -> Any:
     node, edges = as_node(a), _edges("histogram", bins)
-    _need_numbers("histogram", [node])
+    within = _within("histogram", node, edges, options)
+    return wrap(stack([as_node(_reduction("sum", as_node, wrap, wrap(one))) for one in within])), edges
+
+
+def _histogram2d(as_node: AsNode, wrap: Wrap, x: Any, y: Any, bins: Any = 10, **options: Any) -> Any:
+    if not isinstance(bins, list | tuple) or len(bins) != 2 or any(np.ndim(one) != 1 for one in bins):
+        raise Untraceable("np.histogram2d with anything but two lists of bounds")
+    nodes, edges = [as_node(x), as_node(y)], [_edges("histogram2d", one) for one in bins]
+    if nodes[0].shape != nodes[1].shape:
+        raise Untraceable("np.histogram2d of arrays of different lengths")
+    sides = [_within("histogram2d", node, bounds, options) for node, bounds in zip(nodes, edges, strict=True)]
+    both = Elementwise("logical_and", np.logical_and)
+    counts = [
+        cast(as_node(_reduction("sum", as_node, wrap, wrap(elementwise(both, pair)))), np.dtype(float))
+        for pair in itertools.product(*sides)
+    ]
+    return wrap(reshape(stack(counts), (len(sides[0]), len(sides[1])))), *edges
+
+
+def _within(name: str, node: Node, edges: Array, options: dict[str, Any]) -> list[Node]:
+    """Return for each band whether numbers lie in it; the upper bound belongs to the last one only."""
+    _need_numbers(name, [node])
     if any(value is not None and value is not False for value in options.values()) or len(edges) < 2:
-        raise Untraceable("np.histogram with anything but bounds")
-    counts = []
+        raise Untraceable(f"np.{name} with anything but bounds")
+    found = []
     for place, (low, high) in enumerate(itertools.pairwise(edges), 2):
         below = "less_equal" if place == len(edges) else "less"
         inside = [
-            elementwise(Elementwise(name, getattr(np, name)), [node, constant(bound)])
-            for name, bound in (("greater_equal", low), (below, high))
+            elementwise(Elementwise(one, getattr(np, one)), [node, constant(bound)])
+            for one, bound in (("greater_equal", low), (below, high))
         ]
-        within = wrap(elementwise(Elementwise("logical_and", np.logical_and), inside))
-        counts.append(as_node(_reduction("sum", as_node, wrap, within)))
-    return wrap(stack(counts)), edges
+        found.append(elementwise(Elementwise("logical_and", np.logical_and), inside))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +370,7 @@ HANDLERS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.digitize: _digitize,
     np.dot: _dot,
     np.histogram: _histogram,
+    np.histogram2d: _histogram2d,
     np.percentile: partial(_quantile, "percentile"),
     np.quantile: partial(_quantile, "quantile"),
     np.ravel: _ravel,

@@ -192,11 +192,11 @@ class Fold(Operation):
         return self.how == "map"
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        samples = max(len(argument) for argument in arguments)
+        samples = min(context.samples, max(len(argument) for argument in arguments))
         step = max(1, CHUNK_BYTES // (self.size * self.plan.bytes_per_sample))
         parts = [
             self._reduced(self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
-            for start in range(0, samples, step)
+            for start in range(0, max(1, samples), step)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

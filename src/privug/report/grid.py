@@ -4,6 +4,7 @@ import io
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -41,6 +42,14 @@ def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], 
     """Return a table as HTML to stand inside a page or a notebook."""
     foot = paragraphs(f"({number}) {note}" for number, note in enumerate(notes, 1))
     return f"<h3>{text(title)}</h3>{html_table(header, rows, numbers=len(header))}{foot}"
+
+
+def grid_page(title: str, body: str) -> str:
+    """Return a page of its own around pieces of HTML, in the style of reports."""
+    style = files("privug.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{text(title)}</title><style>{style}</style>"
+    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body><main>{body}</main></body></html>'
 
 
 class Grids(ABC):

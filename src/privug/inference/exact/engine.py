@@ -10,7 +10,9 @@ from typing import Any
 from privug import interruption
 from privug.errors import UnsuitableEngine
 from privug.inference import effort
-from privug.inference.exact.finite.part import prepare_counts, prepare_elimination, prepare_finite
+from privug.inference.exact.counts.lattice import HOPEFUL
+from privug.inference.exact.counts.solver import prepare_counts
+from privug.inference.exact.finite.part import prepare_elimination, prepare_finite
 from privug.inference.exact.gaussian.part import prepare_gaussian
 from privug.inference.exact.obstacles import telling, told
 from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Request
@@ -44,18 +46,20 @@ def prepare(request: Request) -> Prepared | Obstacle:
 def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
     found: list[Prepared] = []
     obstacles: list[Obstacle] = []
+    is_counted = False
     for part in PARTS:
         least = min((one.cost for one in found), default=math.inf)
         if least <= CHEAP:
             break
-        if least <= LEAST.get(part, 0.0):
-            continue
+        if least <= LEAST.get(part, 0.0) or (part is prepare_elimination and is_counted):
+            continue  # rows that are alike need not be taken apart
         with without_garbage_collection():
             prepared = _affordable(part(request))
         if isinstance(prepared, Obstacle):
             obstacles.append(prepared)
         else:
             found.append(prepared)
+            is_counted |= part is prepare_counts and prepared.cost < HOPEFUL
     ranked = sorted(found, key=lambda one: one.cost)
     return replace(ranked[0], run=partial(_in_turn, ranked)) if ranked else None, obstacles
 

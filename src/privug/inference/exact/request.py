@@ -11,15 +11,14 @@ from privug.model.node import Node
 from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 
-Way = Literal["finite", "sums", "elimination"]
+Way = Literal["finite", "elimination"]
 
 
 @dataclass(frozen=True)
 class Request:
     """A question, what was seen of the output, and a further query about inputs and output.
 
-    `way` is how states are come by: all of them ('finite'), with sums over rows that are alike as quantities of their
-    own ('sums'), or round by round ('elimination').
+    `way` is how states are come by: all of them ('finite'), or round by round ('elimination').
     """
 
     question: Question

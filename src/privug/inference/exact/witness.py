@@ -21,6 +21,7 @@ from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.request import Part as Solver
 from privug.inference.run_beliefs import normalised
 from privug.inference.sampling import Run, Sampler
+from privug.inference.workload import numbers_computed
 from privug.model.batch import Column
 from privug.model.node import Array, ancestors
 from privug.model.structure import random_leaves
@@ -38,7 +39,7 @@ RARE_EVENTS = 20.0  # as many of an event that is not expected at all are seen w
 ROUNDING = 1e-3  # relative: of windows so narrow that their ends are rounded
 SAME = 1e-9  # relative: values that differ by less may be one
 NEARBY = 0.1  # of the draws, which lie in the window around a number that they do not reach
-MOST_NEARBY = 3e9  # elementary operations that may be spent on that
+MOST_NEARBY, MOST_PREDICTED = 2e9, 1e8  # elementary operations that may be spent on that, and on the prediction
 FEWEST_WORTH = 50.0  # effective samples that can tell anything
 MOST_THRESHOLDS = 32
 LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99])
@@ -93,7 +94,8 @@ def _check_nearby(request: Request, draws: int, prepare: Solver) -> None:
     """Check a question that draws can tell something about, in place of one that they cannot."""
     reached = Request(request.question, _window(request, draws))
     prepared = prepare(reached)
-    if isinstance(prepared, Obstacle) or prepared.cost > MOST_NEARBY:
+    most = MOST_PREDICTED if reached.observation is None else MOST_NEARBY
+    if isinstance(prepared, Obstacle) or prepared.cost > most:
         return
     try:
         run = prepared.run()
@@ -111,9 +113,11 @@ def _window(request: Request, draws: int) -> Observation | None:
             place = low if math.isfinite(low) else high
         case _:
             return None
+    if not isinstance(place, int | float):
+        return None
     before = _drawn(Request(request.question), draws)
     numbers = None if before is None else before.quantities[1].numbers()
-    if numbers is None or numbers.ndim != 1 or not isinstance(place, int | float):
+    if numbers is None or numbers.ndim != 1:
         return None
     away = np.sort(np.abs(np.asarray(numbers, float) - place))
     width = float(away[min(len(away) - 1, int(NEARBY * len(away)))])
@@ -126,7 +130,7 @@ def _affordable(request: Request, prepared: Prepared) -> int:
     nodes = ancestors([leaf.node for leaf in random_leaves((case.secret, case.output, case.facts))])
     if any(node.operation.opaque for node in nodes):
         return 0
-    numbers = max(1, sum(math.prod(node.shape) for node in nodes))
+    numbers = numbers_computed(nodes)
     worth = SHARE * prepared.cost / max(1.0, prepared.cost_of_sample)
     return int(min(max(FEWEST, worth), MOST, LARGEST // numbers))
 
@@ -187,6 +191,8 @@ def _is_evidence(exact: Estimate, seen: Run) -> bool:
 def _is_belief(belief: Belief, columns: Sequence[Column], weights: Array | None, worth: float) -> bool:
     """Say whether each part of a quantity is distributed as draws are, as far as either can be told."""
     if belief.curve is not None:
+        if not np.isfinite(np.asarray(columns[0].array, float)).all():
+            return True
         thresholds = np.quantile(np.asarray(columns[0].array, float), LEVELS)
         return _agree(thresholds, belief.curve.cdf(thresholds), columns[0], weights, worth, belief.error)
     exact = belief.batch.columns
@@ -220,9 +226,8 @@ def _agree(thresholds: Array, below: Array, column: Column, weights: Array | Non
     order = np.argsort(values, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(shares[order])])
     ordered = values[order].astype(float)
-    least = total[
-        np.searchsorted(ordered, thresholds - slack, side="left")
-    ]  # draws at a threshold may be rounded to it
+    # Draws at a threshold may be rounded to it: they count for either side.
+    least = total[np.searchsorted(ordered, thresholds - slack, side="left")]
     most = total[np.searchsorted(ordered, thresholds + slack, side="right")]
     room = DEVIATIONS * np.sqrt(np.clip(below * (1 - below), 0.0, None) / worth) + RARE_EVENTS / worth + error
     return bool(np.all((least - room <= below) & (below <= most + room)))

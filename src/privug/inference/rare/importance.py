@@ -32,6 +32,8 @@ SMALLEST_ROUND, LARGEST_ROUND = 500, 3_000
 PILOT_SHARE = 0.05  # of the runs of the search, in one round
 LARGEST_BATCH = 60_000
 TASKS = 4  # of a round, side by side
+LARGEST_TASK = 32 << 20  # bytes: tasks get smaller before memory runs out
+LARGEST_TASK = 32 << 20  # bytes: tasks get smaller before memory runs out
 DRAWS_A_SAMPLE = 50  # more are not worth it
 FEWEST_EFFECTIVE = 200  # samples, of which averages are nearly normal
 FEWEST_AT_LIGHT = 50  # samples, of which it is clear that a place has next to no weight
@@ -176,12 +178,14 @@ class Measurement:
 
     def _draw(self, mixture: Mixture, count: int) -> Draws:
         """Draw from the mixture and run the program."""
-        sizes = np.diff(np.arange(TASKS + 1) * count // TASKS)
+        bytes_of_draw = 8 * self._points.shape[1] * (4 + len(mixture.parts))
+        tasks = max(TASKS, -(-count * bytes_of_draw // LARGEST_TASK))
+        sizes = np.diff(np.arange(tasks + 1) * count // tasks)
         key = (*self._key, self._batches)
         work = partial(_drawn, self._model, mixture, sizes, self._points.shape[1], self._seed, key)
-        needed = 8 * int(sizes.max()) * self._points.shape[1] * (4 + len(mixture.parts))
+        needed = int(sizes.max()) * bytes_of_draw
         opaque, name = self._case.plan.is_opaque, f"measuring {self._seed} {self._key} {self._batches} {count}"
-        parts = run_tasks(range(TASKS), work, opaque=opaque, bytes_per_task=needed, name=name)
+        parts = run_tasks(range(tasks), work, opaque=opaque, bytes_per_task=needed, name=name)
         draws = Draws.concatenate(list(parts))
         self._batches += 1
         self.runs += count

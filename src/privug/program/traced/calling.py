@@ -5,7 +5,7 @@ import inspect
 import sysconfig
 import types
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView, ValuesView
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,7 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
     if lifted is not None:
         if function not in (len, isinstance, type):
             arguments = tuple(part.listing() if isinstance(part, Standing) else part for part in arguments)
+            arguments = tuple(list(part) if isinstance(part, ValuesView | ItemsView) else part for part in arguments)
         if function in TAKING_ITERATORS and len(arguments) == 1 and hasattr(arguments[0], "__next__"):
             arguments = (MaskedList(arguments[0]),)
         always = function in (len, isinstance, map, filter) or named.get("key") is not None
@@ -92,7 +93,7 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
         made = object.__new__(function)
         call(function.__init__, made, *arguments, **named)
         return made
-    if function is zip and any(isinstance(part, Standing) for part in arguments):
+    if function is zip and any(map(_has_rows, arguments)):
         return iteration.zipped(arguments, **named)
     if function in (zip, iter):  # these look at one item at a time, as a loop does
         arguments = tuple(iter(part) if isinstance(part, MaskedList) else part for part in arguments)
@@ -101,6 +102,12 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
         arguments = tuple(_plain(argument) for argument in arguments)
         named = {name: _plain(argument) for name, argument in named.items()}
     return own(*arguments, **named)
+
+
+def _has_rows(value: Any) -> bool:
+    """Say whether items are those of a column, or there under conditions as some elements of an array are."""
+    uncertain = isinstance(value, MaskedList) and not value.is_certain
+    return uncertain or isinstance(value, Standing | Selection)
 
 
 def _is_of_frames(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:

@@ -59,6 +59,7 @@ from privug.program.traced.sorting import (
     sorted_items,
 )
 from privug.program.traced.standing import Standing
+from privug.program.traced.tallies import bincount, unique
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
@@ -346,6 +347,8 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     builtins.isinstance: _isinstance,
     builtins.type: _type,
     builtins.repr: _repr,
+    np.bincount: bincount,
+    np.unique: unique,
     statistics.mean: _mean,
     statistics.fmean: partial(_mean, is_float=True),
     statistics.median: _statistic(np.median, 1),

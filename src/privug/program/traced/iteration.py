@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from privug.model.node import Node
+from privug.model.numpy_functions import Cast
+from privug.model.operations import Index
 from privug.model.plated_table import PlatedTable
 from privug.model.plates import Plate, current_plate, fold, going_through
-from privug.model.variable import refuse
+from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.masks import Mask, Masked, MaskedList, OneOf, both, either, present_item, truth, under
 from privug.program.traced.standing import Standing
 from privug.scoping import holding
@@ -113,14 +116,26 @@ def zipped(several: Sequence[Any], strict: bool = False) -> Stream:
 def _held(items: Any) -> list[Segment]:
     if isinstance(items, PlatedList):
         return items.segments
-    if isinstance(items, MaskedList):
+    if isinstance(items, Masked) and not items.is_iterator:
         return [(item, there, None) for item, there in items.pairs()]
     return refuse("zip() of columns and something else")
 
 
 def _same_conditions(left: list[Any], right: list[Any]) -> bool:
     alike = zip(left, right, strict=False)
-    return len(left) == len(right) and all(a is c and b is d for (a, b), (c, d) in alike)
+    return len(left) == len(right) and all(_same(a, c) and b is d for (a, b), (c, d) in alike)
+
+
+def _same(one: Mask, two: Mask) -> bool:
+    """Say whether two conditions are one, or the same element of an array of them."""
+    if one is two or not (isinstance(one, RandomVariable) and isinstance(two, RandomVariable)):
+        return one is two
+    return _same_element(one.node, two.node)
+
+
+def _same_element(one: Node, two: Node) -> bool:
+    taken = isinstance(one.operation, Index | Cast) and one.operation == two.operation
+    return one is two or (taken and _same_element(one.parents[0], two.parents[0]))
 
 
 def has_plates(items: Any) -> bool:

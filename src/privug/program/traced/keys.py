@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ProgramError
-from privug.model.categories import map_levels, map_pairs
+from privug.model.categories import constant_category, map_levels, map_pairs
 from privug.model.node import ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, Index, Lookup, SampleFailure
@@ -16,6 +16,7 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw, draw_node
 from privug.prior.ragged import RaggedDraw
+from privug.program.logic import where
 from privug.program.traced.masks import Mask, either
 
 MOST_KEYS = 64
@@ -31,15 +32,20 @@ def alternatives(key: Any) -> dict[Any, Mask]:
     if not has_random(key):
         return {key: True}
     category = _category(key)
-    support = _support(category.node)
-    if support is None:
-        refuse("a random dictionary key or set element whose possible values are not known")
-    if any(value != value for value in support):
-        refuse("NaN as a dictionary key or set element")
     hits: dict[Any, Mask] = {}
-    for value in support:
+    for value in possible_values(category):
         hits[value] = either(hits.get(value, False), category == value)
     return hits
+
+
+def possible_values(value: RandomVariable) -> list[Any]:
+    """Return the plain values that a quantity may have."""
+    support = _support(value.node)
+    if support is None:
+        refuse("a random dictionary key or set element whose possible values are not known")
+    if any(one != one for one in support):
+        refuse("NaN as a dictionary key or set element")
+    return support
 
 
 def positioned(key: Any, position: int, length: int) -> Mask:
@@ -61,6 +67,8 @@ def _support(node: Node) -> list[Any] | None:
         support = [operation.array[0].item()]
     elif node.dtype == np.dtype(bool):
         support = [False, True]
+    elif isinstance(operation, Index) and isinstance(node.parents[0].operation, ConstantValue):
+        support = [node.parents[0].operation.array[(0, *operation.key)].item()]
     elif isinstance(operation, Index):
         support = _support(_one_of_many(node.parents[0]))
     elif isinstance(operation, Lookup) and operation.table.ndim == 1:
@@ -107,10 +115,17 @@ def _category(key: Any) -> RandomVariable:
         return key
     joined = as_node(())
     for part in key:
-        node = _category(part).node if has_random(part) else as_node((part,))
-        if node.levels is None:
-            refuse("a tuple with a random number as dictionary key or set element")
-        if has_random(part):
-            node = map_levels(node, lambda level: (level,))
+        node = _as_single(_category(part)) if has_random(part) else as_node((part,))
         joined = map_pairs(joined, node, lambda left, right: (*left, *right))
     return RandomVariable(joined)
+
+
+def _as_single(part: RandomVariable) -> Node:
+    """Return a part of a tuple as a category of tuples of one: of a number, those of the values that it may have."""
+    if part.node.levels is not None:
+        return map_levels(part.node, lambda level: (level,))
+    first, *others = possible_values(part)
+    found = RandomVariable(constant_category((first,)))
+    for value in others:
+        found = where(part == value, RandomVariable(constant_category((value,))), found)
+    return found.node

@@ -4,7 +4,7 @@ from privug.report.plots.beliefs import belief, beliefs
 from privug.report.plots.canvas import inline_svg
 from privug.report.plots.grids import heat_map, joint
 from privug.report.plots.lines import calibration, convergence, sweep_lines, trade_off
-from privug.report.plots.ranked import bars
+from privug.report.plots.ranked import bars, ranges
 from privug.report.plots.sequence import sequence
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "heat_map",
     "inline_svg",
     "joint",
+    "ranges",
     "sequence",
     "sweep_lines",
     "trade_off",

@@ -6,9 +6,23 @@ from typing import Any, NamedTuple
 
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
-from privug.report.plots.canvas import BLACK, BLUE, canvas, digits, finished, label, legend, picture, plain, wrapped
+from privug.report.plots.canvas import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    canvas,
+    digits,
+    finished,
+    label,
+    legend,
+    picture,
+    plain,
+    whole_numbers,
+    wrapped,
+)
 
 MOST_ROWS = 15
+MOST_RANGES = 40
 INVISIBLE = 1e-4
 WIDEST_NAME = 30
 
@@ -38,6 +52,35 @@ def bars(rows: Sequence[tuple[Any, ...]], ax: Any = None, name: str = "") -> Any
     for axes, (scale, group) in zip(panels, groups.items(), strict=True):
         _panel(axes, group, _titled(name, scale))
     return finished(panels, ax)
+
+
+@picture
+def ranges(rows: Sequence[tuple[str, float, float, bool]], ax: Any = None, name: str = "") -> Any:
+    """Draw a line from the least to the largest value of each row, apart in colour and shape for those marked.
+
+    A range without an end is an arrow; a point is a mark alone.
+    """
+    if not rows:
+        raise ArgumentError("plot: there is no range to draw")
+    shown = rows[:MOST_RANGES]
+    (axes,) = canvas(ax, 1, (5.6, 1.0 + 0.25 * len(shown)))
+    ends = [end for _, low, high, _ in shown for end in (low, high) if math.isfinite(end)]
+    far = 1.15 * max([*ends, 1.0])
+    for place, (_, low, high, marked) in enumerate(shown):
+        look: dict[str, Any] = {"color": ORANGE if marked else BLUE, "marker": "D" if marked else "o", "markersize": 4}
+        first = not any(row[3] == marked for row in shown[:place])
+        said = ("gives way" if marked else "holds") if first else None
+        axes.plot([low, min(high, far)], [place, place], linewidth=2, label=said, **look)
+        if math.isinf(high):
+            axes.plot([far], [place], marker=">", color=look["color"])
+    axes.set_yticks(range(len(shown)), [wrapped(row[0], WIDEST_NAME) for row in shown])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    left_out = len(rows) - len(shown)
+    axes.set_xlabel(label(name) + (f"\n(the first {len(shown)} of {len(rows):,})" if left_out else ""))
+    whole_numbers(axes.xaxis, ends)
+    plain(axes, y=False)
+    legend(axes)
+    return finished([axes], ax)
 
 
 def _scale(estimate: Estimate) -> str:

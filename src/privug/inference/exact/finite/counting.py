@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from privug.model.node import Array
-from privug.prior.choice import ChoiceFamily
 
 LOST = 1e-16
 MOST_COUNTS = 1 << 20
@@ -25,27 +23,6 @@ class SumLaw(NamedTuple):
     values: Array
     probabilities: Array
     lost: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class SumFamily(ChoiceFamily):
-    """The distribution of a sum: a line of `chances` for each class, which is the only parameter if there are several.
-
-    A probability of `lost` may be misplaced.
-    """
-
-    chances: Array = field(kw_only=True)
-    lost: float = 0.0
-
-    name = "Sum"
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-    def weights(self, parameters: Sequence[Array]) -> Array:
-        return self.chances[parameters[0]] if parameters else self.chances
-
-    def check(self, parameters: Sequence[Array]) -> None:
-        """Accept every class: they were counted when the family was made."""
 
 
 def sum_law(values: Array, probabilities: Array, count: int, most: float = MOST_CELLS) -> SumLaw | None:

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from privug.inference.exact.finite.elements import Elements
-from privug.inference.exact.finite.lattice import FEWEST_CLUSTERS, with_sums
 from privug.inference.exact.finite.ordering import Schedule, schedule
 from privug.inference.exact.finite.rounds import eliminated, full, value_of
 from privug.inference.exact.finite.states import States
@@ -23,14 +22,12 @@ from privug.prior.family import Draw, family_of
 class Elimination:
     """The states of some targets alone, in the place of those of all roots behind them."""
 
-    def __init__(self, targets: Sequence[Node], start: States, fewest: int = FEWEST_CLUSTERS) -> None:
+    def __init__(self, targets: Sequence[Node], start: States) -> None:
         self.nodes = [node for node in dict.fromkeys(targets) if not isinstance(node.operation, ConstantValue)]
         self._start = start
         elements = Elements(self.nodes, list(start.arrays))
-        single = list(dict.fromkeys(part for node in self.nodes for part in elements.all_of(node)))
-        self._single = with_sums(single, start.arrays, fewest)
-        images = dict(zip(single, self._single, strict=True))
-        self._parts = {node: [images[part] for part in elements.all_of(node)] for node in self.nodes}
+        self._parts = {node: elements.all_of(node) for node in self.nodes}
+        self._single = list(dict.fromkeys(part for parts in self._parts.values() for part in parts))
         self._cut = 0.0
 
     @cached_property

@@ -14,7 +14,6 @@ from privug.inference.effort import spend
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination
 from privug.inference.exact.finite.ordering import MOST_EXPECTED
-from privug.inference.exact.finite.reduction import reduced
 from privug.inference.exact.finite.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Case, Sizes
@@ -150,11 +149,6 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
         and Roots(nodes_of(case.secret, case.output, case.facts, query)).endless is not None
     ):
         return Obstacle("some of its quantities have more values than can be listed", vague=True)
-    if request.way != "finite":
-        smaller = reduced(case, query)
-        if isinstance(smaller, Obstacle) and request.way == "sums":
-            return smaller
-        case, query = (case, query) if isinstance(smaller, Obstacle) else smaller
     targets = nodes_of(case.secret, case.output, case.facts, query)
     order = ancestors(targets)
     if any(type(node.operation) is BindDraw for node in order):

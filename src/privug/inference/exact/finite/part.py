@@ -51,13 +51,6 @@ def prepare_finite(request: Request) -> Prepared | Obstacle:
     return Prepared(cost, cost / states, lambda: _enumerated(request, settings))
 
 
-def prepare_counts(request: Request) -> Prepared | Obstacle:
-    """Find out whether the states can be enumerated once sums over rows are quantities of their own."""
-    if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
-    return _at_cost_of_case(request, prepare_finite(replace(request, way="sums")))
-
-
 def prepare_elimination(request: Request) -> Prepared | Obstacle:
     """Find out whether the states can be gone through round by round, and at what cost."""
     if request.question.exclude_errors:
@@ -246,8 +239,7 @@ def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
     if request.way == "elimination":
         roots = max(len(setting.roots.roots) for setting in settings if isinstance(setting.roots, Elimination))
         return f"elimination of {roots:,} random quantities one after the other, down to {how_many(states, 'state')}"
-    among = ", sums over rows among them" if request.way == "sums" else ""
-    return f"finite enumeration of {how_many(states, 'state')}{among}"
+    return f"finite enumeration of {how_many(states, 'state')}"
 
 
 def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramError:
@@ -295,7 +287,7 @@ def _told(quantity: Quantity) -> Combinations | None:
 def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
     """Return the belief about a quantity by elimination of all others, if that is much cheaper than all states."""
     try:
-        alone = Elimination(quantity.nodes, setting.start, fewest=2)
+        alone = Elimination(quantity.nodes, setting.start)
     except TooManyElements:
         return None
     if alone.schedule.cost > setting.cost / 10:

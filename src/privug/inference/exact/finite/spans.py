@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 
-from privug.inference.exact.finite.counting import SumFamily
 from privug.inference.support import exponent, support_sizes
 from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
@@ -144,8 +143,6 @@ def _common(left: float, right: float) -> float:
 
 def _of_root(root: Node, spans: Mapping[Node, Span]) -> Span:
     family = family_of(root)
-    if isinstance(family, SumFamily):
-        return Span(float((family.chances > 0).sum(axis=1).max()))
     if family.table is not None:
         listed = _of_numbers(family.table) if family.levels is None else Span(MOST)
         return Span(float(len(family.table)), listed.low, listed.high, listed.unit)

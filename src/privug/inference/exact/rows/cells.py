@@ -43,17 +43,25 @@ _TIMES = Elementwise("multiply", np.multiply, python=True)
 _ADD = Elementwise("add", np.add, python=True)
 
 
+_Added = tuple[int, Addend, list[Node]]
+"""The number of a sum, what a row adds to it, and the roots behind that."""
+
+
 class SeveralContinuous(NotRows):
     """A row that is asked about has several continuous quantities: one of them must be known first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """So many independent rows that are alike: what each adds to which sum."""
+    """So many independent rows that are alike: what each adds to which sum.
+
+    Such a row may have `members` that share some of its roots, as a household has.
+    """
 
     terms: tuple[tuple[int, Node], ...]
     roots: tuple[Node, ...]
     count: int
+    members: tuple["Row", ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +124,12 @@ class Cell:
 
 
 def rows_of(
-    sums: Sequence[RowSum], counts: Mapping[Node, int], asked: Collection[Node]
+    sums: Sequence[RowSum], counts: Mapping[Node, int], asked: Collection[Node], *, local: bool = False
 ) -> tuple[list[Row], list[Node]]:
-    """Return independent rows, and the roots that they share; rows that are asked about stay by themselves."""
+    """Return independent rows, and the roots that they share; rows that are asked about stay by themselves.
+
+    With `local`, what only some of the rows of a sum share, as members of a household do, makes one row of them.
+    """
     addends, numbers = [], 0
     for j, one in enumerate(sums):
         for addend in one.addends:
@@ -126,21 +137,29 @@ def rows_of(
             numbers += len(addends[-1][2])
             if numbers > MOST_ROOTS:
                 raise NotRows("it puts too many quantities together in too many ways")
-    shared = _shared(addends, counts)
-    groups = _connected(addends, shared)
+    shared = _shared(addends, counts, asked if local else None)
     rows: dict[object, Row] = {}
-    for group in groups:
-        roots = {root: None for _, _, behind in group for root in behind if root not in shared}
-        count = max((counts.get(root, 1) for root in roots), default=1)
-        terms = tuple(_weighted(j, addend) for j, addend, _ in group)
-        key = row_key(terms)
-        row = Row(terms, tuple(roots), count)
-        if key is None or count > 1 or any(root in asked for root in roots):
+    for group in _connected(addends, shared):
+        row = _row(group, counts, shared)
+        key = (row_key(row.terms, shared), tuple(member.count for member in row.members))
+        if key[0] is None or row.count > 1 or any(root in asked for root in row.roots):
             rows[row] = row
         else:
             known = rows.get(key)
             rows[key] = row if known is None else replace(known, count=known.count + 1)
     return list(rows.values()), list(shared)
+
+
+def _row(group: Sequence[_Added], counts: Mapping[Node, int], shared: Mapping[Node, None]) -> Row:
+    """Return the row of addends that have roots in common; with members where some of these are not the row's own."""
+    roots = {root: None for _, _, behind in group for root in behind if root not in shared}
+    terms = tuple(_weighted(j, addend) for j, addend, _ in group)
+    count = max((counts.get(root, 1) for root in roots), default=1)
+    common = {root: None for root in roots if counts.get(root, 1) < count}
+    if count == 1 or not common:
+        return Row(terms, tuple(roots), count)
+    members = [_row(some, counts, {**shared, **common}) for some in _connected(group, {**shared, **common})]
+    return Row(terms, tuple(roots), 1, tuple(members))
 
 
 def _own_roots(addend: Addend) -> list[Node]:
@@ -154,26 +173,31 @@ def _weighted(j: int, addend: Addend) -> tuple[int, Node]:
     return j, elementwise(_TIMES, [addend.node, constant(factor)])
 
 
-def _shared(addends: Sequence[tuple[int, Addend, list[Node]]], counts: Mapping[Node, int]) -> dict[Node, None]:
-    """Return the roots behind several rows, those that others depend on first."""
-    shared: dict[Node, None] = {}
-    for _, addend, behind in addends:
-        if addend.count > 1:
-            shared.update((root, None) for root in behind if root not in counts)
+def _shared(addends: Sequence[_Added], counts: Mapping[Node, int], asked: Collection[Node] | None) -> dict[Node, None]:
+    """Return the roots behind several rows, those that others depend on first.
+
+    If it is said what is `asked` about, a root that only some of the rows of a sum have in common is not one of them.
+    """
+    users: Counter[tuple[int, Node]] = Counter()
+    rows: Counter[int] = Counter()
     uses = Counter((j, root) for j, _, behind in addends for root in behind)
-    apart: Counter[tuple[int, Node]] = Counter()
-    for j, _, behind in addends:
-        if any(uses[j, root] == 1 for root in behind):
-            apart.update((j, root) for root in behind if uses[j, root] > 1)
-    shared.update((root, None) for (_, root), users in apart.items() if users > 1)
+    for j, addend, behind in addends:
+        rows[j] += addend.count
+        if addend.count > 1:
+            users.update({(j, root): addend.count for root in behind if root not in counts})
+        elif any(uses[j, root] == 1 for root in behind):
+            users.update((j, root) for root in behind if uses[j, root] > 1)
+    shared = {
+        root: None
+        for (j, root), several in users.items()
+        if several > 1 and (asked is None or root in asked or several > rows[j] / 2)
+    }
     return {root: None for root in ancestors(shared) if root in shared or (root.is_random and shared)} if shared else {}
 
 
-def _connected(
-    addends: Sequence[tuple[int, Addend, list[Node]]], shared: Mapping[Node, None]
-) -> list[list[tuple[int, Addend, list[Node]]]]:
+def _connected(addends: Sequence[_Added], shared: Mapping[Node, None]) -> list[list[_Added]]:
     """Put addends that have a root in common into one group each."""
-    groups: dict[int, list[tuple[int, Addend, list[Node]]]] = {}
+    groups: dict[int, list[_Added]] = {}
     of_root: dict[Node, int] = {}
     for number, one in enumerate(addends):
         mine = [one]
@@ -191,7 +215,7 @@ class Partition:
     def __init__(self, sums: int, row: Row, asked: Sequence[Node], known: Mapping[Node, object]) -> None:
         self._sums = sums
         given = [node for node in row.roots if node not in known]
-        added = _added(row.terms)
+        added = added_terms(row.terms)
         terms = [*added.values(), *asked]
         targets = specialised([*terms, *given], known) if known else [*terms, *given]
         self._nodes = targets[: len(terms)]
@@ -322,7 +346,7 @@ class Partition:
             yield self._cell(weight * share, terms, part)
 
 
-def _added(terms: Sequence[tuple[int, Node]]) -> dict[int, Node]:
+def added_terms(terms: Sequence[tuple[int, Node]]) -> dict[int, Node]:
     """Return what a row adds to each sum."""
     added: dict[int, Node] = {}
     for j, node in terms:

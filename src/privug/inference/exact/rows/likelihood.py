@@ -115,9 +115,8 @@ class Factor:
     def _of_values(self, placed: tuple[Constraint, float, Array], shifts: Sequence[Array]) -> Array:
         """Return the density or the probability of a value, where all other constraints hold for it."""
         own, ratio, shift = placed
-        atomic = self.atomic
         total = np.zeros(shift.shape)
-        if atomic and own.ranges:  # a step of the function that was seen
+        if self.atomic and own.ranges:  # a step of the function that was seen
             if len(self.constraints) > 1:
                 raise NotRows("a value with a probability of its own was seen together with something else")
             ends = [np.sort([(low - shift) / ratio, (high - shift) / ratio], axis=0) for low, high in own.ranges]
@@ -126,7 +125,7 @@ class Factor:
         for place, weight in own.places:
             x = (place - shift) / ratio
             near = ATOM * (1 + np.abs(x) + np.abs(shift / ratio))
-            density = points.mass(x - near, x + near) if atomic else weight * self.law.pdf(x) / abs(ratio)
+            density = points.mass(x - near, x + near) if self.atomic else weight * self.law.pdf(x) / abs(ratio)
             for other, scale, moved in zip(self.constraints, self.ratios, shifts, strict=True):
                 if other is not own:
                     if other.places:
@@ -240,9 +239,8 @@ class RowLikelihood:
                     break
             seen = pullback.at(group.key, reach) if keys else CERTAIN
             if seen.factor > 0:
-                found_factors = factors_of(tally, seen, group.counts)
-                told = [replace(one, atomic=self._is_atom(group, one)) for one in found_factors]
-                self._parts.append((group, seen, told))
+                told = (replace(one, atomic=self._is_atom(group, one)) for one in factors_of(tally, seen, group.counts))
+                self._parts.append((group, seen, list(told)))
 
     @cached_property
     def _looks(self) -> Array:

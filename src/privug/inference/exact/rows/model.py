@@ -179,7 +179,7 @@ class Given:
     @cached_property
     def orders(self) -> Orders:
         """The order statistics of rows."""
-        return Orders(self.model.families, len(self.model.sums), self.cells)
+        return Orders(self.model.families, len(self.model.sums), self.cells, self.model.shared)
 
     def tally(self, without: Row | None) -> Tally:
         """Return what all rows add, one row left aside."""

@@ -139,7 +139,7 @@ def _sized(
         raise NotRows("the size of a table is a quantity that the program uses")
     listed = all(family_of(node).listable for node in order if isinstance(node.operation, Draw))
     if listed and not sizes and not any(node.operation.traits.role is Role.ORDER for node in order):
-        raise NotRows("its quantities can be listed, and are better gone through one by one")
+        raise NotRows("its quantities can be listed, and are better counted")
     return Sized(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
 
 

@@ -30,7 +30,7 @@ def curve_of(family: Family, parameters: Sequence[Node]) -> Curve:
     if family.listable:
         listed = support(family, [np.asarray(value)[np.newaxis] for value in values], 1)
         return Curve.discrete(listed.values, listed.probabilities)
-    if not isinstance(family, ScalarFamily):
+    if not isinstance(family, ScalarFamily) or any(np.ndim(value) for value in values):
         raise NotRows(f"the distribution of {family.name} is not known in the way that is needed")
     return Curve.of_family(family, *(float(value) for value in values))
 

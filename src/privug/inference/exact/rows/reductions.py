@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privug.inference.exact.rows.order.ranks import ranks_of
-from privug.model.node import Array, ConstantValue, Node, ancestors
+from privug.model.node import Array, ConstantValue, Node, reached
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup
 from privug.model.plates import Fold
@@ -69,7 +69,7 @@ def _single_out(node: Node, of_root: dict[Node, Cluster]) -> None:
     """Take down that one row is used by itself."""
     assert isinstance(node.operation, Index)
     key = node.operation.key
-    roots = [root for root in ancestors([node]) if root in of_root]
+    roots = [root for root in reached([node], is_reduction) if root in of_root]
     for root in roots:
         cluster = of_root[root]
         aligned = _is_aligned(node.parents[0], cluster.size)

@@ -6,17 +6,16 @@ draws is a sum of one addend, so that what is left is a function of sums alone.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from privug.inference.conditions import clauses
 from privug.inference.exact.finite.elements import Elements
-from privug.inference.exact.finite.linear_chains import linear_parts
 from privug.inference.exact.rows.order.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
 from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions, size_of
-from privug.model.graph import deduplicated, operation_key, remade, rewritten
+from privug.model.graph import deduplicated, operation_key, remade, rewritten, substitute, topmost
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.numpy_functions import Cast, as_addition
 from privug.model.operations import Elementwise, Index, Lookup, constant, elementwise
@@ -101,12 +100,12 @@ class Regrouping:
             raise NotRows("it asks for whole arrays")
         if len(order) > MOST_NODES:
             raise NotRows("it computes too many quantities")
-        self._elements = Elements([])
         self._counts: dict[Node, int] = {}
         self._sums: dict[Node, RowSum] = {}
         self._images: dict[Node, Node] = {}
         self._chained_terms = 0
         self._clusters = clustered(order)
+        self._elements = Elements([], list(self._clusters))
         for node in order:
             if not node.shape:
                 self._images[node] = self._image(node)
@@ -114,7 +113,7 @@ class Regrouping:
         outer = self._counted(self._chained(self._compared(outer)))
         if simple:
             held = self._sum([Addend(self._images[clause]) for clause in simple])
-            outer.insert(0, elementwise(Elementwise("equal", np.equal), [held, constant(len(simple))]))
+            outer.insert(0, _enough(held, len(simple), Connective.AND))
         outer = self._loose(outer)
         whole = iter(outer[len(outer) - len(own) :])
         quantities = [
@@ -131,11 +130,12 @@ class Regrouping:
             return node
         if node in self._clusters:
             return self._reduced(node)
-        if isinstance(node.operation, Draw | Index):
+        if isinstance(node.operation, Draw):
             return self._elements.of(node)
-        if any(parent.shape for parent in node.parents):
-            if isinstance(node.operation, Elementwise | Lookup | Choose | Match | Cast):
-                return self._elements.of(node)
+        if isinstance(node.operation, Index) or any(parent.shape for parent in node.parents):
+            if isinstance(node.operation, Elementwise | Lookup | Choose | Match | Cast | Index):
+                reduced = {one: self._images[one] for one in self._clusters if one in self._images}
+                return substitute([self._elements.of(node)], reduced)[0]
             what = getattr(node.operation, "name", type(node.operation).__name__)
             raise NotRows(f"it uses '{what}' of several quantities at once", node)
         return remade(node, [self._images[parent] for parent in node.parents])
@@ -148,8 +148,7 @@ class Regrouping:
         if traits.connective is not None:
             terms = [(_truth(term), count) for term, count in terms]
             total = self._sum([Addend(term, 1.0, count) for term, count in terms])
-            name, other = ("greater", 0) if traits.connective is Connective.OR else ("equal", size)
-            return elementwise(Elementwise(name, getattr(np, name)), [total, constant(other)])
+            return _enough(total, size, traits.connective)
         addends = [Addend(term, 1.0, count) for term, count in terms]
         if traits.adds_up:
             total = self._sum(addends)
@@ -162,6 +161,8 @@ class Regrouping:
             term = self._elements.row(node, operation, position)
         else:
             term = self._elements.of(operand(node), (position,))
+        if any(one in self._clusters for one in ancestors([term])):
+            raise NotRows("what one row adds depends on a sum over all rows", node)
         return term
 
     def _sum(self, addends: Sequence[Addend], ranks: Ranks = ()) -> Node:
@@ -179,52 +180,32 @@ class Regrouping:
     def _counted(self, targets: list[Node]) -> list[Node]:
         """Replace conditions on rows of which any or all must hold by how many of them do."""
         targets = rewritten(targets, _as_connective, {})
-        images: dict[Node, Node] = {}
-        frontier, seen = list(targets), set[Node]()
-        while frontier:
-            node = frontier.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            made = self._how_many(node)
-            if made is None:
-                frontier.extend(node.parents)
-            else:
-                images[node] = made
-        return rewritten(targets, lambda node, parents: None, images)
+        return substitute(targets, topmost(targets, self._how_many))
 
     def _how_many(self, node: Node) -> Node | None:
         """Return a condition as one on how many others hold, if those are about different rows."""
-        if not _is_connective(node, node.operation.traits.connective):
+        connective = node.operation.traits.connective
+        if not _is_connective(node, connective):
             return None
-        leaves = list(dict.fromkeys(_operands(node, node.operation.traits.connective)))
-        own = [leaf for leaf in leaves if leaf.dtype == np.bool_ and self._of_rows(leaf) is not None]
-        if len({root for leaf in own for root in ancestors([leaf]) if root.is_random}) < 2:
+        leaves = dict.fromkeys(_operands(node, connective))
+        own = {leaf: None for leaf in leaves if leaf.dtype == np.bool_ and self._of_rows(leaf) is not None}
+        if sum(root.is_random for root in ancestors(own)) < 2:
             return None
-        total = self._sum([Addend(leaf) for leaf in own])
-        name, other = ("greater", 0) if node.operation.traits.connective is Connective.OR else ("equal", len(own))
-        made = elementwise(Elementwise(name, getattr(np, name)), [total, constant(other)])
+        made = _enough(self._sum([Addend(leaf) for leaf in own]), len(own), connective)
         for leaf in leaves:
             made = made if leaf in own else remade(node, [made, leaf])
         return made
 
     def _compared(self, targets: list[Node]) -> list[Node]:
         """Replace extremes that were found by comparisons, one after the other, by order statistics."""
-        images: dict[Node, Node] = {}
-        frontier, seen = list(targets), set[Node]()
-        while frontier:
-            node = frontier.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            sign, leaves = extreme_rows(node) or (0.0, [])
-            several = [self._extreme(leaf, sign) for leaf in leaves]
-            addends = [addend for some in several for addend in some]
-            if all(several) and addends:
-                images[node] = self._sum(addends, _extreme_rank(addends, sign))
-            else:
-                frontier.extend(node.parents)
-        return rewritten(targets, _as_sum, images)
+        return rewritten(targets, _as_sum, topmost(targets, self._picked))
+
+    def _picked(self, node: Node) -> Node | None:
+        """Return a quantity that is picked by comparisons as an order statistic."""
+        sign, leaves = extreme_rows(node) or (0.0, [])
+        several = [self._extreme(leaf, sign) for leaf in leaves]
+        addends = [addend for some in several for addend in some]
+        return self._sum(addends, _extreme_rank(addends, sign)) if all(several) and addends else None
 
     def _extreme(self, leaf: Node, sign: float) -> tuple[Addend, ...]:
         """Return the rows that are compared where one quantity is: itself, or those that it is the extreme of."""
@@ -249,20 +230,12 @@ class Regrouping:
 
     def _chained(self, targets: list[Node]) -> list[Node]:
         """Replace chains of additions by sums."""
-        images: dict[Node, Node] = {}
-        used = Counter(parent for node in ancestors(targets) for parent in node.parents)
-        frontier, seen = list(targets), set[Node]()
-        while frontier:
-            node = frontier.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            made = self._chain(node, used, set(targets)) if len(_parts(node) or ()) > 1 else None
-            if made is None:
-                frontier.extend(node.parents)
-            else:
-                images[node] = made
-        return rewritten(targets, lambda node, parents: None, images)
+        used, own = Counter(parent for node in ancestors(targets) for parent in node.parents), set(targets)
+
+        def chain(node: Node) -> Node | None:
+            return self._chain(node, used, own) if len(_parts(node) or ()) > 1 else None
+
+        return substitute(targets, topmost(targets, chain))
 
     def _chain(self, top: Node, used: Counter[Node], targets: set[Node]) -> Node | None:
         start, apart = _flattened(top, None, set())
@@ -306,7 +279,7 @@ class Regrouping:
                 made = placeholder(node)
                 self._sums[made] = RowSum(made, (Addend(node),))
                 images[node] = made
-        return rewritten(targets, lambda node, parents: None, images)
+        return substitute(targets, images)
 
 
 def _is_simple(clause: Node) -> bool:
@@ -345,6 +318,12 @@ def _as_connective(node: Node, parents: tuple[Node, ...]) -> Node | None:
     return None
 
 
+def _enough(total: Node, size: int, connective: Connective | None) -> Node:
+    """Return whether any, or all, of so many conditions hold, by how many of them do."""
+    name, least = ("greater", 0) if connective is Connective.OR else ("equal", size)
+    return elementwise(Elementwise(name, getattr(np, name)), [total, constant(least)])
+
+
 def _is_connective(node: Node, connective: Connective | None) -> bool:
     """Say whether a condition is made of two others of which one, or both, must hold."""
     if connective not in (Connective.OR, Connective.AND) or node.operation.traits.connective is not connective:
@@ -368,13 +347,19 @@ def _parts(node: Node) -> list[tuple[Node, float]] | None:
     """Return what a number is the weighted sum of; None if it is no sum."""
     if isinstance(node.operation, Cast) and node.dtype.kind == "f" and node.parents[0].levels is None:
         return [(node.parents[0], 1.0)]
-    known = linear_parts(node)
-    if known is None and isinstance(node.operation, Elementwise) and not node.shape and node.levels is None:
-        divisor = node.parents[-1]
-        if node.operation.traits.factor == -1 and isinstance(divisor.operation, ConstantValue):
-            value = float(constant_value(divisor))
-            return [(node.parents[0], 1 / value)] if value else None
-    return known
+    operation, parents = node.operation, node.parents
+    if not isinstance(operation, Elementwise) or node.shape or node.levels is not None or node.dtype.kind not in "if":
+        return None
+    if operation.traits.weights is not None:
+        return list(zip(parents, operation.traits.weights, strict=True))
+    if operation.traits.factor == 1:
+        for factor, other in (parents, parents[::-1]):
+            if isinstance(factor.operation, ConstantValue) and factor.levels is None and other.dtype.kind in "if":
+                return [(other, float(constant_value(factor)))]
+    if operation.traits.factor == -1 and isinstance(parents[-1].operation, ConstantValue):
+        value = float(constant_value(parents[-1]))
+        return [(parents[0], 1 / value)] if value else None
+    return None
 
 
 def _cancelled(targets: list[Node]) -> list[Node]:
@@ -391,7 +376,7 @@ def _cancelled(targets: list[Node]) -> list[Node]:
             for one, weight in weights.items():
                 total = elementwise(_ADD, [total, elementwise(_TIMES, [one, constant(weight)])])
             images[node] = total
-    return rewritten(targets, lambda node, parents: None, images)
+    return substitute(targets, images)
 
 
 def _flattened(top: Node, used: Counter[Node] | None, targets: set[Node]) -> tuple[float, dict[Node, float]]:
@@ -411,11 +396,16 @@ def _flattened(top: Node, used: Counter[Node] | None, targets: set[Node]) -> tup
     return start, {node: weight for node, weight in weights.items() if weight}
 
 
-def row_key(terms: Sequence[tuple[int, Node]]) -> Hashable | None:
-    """Return what is equal for rows that add the same to the same sums; None if that cannot be told."""
-    keys: dict[Node, Hashable] = {}
+def row_key(terms: Sequence[tuple[int, Node]], shared: Collection[Node] = ()) -> Hashable | None:
+    """Return what is equal for rows that add the same to the same sums; None if that cannot be told.
+
+    Rows that are alike depend on the same `shared` quantities.
+    """
+    keys: dict[Node, Hashable] = {node: id(node) for node in shared}
     count = 0
     for node in ancestors([term for _, term in terms]):
+        if node in shared:
+            continue
         own = operation_key(node.operation)
         if own is None:
             return None

@@ -37,6 +37,8 @@ def cell_of(value: Any) -> Cell:
         return Cell(0.0, False) if is_missing(value) else Cell(value)
     node = value.node
     if isinstance(node.operation, Maybe):
+        if isinstance(node.operation.otherwise, str):
+            return Cell(value)
         if node.operation.otherwise is not None:
             refuse("a column of numbers and texts")
         return Cell(RandomVariable(node.parents[1]), RandomVariable(node.parents[0]))
@@ -119,6 +121,17 @@ def kind(value: Any) -> str:
     return found if found in "bif" else "O"
 
 
+def is_mixed(value: Any) -> bool:
+    """Say whether a value is a number or a text, as the case may be: it can be released, but not computed with."""
+    return isinstance(value, RandomVariable) and value.node.levels is None and value.node.dtype.kind == "O"
+
+
+def refuse_mixed(*values: Any) -> None:
+    """Refuse to compute with what is a number or a text, as the case may be."""
+    if any(map(is_mixed, values)):
+        refuse("a column of numbers and texts")
+
+
 def is_truth(value: Any) -> bool:
     """Say whether a value is a truth value, random or plain."""
     if isinstance(value, RandomVariable):
@@ -134,6 +147,7 @@ def applied(function: np.ufunc, *cells: Cell) -> Cell:
     if known is False:
         return Cell(0.0, False)
     values = [cell.value for cell in cells]
+    refuse_mixed(*values)
     if function in (np.floor_divide, np.remainder) and not almost_never_zero(as_node(values[1])):
         refuse("a whole division by what may be zero")
     if any(isinstance(value, str) or is_category(value) for value in values):
@@ -219,6 +233,7 @@ def mapped(function: Callable[[Any], Any], cell: Cell) -> Cell:
     """Apply a plain function to each value that a cell may have; where it gives None or NaN, a value is missing."""
     if cell.known is False:
         return cell
+    refuse_mixed(cell.value)
     if not isinstance(cell.value, RandomVariable):
         found = cell_of(function(cell.value))
         return Cell(found.value, both(cell.known, found.known))
@@ -266,6 +281,7 @@ def converted(cell: Cell, dtype: Any) -> Cell:
     wanted = kinds[name]
     if wanted is not float and cell.known is not True:
         refuse(f"astype({name}) of a column with missing values")
+    refuse_mixed(cell.value)
     if is_category(cell.value) or not isinstance(cell.value, RandomVariable):
         return mapped(wanted, cell)
     return Cell(cell.value.astype(wanted), cell.known)

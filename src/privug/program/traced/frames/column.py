@@ -1,7 +1,7 @@
 """A traced column as such: its cells and rows, and where they are found."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames import handing
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, is_truth
 from privug.program.traced.frames.handing import element, native, of_one_type
+from privug.program.traced.frames.labels import Labels, demanded, filled, found_at, renamed
 from privug.program.traced.frames.released import Turns, released, row_of_random_table, singled_out
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.summaries import Summaries
 from privug.program.traced.iteration import PlatedList
-from privug.program.traced.masks import Mask, MaskedList, both, either, fail_where, negated, truth
+from privug.program.traced.masks import Mask, MaskedList, both, current, either, fail_where, negated, truth
 from privug.program.traced.standing import OfStanding, Standing
 
 
@@ -43,7 +44,7 @@ class Column(Summaries):
         """Whether it holds numbers or truth values, of which none is missing: else those are objects."""
         if not self.is_known and any(is_truth(cell.value) for cell in self.cells):
             return False
-        return not any(isinstance(cell.value, str) or of_cells.is_category(cell.value) for cell in self.cells)
+        return not any(isinstance(cell.value, str) or of_cells.kind(cell.value) == "O" for cell in self.cells)
 
     @property
     def is_known(self) -> bool:
@@ -135,21 +136,28 @@ class Column(Summaries):
 
     def aligned(self, other: Any) -> tuple[Any, Any]:
         """Return two columns of labels with those of both; what only one has is missing in the other."""
-        if not isinstance(other, Standing) and hasattr(other, "to_dict") and hasattr(other, "index"):
-            labels = tuple(other.index.tolist())
-            axis = Axis((None,) * len(labels), labels, tuple(other.index.names))
-            other = self.made([cell_of(value) for value in other.tolist()], Rows.all_of(axis), other.name)
+        other = self.standing_for(other)
         if not isinstance(other, Column) or self.rows.same_as(other.rows):
             return self, other
         one, two = self.rows, other.rows
         if one.axis is two.axis or one.axis.labels is None or two.axis.labels is None:
             return self, other
+        if one.axis.anonymous or two.axis.anonymous:
+            refuse("columns in a random order together")
         union = sorted({*one.axis.labels, *two.axis.labels})
         sides = [dict(zip(rows.axis.labels or (), rows.there, strict=True)) for rows in (one, two)]
         there = tuple(either(sides[0].get(label, False), sides[1].get(label, False)) for label in union)
         in_order = one.axis.sorted and two.axis.sorted  # pandas keeps the order of labels that are the same in both
         rows = Rows(Axis((None,) * len(union), tuple(union), one.axis.names, sorted=in_order), there)
         return self._at_labels(rows), other._at_labels(rows)
+
+    def standing_for(self, other: Any) -> Any:
+        """Return a plain Series of pandas as a column of constants; anything else as it is."""
+        if isinstance(other, Standing) or not hasattr(other, "to_dict") or not hasattr(other, "index"):
+            return other
+        labels = tuple(other.index.tolist())
+        axis = Axis((None,) * len(labels), labels, tuple(other.index.names))
+        return self.made([cell_of(value) for value in other.tolist()], Rows.all_of(axis), other.name)
 
     def _at_labels(self, rows: Rows) -> Any:
         own = {
@@ -260,8 +268,39 @@ class Column(Summaries):
     def copy(self, deep: bool = True) -> Any:
         return self.made(self.cells, self.rows, self.name)
 
-    def rename(self, name: Any) -> Any:
-        return self._renamed(name)
+    def rename(self, name: Any = None, *, index: Any = None) -> Any:
+        """Give another name, or, by a table or a function, other labels."""
+        names = name if index is None else index
+        if not isinstance(names, Mapping) and not callable(names):
+            return self._renamed(name)
+        rows = self.rows
+        return self.made(self.cells, rows.called_otherwise(renamed(rows.axis.labels or (), names)), self.name)
+
+    def reindex(self, index: Any, *, fill_value: Any = None) -> Any:
+        """Return the cells at some labels, and another value where there are none."""
+        labels = Labels.of(index)
+        cells = filled(found_at(labels, self.cells, self.rows), cell_of(fill_value))
+        return self.made(cells, labels.rows(self.rows.axis.names), self.name)
+
+    def at_labels(self, listed: Any) -> Any:
+        """Return the cells at some labels; an error where one of them is not there."""
+        labels = Labels.of(listed)
+        cells = demanded(labels, found_at(labels, self.cells, self.rows))
+        return self.made(cells, labels.rows(self.rows.axis.names), self.name)
+
+    def __setitem__(self, label: Any, value: Any) -> None:
+        """Put a value under a label of its own below the others."""
+        axis = self.rows.axis
+        new, labels = cell_of(value), axis.labels
+        if labels is None or not axis.sorted or axis.anonymous or label in labels or current() is not True:
+            refuse("an assignment to anything but a new label")
+        pairs = zip(self.cells, self.rows.there, strict=True)
+        known = new.known is True and all(of_cells.surely_known(cell, there) for cell, there in pairs)
+        if not known or {of_cells.kind(cell.value) for cell in self.cells} != {of_cells.kind(new.value)}:
+            refuse("an assignment of a value of another type")
+        Labels.of([label])
+        self.cells = [*self.cells, new]
+        self.rows = self.rows.with_label(label)
 
     def _renamed(self, name: Any) -> Any:
         return self.made(self.cells, self.rows, name)
@@ -283,8 +322,8 @@ class Places(OfStanding):
             return column.filtered(key)
         if isinstance(key, RandomVariable):
             return column.at_random(key)
-        if self._by_label and not isinstance(key, slice | list):
-            return column.at_label(key)
+        if self._by_label and not isinstance(key, slice):
+            return column.at_labels(key) if isinstance(key, list) else column.at_label(key)
         column.in_order("a position")
         if isinstance(key, list):
             refuse("several rows by a list")

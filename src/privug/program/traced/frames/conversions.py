@@ -21,7 +21,7 @@ from privug.program.traced.frames.released import InAnyOrder, singled_out
 from privug.program.traced.frames.rows import Axis, Rows, first_of, renumbered
 from privug.program.traced.frames.sequences import ranked, repeated, shifted
 from privug.program.traced.frames.series import Series
-from privug.program.traced.frames.shapes import Index, counted_values, described, labelled
+from privug.program.traced.frames.shapes import Index, counted_values, described, labelled, one_below_another
 from privug.program.traced.frames.texts import Dates, Texts
 from privug.program.traced.masks import MaskedList, both, negated, truth
 from privug.program.traced.standing import Standing
@@ -180,7 +180,7 @@ def _crosstab(
     frame = Frame({0: index.cells, 1: index.beside(columns, exactly=True)}, index.rows)
     frame.hits = {place: (one.hits, one.categorical) for place, one in enumerate((index, columns))}
     data, rows, present = cross_counted(frame, normalize, margins_name if margins else None)
-    return Frame(data, Rows(replace(rows.axis, names=(index.name,)), rows.there), present)
+    return Frame(data, replace(rows, axis=replace(rows.axis, names=(index.name,))), present)
 
 
 def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
@@ -190,6 +190,8 @@ def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: 
 
 
 def _concat(objs: Any, ignore_index: bool = False) -> Any:
+    if isinstance(objs, list | tuple) and objs and isinstance(objs[0], Series) and not ignore_index:
+        return one_below_another([objs[0].standing_for(part) for part in objs])
     if not isinstance(objs, list | tuple) or not all(isinstance(part, Frame) for part in objs):
         refuse("pd.concat of anything but frames")
     return Frame(*stacked(objs))

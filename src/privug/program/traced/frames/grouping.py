@@ -83,7 +83,8 @@ class GroupBy(Standing):
         bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
         axis = Axis((None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands, ranks=ranks)
         everything = not self.observed and all(key.categorical for key in self.keys)
-        return Rows(axis, tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows))
+        there = tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows)
+        return Rows(axis, there, self._is_never_empty)
 
     @property
     def names(self) -> list[Any]:
@@ -290,7 +291,7 @@ def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Ce
     rows = tuple(any_of([there.get((row, name), False) for name in inner]) for row in outer)
     present = {name: any_of([there.get((row, name), False) for row in outer]) for name in inner}
     made = replace(axis, plates=(None,) * len(outer), labels=tuple(outer), names=axis.names[:1], ranks=None)
-    return data, Rows(made, rows), present
+    return data, Rows(made, rows, column.rows.inhabited), present
 
 
 def _by_column(groups: GroupBy, spec: Mapping[Any, Any]) -> dict[Any, list[Cell]]:

@@ -12,7 +12,16 @@ from privug.model.maybe import maybe
 from privug.model.plates import going_through
 from privug.model.variable import RandomVariable, as_element, as_node, as_python
 from privug.program.logic import where
-from privug.program.traced.frames.cells import Cell, computed, is_category, is_number, is_truth, kind, with_gaps
+from privug.program.traced.frames.cells import (
+    Cell,
+    computed,
+    is_category,
+    is_mixed,
+    is_number,
+    is_truth,
+    kind,
+    with_gaps,
+)
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import under
 
@@ -46,7 +55,8 @@ def native(cell: Cell) -> Any:
     if cell.known is True and is_number(cell.value):
         return as_python(cell.value)
     value = number(cell)
-    return as_python(value) if isinstance(value, RandomVariable) and value.node.levels is None else value
+    random_number = isinstance(value, RandomVariable) and value.node.levels is None and not is_mixed(value)
+    return as_python(value) if random_number else value
 
 
 def of_one_type(cells: Sequence[Cell]) -> list[Cell]:

@@ -1,6 +1,6 @@
 """The rows of a traced frame: what stands for each or for many of them, their labels, and which are there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from privug.model.node import ConstantValue, Node
 from privug.model.operations import Elementwise
 from privug.model.plates import Plate, fold
+from privug.model.propositions import implies
 from privug.model.ragged import Outline
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.traced.accumulators import LOST
@@ -59,6 +60,8 @@ class Axis:
 
     def whole(self, cells: Sequence[Any]) -> RandomVariable:
         """Return the cells of a column as one array over rows."""
+        if any(isinstance(cell, RandomVariable) and cell.node.dtype.kind == "O" for cell in cells):
+            refuse("an array of numbers and texts")
         if all(plate is None for plate in self.plates):
             return RandomVariable(stack_values(list(cells)))
         parts: list[Any] = [
@@ -115,6 +118,8 @@ class Rows:
 
     axis: Axis
     there: tuple[Mask, ...]
+    inhabited: bool = False
+    """Whether it is known that some row is there, whichever."""
 
     @staticmethod
     def all_of(axis: Axis) -> "Rows":
@@ -137,15 +142,34 @@ class Rows:
 
     def same_as(self, other: "Rows") -> bool:
         """Say whether two are the same rows for sure."""
-        alike = self is other or (
-            self.axis is other.axis and all(one is two for one, two in zip(self.there, other.there, strict=True))
-        )
-        return alike or (self.are_all and other.are_all and self.is_labelled_as(other))
+        if self is other or (self.are_all and other.are_all and self.is_labelled_as(other)):
+            return True
+        alike = self.axis is other.axis or (self.axis.sorted and other.axis.sorted and self.is_labelled_as(other))
+        return alike and all(map(same_mask, self.there, other.there))
+
+    @property
+    def never_empty(self) -> bool:
+        """Whether some row is there for sure."""
+        return self.inhabited or any(there is True for there in self.there)
 
     def is_labelled_as(self, other: "Rows") -> bool:
         """Say whether two axes have single rows of the same labels."""
         one, two = self.axis, other.axis
-        return one is two or (one.plates == two.plates and one.labels == two.labels and one.labels is not None)
+        fixed = one.labels is not None and not one.anonymous and not two.anonymous
+        return one is two or (fixed and one.plates == two.plates and one.labels == two.labels)
+
+    def called_otherwise(self, names: Mapping[Any, Any]) -> "Rows":
+        """Return the same rows under other labels."""
+        axis = self.axis
+        if axis.labels is None or axis.anonymous or not axis.sorted or any(band is not None for band in axis.bands):
+            refuse("rename() of such labels")
+        labels = tuple(names[label] for label in axis.labels)
+        return Rows(Axis(axis.plates, labels, axis.names), self.there, self.inhabited)
+
+    def with_label(self, label: Any) -> "Rows":
+        """Return the same rows and one more below them."""
+        labels = (*(self.axis.labels or ()), label)
+        return Rows(Axis((*self.axis.plates, None), labels, self.axis.names), (*self.there, True))
 
     @cached_property
     def count(self) -> Any:
@@ -156,6 +180,13 @@ class Rows:
     def mask(self) -> RandomVariable:
         """Which rows are there, as one array over rows."""
         return self.axis.whole([RandomVariable(as_node(there)) for there in self.there])
+
+
+def same_mask(one: Mask, two: Mask) -> bool:
+    """Say whether two conditions are the same for sure."""
+    if one is two or not (isinstance(one, RandomVariable) and isinstance(two, RandomVariable)):
+        return one is two
+    return implies(one.node, two.node) and implies(two.node, one.node)
 
 
 def counted(masks: Sequence[Mask], plates: Sequence[Plate | None]) -> Any:

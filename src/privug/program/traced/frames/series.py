@@ -15,6 +15,7 @@ from privug.program.traced.frames.column import Column
 from privug.program.traced.frames.dates import beside_timestamps, missing_ones
 from privug.program.traced.frames.joins import looked_up
 from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.keys import alternatives
 from privug.program.traced.masks import Mask, MaskedList, any_of, both, either, negated, truth
 
 
@@ -235,10 +236,21 @@ def verdict(cell: Cell) -> Mask:
 
 
 def _connective(function: Callable[[Mask, Mask], Mask]) -> Any:
-    def joined(self: Series, other: Any) -> Any:
-        return self.combined(lambda left, right: Cell(function(verdict(left), verdict(right))), other)
+    def cell(left: Cell, right: Cell) -> Cell:
+        if not of_cells.is_truth(left.value) and not of_cells.is_truth(right.value):
+            refuse("logic of numbers, bit by bit")
+        return Cell(function(_bit(left), _bit(right)))
 
-    return joined
+    return lambda self, other: self.combined(cell, other)
+
+
+def _bit(cell: Cell) -> Mask:
+    """Return a truth value, or a number that is zero or one, as a condition: what pandas has in logic beside others."""
+    if of_cells.is_truth(cell.value) or cell.known is not True or of_cells.kind(cell.value) != "i":
+        return verdict(cell)
+    if not set(alternatives(cell.value)) <= {0, 1}:
+        refuse("logic of numbers other than zero and one")
+    return truth(cell.value == 1)
 
 
 for _name, _function, _method in (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, compared, divided, with_gaps
+from privug.program.traced.frames.cells import Cell, cell_of, compared, divided, kind, with_gaps
 from privug.program.traced.frames.handing import native
 from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import first_places, positive
@@ -30,6 +30,24 @@ def labelled(
         refuse("labels that stand for several cells")
     axis = Axis((None,) * len(labels), tuple(labels))
     return Series(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name)
+
+
+def one_below_another(columns: Sequence[Series]) -> Series:
+    """Return columns of different labels as one."""
+    if not all(isinstance(column, Series) for column in columns):
+        refuse("pd.concat of columns and something else")
+    axes = [column.rows.axis for column in columns]
+    if any(axis.labels is None or axis.anonymous or not axis.sorted for axis in axes):
+        refuse("pd.concat of columns without fixed labels")
+    names = {column.name for column in columns}
+    made = labelled(
+        [label for axis in axes for label in axis.labels or ()],
+        [cell for column in columns for cell in column.cells],
+        names.pop() if len(names) == 1 else None,
+        [there for column in columns for there in column.rows.there],
+    )
+    kinds = {kind(cell.value) for cell in made.cells}
+    return made if len(kinds) == 1 else refuse("pd.concat of columns of different types")
 
 
 class Index(Series):

@@ -4,7 +4,7 @@ from typing import Any
 
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, with_gaps
+from privug.program.traced.frames.cells import Cell, refuse_mixed, with_gaps
 from privug.program.traced.frames.handing import are_floats, element, native, number
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import fail_where, negated
@@ -22,6 +22,8 @@ class Summaries(Standing):
 
     def summary(self, how: str, *arguments: Any, **options: Any) -> Cell:
         """Return what the column comes to, by a name of pandas."""
+        if how not in ("count", "size"):
+            refuse_mixed(*(cell.value for cell in self.cells))
         reduction = reductions.REDUCTIONS.get(how)
         if reduction is None:
             self.unknown(f"{how}()")

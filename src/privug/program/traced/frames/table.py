@@ -8,13 +8,14 @@ from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, chosen, kind
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, kind
 from privug.program.traced.frames.handing import as_rows, element, native, of_one_type
+from privug.program.traced.frames.labels import Found, Labels, demanded, filled, found_at, renamed
 from privug.program.traced.frames.queries import queried
 from privug.program.traced.frames.released import leaf, singled_out
 from privug.program.traced.frames.rows import Rows, counted, first_of
 from privug.program.traced.frames.series import Series
-from privug.program.traced.frames.shapes import Index
+from privug.program.traced.frames.shapes import Index, labelled
 from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import Mask, MaskedList, both, current, fail_where, negated
 from privug.program.traced.standing import OfStanding, Standing
@@ -155,7 +156,19 @@ class Table(Standing):
         self.lost -= {name}
         if isinstance(value, Series) and value.hits is not None:
             self.hits[name] = value.hits, value.categorical
-        self.data[name] = self.cells_of(value)
+        columns = self.data if name in self.present or not self.rows.never_empty else self.held
+        columns[name] = self.cells_of(value)
+
+    def put_below(self, label: Any, row: Series) -> None:
+        """Put a row of a label of its own below the others, from a column under the names of the columns."""
+        self.whole()
+        if row.rows.axis.labels != tuple(self.data) or not row.rows.are_all or not self.rows.axis.sorted:
+            refuse("a new row of anything but a value for each column")
+        columns = {name: self.kept(name) for name in self.data}
+        for column, cell in zip(columns.values(), row.cells, strict=True):
+            column[label] = element(cell)
+        self.held = {name: column.cells for name, column in columns.items()}
+        self.rows = self.rows.with_label(label)
 
     def assign(self, **columns: Any) -> Any:
         made = self.copy()
@@ -171,11 +184,45 @@ class Table(Standing):
         dropped = names if isinstance(names, list) else [names]
         return self[[name for name in self.data if name not in dropped]]
 
-    def rename(self, columns: Any = None) -> Any:
-        if not isinstance(columns, Mapping):
+    def rename(self, *, columns: Any = None, index: Any = None) -> Any:
+        if columns is None and index is None:
             self.unknown("rename()")
         self.whole()
-        return self.made({columns.get(name, name): cells for name, cells in self.data.items()}, self.rows)
+        names = renamed(self.held, {} if columns is None else columns)
+        rows = self.rows
+        if index is not None:
+            rows = rows.called_otherwise(renamed(rows.axis.labels or (), index))
+        present = {names[name]: mask for name, mask in self.present.items()}
+        return self.made({names[name]: cells for name, cells in self.held.items()}, rows, present)
+
+    def reindex(
+        self, labels: Any = None, *, index: Any = None, columns: Any = None, axis: Any = 0, fill_value: Any = None
+    ) -> Any:
+        """Return the cells at some labels of rows and columns, and another value where there are none."""
+        if labels is not None:
+            index, columns = (labels, columns) if axis in (0, "index") else (index, labels)
+        self.whole()
+        filling, found = cell_of(fill_value), self
+        if columns is not None:
+            found = self._at_columns(Labels.of(columns), filling)
+        return found if index is None else found.at_rows(Labels.of(index), lambda cells: filled(cells, filling))
+
+    def at_rows(self, labels: Labels, taken: Callable[[Found], list[Cell]]) -> Any:
+        """Return what is taken of the cells found at some labels of rows."""
+        if self.present and not self.rows.never_empty:
+            refuse("some rows of a table that may have no columns")
+        self.whole()
+        data = {name: taken(found_at(labels, cells, self.rows)) for name, cells in self.held.items()}
+        return self.made(data, labels.rows(self.rows.axis.names), self.present)
+
+    def _at_columns(self, labels: Labels, filling: Cell) -> Any:
+        names, size = list(self.held), len(self.rows.there)
+        data = {}
+        for label, place in zip(labels.listed, labels.places_in(names), strict=True):
+            there = False if place is None else self.present.get(names[place], True)
+            cells = [filling] * size if place is None else self.held[names[place]]
+            data[label] = [chosen(there, cell, filling) for cell in cells]
+        return self.made(data, self.rows)
 
     def each(self, function: Callable[[Series], Series]) -> Any:
         """Return a frame whose columns are computed of these."""
@@ -256,6 +303,15 @@ class Table(Standing):
         values = zip(*([given(cell) for cell in cells] for cells in columns), strict=True)
         return [*map(row_maker(tuple(self.data)), values)]
 
+    def row_at(self, label: Any) -> Any:
+        """Return the row at a label as a column of its own, under the names of the columns."""
+        columns, alike = as_rows(self.data.values())
+        if not alike:
+            refuse("a row of values of different types")
+        labels = Labels.of([label])
+        cells = [demanded(labels, found_at(labels, column, self.rows))[0] for column in columns]
+        return labelled(list(self.data), cells, label)
+
     @property
     def _has_plates(self) -> bool:
         return any(plate is not None for plate in self.rows.axis.plates)
@@ -303,6 +359,9 @@ class Locations(OfStanding):
             return frame[rows]
         if isinstance(rows, slice):
             return frame if rows == slice(None) else self._sliced(frame, rows)
+        if isinstance(rows, list) and self._by_label:
+            labels = Labels.of(rows)
+            return frame.at_rows(labels, lambda found: demanded(labels, found))
         return self._row(frame, rows)
 
     def _names(self, columns: Any) -> Any:
@@ -317,11 +376,16 @@ class Locations(OfStanding):
 
     def _row(self, frame: Table, key: Any) -> Any:
         frame.whole()
+        if self._by_label and frame.rows.axis.labels is not None and isinstance(key, str | int):
+            return frame.row_at(key)
         columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
         values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
         return row_maker(tuple(frame.data))(values)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if self._by_label and isinstance(key, str) and isinstance(value, Series):
+            self._frame.put_below(key, value)
+            return
         if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
             refuse("an assignment to rows by anything but a mask and a column")
         mask, name = key

@@ -1,8 +1,8 @@
 """What order statistics tell about a row: the row's number is passed over by the count, or is itself what was seen."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -83,21 +83,25 @@ class Counted:
     def _passed(self, cell: Cell, way: Way) -> Iterator[Piece]:
         """Yield a cell whose number is asked for, as far as it is passed over, and where it is what was seen."""
         for likelihood in self._likelihood(self._law).by_order():
-            term, curve, law = cell.terms[self._place], cell.curve, self._law.curve
-            assert law is not None
-            assert curve is not None
-            kinks = likelihood.kinks()
-            function, error = expectation(way, likelihood, kinks, law, 0.0)
-            bends = term.solved(way.bends(kinks))[0]
-            share, found = curve.reweighted(partial(_at, function, term), bends[np.isfinite(bends)], error)
-            if found is not None and share > 0:
-                off = min(1.0, found.error + likelihood.error(share) / share)
-                yield Piece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
+            yield from self._given_likelihood(cell, way, likelihood)
             for value, weight in likelihood.crossings():
-                yield from self._value(cell, way, value, weight)
+                yield from self._value(cell, way, value, weight, likelihood.density)
 
-    def _value(self, cell: Cell, way: Way, value: float, weight: float) -> Iterator[Piece]:
-        """Yield what a value says that was seen of the order statistic itself."""
+    def _given_likelihood(self, cell: Cell, way: Way, likelihood: RowLikelihood) -> Iterator[Piece]:
+        """Yield a cell whose number is passed over, given what was seen of the order statistic."""
+        term, curve, law = cell.terms[self._place], cell.curve, self._law.curve
+        assert law is not None
+        assert curve is not None
+        kinks = likelihood.kinks()
+        function, error = expectation(way, likelihood, kinks, law, 0.0)
+        bends = term.solved(way.bends(kinks))[0]
+        share, found = curve.reweighted(lambda s: function(term.at(s)), bends[np.isfinite(bends)], error)
+        if found is not None and share > 0:
+            off = min(1.0, found.error + likelihood.error(share) / share)
+            yield Piece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
+
+    def _value(self, cell: Cell, way: Way, value: float, weight: float, density: int) -> Iterator[Piece]:
+        """Yield what a value says that was seen of the order statistic itself; its own density is one of them."""
         term, curve, at = cell.terms[self._place], cell.curve, np.array([value])
         assert curve is not None
         place, slope = term.solved(at)
@@ -109,17 +113,13 @@ class Counted:
             return np.asarray(weight * way.density(at, term.at(s)))
 
         probable = not way.smooth or len(curve.atoms) > 0
-        for function, density in ((likely, 0), (dense, 1)) if probable else ((dense, 1),):
+        for function, order in ((likely, density - 1), (dense, density)) if probable else ((dense, density),):
             bends = term.solved(way.bends(at))[0]
             share, found = curve.reweighted(function, bends[np.isfinite(bends)])
             if found is not None and share > 0:
-                yield Piece(cell.weight * share, cell, found, density)
+                yield Piece(cell.weight * share, cell, found, order)
         if not np.isclose(term.at(place), value, rtol=1e-12, atol=0.0)[0]:
             return
         own = float((curve.pdf(place) / slope * way.itself(at))[0]) * weight
         if own > 0:
-            yield Piece(cell.weight * own, cell, Curve.point(float(place[0])), 1)
-
-
-def _at(function: Callable[[Array], Array], term: Term, s: Array) -> Array:
-    return function(term.at(s))
+            yield Piece(cell.weight * own, cell, Curve.point(float(place[0])), density)

@@ -1,6 +1,6 @@
 """Questions about order statistics: rows that are only counted stand behind one quantity, as if it were a row."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from privug.inference.exact.rows.order.ranks import Ranks
 from privug.inference.exact.rows.order.statistics import Crowd, Function, Group, OneRank, crowd_of, ranked
 from privug.inference.exact.rows.reductions import NotCounted
 from privug.inference.exact.rows.regrouping import RowSum, placeholder, row_key
-from privug.model.node import Array
+from privug.model.node import Array, Node
 
 MIXED = "order statistics and sums of the same rows are used together"
 UNLIKE = "order statistics of different choices of the same rows are used together"
@@ -67,8 +67,15 @@ def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[Family]:
 class Orders:
     """The order statistics of a question, given what rows share: their distributions, and what rows tell."""
 
-    def __init__(self, families: Sequence[Family], sums: int, cells: Callable[[Row], Sequence[Cell]]) -> None:
+    def __init__(
+        self,
+        families: Sequence[Family],
+        sums: int,
+        cells: Callable[[Row], Sequence[Cell]],
+        shared: Collection[Node] = (),
+    ) -> None:
         self._families = families
+        self._shared = shared
         self._sums = sums
         self._cells = cells
         self._laws: dict[Hashable, Curve] = {}
@@ -81,7 +88,7 @@ class Orders:
 
     def law(self, family: Family, row: Row) -> Curve:
         """Return the distribution of the number by which a row is ranked."""
-        key = row_key([(0, row.terms[0][1])]) or row
+        key = row_key([(0, row.terms[0][1])], self._shared) or row
         if key not in self._laws:
             self._laws[key] = _number(self._cells(row), family.picks[0][0])
         return self._laws[key]

@@ -111,8 +111,6 @@ def _cell(lane: Node, column: Node, frontier: list[Node], behind: dict[int, Any]
     if not operation.family.listable:
         return Obstacle("a column of its table has more values than can be listed", vague=True)
     parameters = [p.operation.array for p in column.parents if isinstance(p.operation, ConstantValue)]
-    if any(parameter.shape[1 : 1 + len(column.shape)] == column.shape for parameter in parameters):
-        return Obstacle("the rows of its table differ")
     if support_sizes(operation.family, parameters).max() > MOST_COMBINATIONS:
         return Obstacle("a column of its table has more values than can be listed", vague=True)
     possible = support(operation.family, parameters, 1)

@@ -1,0 +1,508 @@
+"""A question about discrete rows as one of counting: blocks of rows that are alike, and what is read off their sums.
+
+Rows are classed by what they add to the sums that the program, the facts and the secret read; everything else about a
+row is summed out. Rows that the secret is about stand apart: their class is kept.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import numpy as np
+
+from privug.inference.case_plan import Quantity
+from privug.inference.conditions import clauses
+from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, Block, Counted, Lattice, Reading
+from privug.inference.exact.counts.noise import NoisySum
+from privug.inference.exact.counts.row_law import row_law
+from privug.inference.exact.finite.counting import SumLaw, sum_law, total_law
+from privug.inference.exact.finite.ordering import schedule
+from privug.inference.exact.finite.rounds import eliminated, full, value_of
+from privug.inference.exact.finite.states import CERTAIN, States
+from privug.inference.exact.request import Obstacle
+from privug.inference.exact.rows.cells import Row, added_terms, rows_of
+from privug.inference.exact.rows.quadrature import curve_of, quadrature
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.regrouping import Addend, Placeholder, Regrouping, RowSum, placeholder
+from privug.inference.support import is_truncated
+from privug.model.batch import first_places
+from privug.model.distinct import combined, digits
+from privug.model.maybe import is_maybe
+from privug.model.node import Array, Node, ancestors, reached
+from privug.model.operations import Index, constant
+from privug.model.plan import Plan
+from privug.observation.likelihood import Likelihood
+from privug.prior.family import Draw, family_of
+from privug.prior.scalar import ScalarFamily
+from privug.program.batched import BatchedCall
+
+MOST_SHARED = 1e6
+MOST_ROW_STATES = 5e6
+MOST_PARTS = 2000
+MOST_NOISY = 20_000  # values of a sum with continuous noise
+DYADIC = 8  # sums of multiples of one eighth are exact, whatever the order
+EXACT_VALUE = 1e-13
+COST_OF_STATE = 200.0
+MOST_CHECKED = 5e8  # elementary operations to see whether the program fails
+
+_COMBINATION = constant(0)  # stands beside nodes for the number of a combination of what rows share
+_GROUP, _STATE = constant(0), constant(0)  # the same for the number of a group of them, and of a state of the lattice
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """What one row adds to each sum, a line for each class, and how likely each class is in each combination.
+
+    `states` lists the values of what is `asked` about the row; `codes` tell their combinations and classes.
+    """
+
+    values: Array
+    chances: Array
+    asked: Sequence[Node] = ()
+    states: States = CERTAIN
+    codes: Array = field(default_factory=partial(np.zeros, 0, np.intp))
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Which coordinate of the lattice a sum is, and what its integers stand for: numbers at equal steps, or any."""
+
+    coordinate: int
+    start: float
+    step: float
+    values: Array | None = None
+
+    def decoded(self, node: Node, integers: Array) -> Array:
+        """Return the values of a sum, with the type that it has in the program."""
+        numbers = self.start + self.step * integers if self.values is None else self.values[integers]
+        return numbers.astype(node.dtype) if node.dtype.kind == "f" else np.rint(numbers).astype(node.dtype)
+
+
+class CountModel:
+    """The lattice of one case of a question, and how quantities are read off its states.
+
+    Of the quantities, the first `outputs` are functions of sums over rows; the others may be about single rows.
+    """
+
+    def __init__(
+        self, likelihood: Likelihood, quantities: Sequence[Quantity], outputs: int, start: States, halvings: int = 1
+    ) -> None:
+        """Make ready; panels over a continuous quantity that rows share are halved so many times.
+
+        Raises NotRows where the question is none of sums over independent, discrete rows.
+        """
+        self._start, self._quantities, self._halvings = start, quantities, halvings
+        conditions = [clause for condition in likelihood.conditions for clause in clauses(condition)]
+        points = [node for node, _ in likelihood.points]
+        told = [*conditions, *points, *likelihood.log_weights]
+        self._parts = [_scalars(one.nodes) for one in quantities]
+        _check_followed([*told, *(part for some in self._parts for part in some)])
+        whole = [part for some in self._parts[:outputs] for part in some]
+        found = Regrouping([*told, *whole], self._parts[outputs:]).found
+        if any(one.ranks for one in found.sums):
+            raise NotRows("it puts its rows in order")
+        self._split = len(conditions), len(conditions) + len(points)
+        self._told, images = found.targets[: len(told)], iter(found.targets[len(told) :])
+        self._images = [[next(images) for _ in some] for some in self._parts[:outputs]] + found.asked
+        self._tests: list[Callable[[Array], Array]] = [_holds] * len(conditions)
+        self._tests += [partial(_equals, value) for _, value in likelihood.points]
+        self._tests += [_weighs] * len(likelihood.log_weights)
+        self._sums = [one.node for one in found.sums]
+        self._behind = {node for some in found.asked for node in ancestors(some) if isinstance(node.operation, Draw)}
+        alone = [RowSum(placeholder(root), (Addend(root),)) for root in self._behind]  # may be in no sum
+        self._rows, self._shared = rows_of([*found.sums, *alone], found.counts, self._behind, local=True)
+        adding = Counter(j for row in self._rows for j in {j for j, _ in row.terms})
+        self.sums_up = max(adding.values(), default=0) > 1 or any(row.count > 1 for row in self._rows)
+        self._noisy = self._noise(likelihood)
+
+    def _noise(self, likelihood: Likelihood) -> dict[int, NoisySum]:
+        """Return the sums to which one row adds continuous noise of its own, with what was seen of them."""
+        found: dict[int, NoisySum] = {}
+        for row in [row for row in self._rows if not all(family_of(root).listable for root in row.roots)]:
+            (place, *others) = {j for j, _ in row.terms if j < len(self._sums)} or (-1,)
+            scalar = all(isinstance(family_of(root), ScalarFamily) for root in row.roots)
+            if (
+                others
+                or place < 0
+                or place in found
+                or row.count > 1
+                or not scalar
+                or self._behind.intersection(row.roots)
+            ):
+                raise NotRows("a row has a continuous quantity")
+            own = {node for node in self._told if _sums_behind([node]) == [self._sums[place]]}
+            values = [value for _, value in likelihood.points]
+            first, second = self._split
+            seen = Likelihood(
+                tuple(node for node in self._told[:first] if node in own),
+                tuple(node for node in self._told[second:] if node in own),
+                tuple((n, v) for n, v in zip(self._told[first:second], values, strict=True) if n in own),
+            )
+            found[place] = NoisySum(place, self._sums[place], row, len(self._sums), seen)
+            self._rows.remove(row)
+        noisy = {self._sums[place] for place in found}
+        images = [node for some in self._images for node in some]
+        several = [node for node in self._told if len(_sums_behind([node])) > 1]
+        if not noisy.isdisjoint(_sums_behind([*images, *several])):
+            raise NotRows("noisy sums are put together")
+        return found
+
+    @property
+    def truncated(self) -> int:
+        """How many distributions were cut in their far tails."""
+        rows = sum(row.count * sum(map(is_truncated, row.roots)) for row in self._rows)
+        return rows + sum(map(is_truncated, self._shared))
+
+    @property
+    def continuous(self) -> Node | None:
+        """The continuous quantity that rows share, if there is one."""
+        return next((root for root in self._shared if not family_of(root).listable), None)
+
+    @cached_property
+    def _combinations(self) -> States:
+        """The values of what rows share, and of what the sizes of tables follow from."""
+        start, root = self._start, self.continuous
+        if root is not None:
+            images = [node for some in self._images for node in some]
+            if start.arrays or root in reached(images, lambda node: node.is_random):
+                raise NotRows("its rows share a continuous quantity that is asked for")
+            start = States(*_nodes_of(root, self._halvings))
+        known = start.arrays
+        shared = [one for one in self._shared if one not in known]
+        if any(not family_of(one).listable for one in shared):
+            raise NotRows("its rows share several continuous quantities")
+        plan = schedule([*shared, *known], known, len(start))
+        if plan.peak > MOST_SHARED:
+            raise NotRows("what its rows share has too many values")
+        states, _ = eliminated(start, plan)
+        return States({node: full(array, len(states)) for node, array in states.arrays.items()}, states.weights)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The problem of counting."""
+        first = np.unique(self._classes, return_index=True)[1]
+        blocks = [
+            Block(values, law.chances[first], row.count)
+            for values, law, row in zip(self._scaled[1], self._laws, self._rows, strict=True)
+        ]
+        shared = np.log(np.bincount(self._classes, self._combinations.weights))
+        self._check_failures(blocks, shared)
+        noisy = {self._sums[place]: one for place, one in self._noisy.items()}
+        most = sum(block.count * block.values.max(axis=0) for block in blocks) if blocks else np.zeros(0)
+        if any(most[self._scaled[0][place].coordinate] > MOST_NOISY for place in self._noisy):
+            raise NotRows("a sum with noise has too many values")
+        factors = [
+            self._reading(node, test)
+            for node, test in zip(self._told, self._tests, strict=True)
+            if noisy.keys().isdisjoint(_sums_behind([node]))
+        ]
+        factors += [self._reading(node, one.log_factor) for node, one in noisy.items()]
+        self._factors = len(factors)
+        kept = [self._reading(node, None) for node in self._kept]
+        exposed = [number for number, law in enumerate(self._laws) if law.asked]
+        return Lattice(blocks, [*factors, *kept], exposed, shared)
+
+    @property
+    def density(self) -> int:
+        """How many densities what was seen is a product of, as values of noisy sums have one."""
+        return self._tests.count(_weighs) + sum(one.has_density for one in self._noisy.values())
+
+    @property
+    def cost(self) -> float:
+        """About how many elementary operations an answer takes."""
+        apart = math.prod(max(1.0, len(self._apart(law)[0]) / law.chances.size) for law in self._laws if law.asked)
+        shared = (self._groups.max() + 1) / len(self.lattice.shared)
+        return self.lattice.cost + COST_OF_STATE * self.lattice.final * apart * shared
+
+    @cached_property
+    def _kept(self) -> list[Node]:
+        """The functions of sums that quantities are made of."""
+        images = dict.fromkeys(node for some in self._images for node in some)
+        return [node for node in images if _sums_behind([node])]
+
+    @cached_property
+    def _laws(self) -> list[Law]:
+        return [self._law(row) for row in self._rows]
+
+    @cached_property
+    def _classes(self) -> Array:
+        """The class of each combination of what rows share: in one class, all rows have the same distribution."""
+        if len(self._combinations) == 1:
+            return np.zeros(1, np.intp)
+        chances = np.concatenate([law.chances for law in self._laws], axis=1)
+        return np.unique(chances, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def _law(self, row: Row) -> Law:
+        if any(not family_of(root).listable for root in row.roots):
+            raise NotRows("a row has a continuous quantity")
+        asked = [root for root in row.roots if root in self._behind]
+        if asked and row.count > 1:
+            raise NotRows("the secret is about one of several rows that are alike")
+        if row.members:
+            return self._of_members(row)
+        added = self._added(row)
+        found = None if asked else self._by_cells(row, added)
+        return self._by_elimination(asked, added, self._combinations) if found is None else found
+
+    def _added(self, row: Row) -> dict[int, Node]:
+        return added_terms([(j, node) for j, node in row.terms if j < len(self._sums)])
+
+    def _by_cells(self, row: Row, added: Mapping[int, Node]) -> Law | None:
+        """Return the law of a row whose cells are independent: one that is only compared has few values."""
+        roots = set(row.roots)
+        if not roots or not all(roots.intersection(ancestors([node])) for node in added.values()):
+            return None
+        law = row_law(list(added.values()), row.roots, row.roots)
+        if isinstance(law, Obstacle):
+            return None
+        known, count = self._combinations.arrays, len(self._combinations)
+        shared = Plan(law.shared, list(known)).run(count, np.random.Generator(np.random.SFC64(0)), known)
+        places = tuple(np.searchsorted(values, array) for values, array in zip(law.supports, shared, strict=True))
+        classes = np.broadcast_to(law.classes[places], count)
+        values = np.zeros((len(law.values), len(self._sums)))
+        values[:, list(added)] = law.values
+        return Law(values, law.probabilities[classes])
+
+    def _by_elimination(self, asked: Sequence[Node], added: Mapping[int, Node], given: States) -> Law:
+        """Return the law of any row, for each combination that is given."""
+        known = {**given.arrays, _COMBINATION: np.arange(len(given))}
+        plan = schedule([*dict.fromkeys(added.values()), *asked, _COMBINATION], known, len(given))
+        if plan.peak > MOST_ROW_STATES:
+            raise NotRows("a row has too many combinations of values to list")
+        states, _ = eliminated(States(known, np.ones(len(given))), plan)
+        table = np.zeros((len(states), len(self._sums)))
+        for j, node in added.items():
+            table[:, j] = full(value_of(node, states.arrays), len(states))
+        values, classes = np.unique(table, axis=0, return_inverse=True)
+        combinations, classes = states.arrays[_COMBINATION], classes.reshape(-1)
+        chances = np.zeros((len(given), len(values)))
+        np.add.at(chances, (combinations, classes), states.weights)
+        return Law(values, chances, asked, states, combinations * len(values) + classes)
+
+    def _of_members(self, row: Row) -> Law:
+        """Return the law of what the members of a row add together, given what they have in common, mixed over that."""
+        own = {root for member in row.members for root in member.roots}
+        known = {**self._combinations.arrays, _COMBINATION: np.arange(len(self._combinations))}
+        common = [root for root in row.roots if root not in own]
+        plan = schedule([*common, *known], known, len(self._combinations))
+        if plan.peak * len(row.members) > MOST_LAWS or any(member.members for member in row.members):
+            raise NotRows("what its rows share has too many values")
+        given, _ = eliminated(States(known, np.ones(len(self._combinations))), plan)
+        laws = [self._by_elimination((), self._added(member), given) for member in row.members]
+        found: list[tuple[int, SumLaw]] = []
+        for number, combination in enumerate(full(given.arrays[_COMBINATION], len(given)).tolist()):
+            powers = [_power(law, number, member.count) for law, member in zip(laws, row.members, strict=True)]
+            total = total_law(powers)
+            if total is None:
+                raise NotRows("what rows add together has too many values")
+            found.append((combination, total._replace(probabilities=total.probabilities * given.weights[number])))
+        lines = np.concatenate([law.values for _, law in found])
+        values, codes = np.unique(lines, axis=0, return_inverse=True)
+        owner = np.repeat([combination for combination, _ in found], [len(law.values) for _, law in found])
+        chances = np.zeros((len(self._combinations), len(values)))
+        np.add.at(chances, (owner, codes.reshape(-1)), np.concatenate([law.probabilities for _, law in found]))
+        return Law(values / DYADIC, chances)
+
+    @cached_property
+    def _scaled(self) -> tuple[list[Scale], list[Array]]:
+        """Return what the integers of each sum stand for, and what each class of each row adds in them."""
+        scales: list[Scale] = []
+        columns: dict[bytes, tuple[int, list[Array]]] = {}
+        for j in range(len(self._sums)):
+            start, step, values, added = _integers([law.values[:, j] for law in self._laws], self._rows)
+            key = b"|".join(one.tobytes() for one in added)
+            coordinate, _ = columns.setdefault(key, (len(columns), added))
+            scales.append(Scale(coordinate, start, step, values))
+        found = [[added[number] for _, added in columns.values()] for number in range(len(self._rows))]
+        lines = [np.zeros(len(law.values), np.int64) for law in self._laws]
+        return scales, [np.stack(some or [line], axis=1) for some, line in zip(found, lines, strict=True)]
+
+    def _reading(self, node: Node, test: Callable[[Array], Array] | None, *, fails: bool = False) -> Reading:
+        """Return how a function of sums is read off them: as it is, as the logarithm of a factor, or if it fails."""
+        nodes = _sums_behind([node])
+        places = {one: place for place, one in enumerate(self._sums)}
+        scales = [self._scaled[0][places[one]] for one in nodes]
+        coordinates = tuple(dict.fromkeys(scale.coordinate for scale in scales))
+        plan = Plan([node], nodes)
+
+        def evaluate(integers: Sequence[Array]) -> Array:
+            known = dict(zip(coordinates, integers, strict=True))
+            values = {one: s.decoded(one, known[s.coordinate]) for one, s in zip(nodes, scales, strict=True)}
+            count = len(integers[0]) if len(integers) else 1
+            failed = np.zeros(count, np.bool_)
+            with np.errstate(all="ignore"):
+                (found,) = plan.run(count, np.random.Generator(np.random.SFC64(0)), values, failed=failed)
+            if fails:
+                return _holds(failed)
+            return full(found, count) if test is None else np.where(failed, -math.inf, test(full(found, count)))
+
+        return Reading(coordinates, evaluate, keeps=test is None and not fails)
+
+    def _check_failures(self, blocks: Sequence[Block], shared: Array) -> None:
+        """Refuse a program that fails for values that its sums can take: what was seen must not hide that."""
+        images = [node for some in self._images for node in some]
+        failing = [node for node in ancestors([*self._told, *images]) if node.operation.can_fail(node.parents)]
+        for node in failing:
+            reading = self._reading(node, None, fails=True)
+            lattice = Lattice([_projected(block, reading.sums) for block in blocks], [reading], (), shared)
+            if lattice.cost > MOST_CHECKED or len(lattice.states()):
+                raise NotRows("the program may fail for some of the values that sums can take", node)
+
+    @cached_property
+    def _groups(self) -> Array:
+        """The group of each combination of what rows share: in one group, class and all that is asked for are equal."""
+        if sum(bool(law.asked) for law in self._laws) > 1:
+            return np.arange(len(self._combinations))
+        return combined(digits(column) for column in (self._classes, *self._asked_of_shared.values()))
+
+    @property
+    def _asked_of_shared(self) -> dict[Node, Array]:
+        """The values of those of the shared quantities that are asked for, in each combination."""
+        asked = reached([node for some in self._images for node in some], lambda node: node.is_random)
+        return {node: array for node, array in self._combinations.arrays.items() if node in asked}
+
+    def read(self, counted: Counted) -> tuple[list[list[Array]], Array]:
+        """Return the arrays of each quantity, and logarithms of weights, for all states that are left."""
+        first, shared = first_places(self._groups), counted.columns[SHARED]
+        known = {node: array[first] for node, array in self._asked_of_shared.items()} | {_GROUP: np.arange(len(first))}
+        shares = np.bincount(self._groups, self._combinations.weights)
+        classes = self._classes[first]
+        states = States({_STATE: np.arange(len(counted))}, counted.logs)
+        states = _joined(states, shared, classes, known, np.log(shares / np.bincount(classes, shares)[classes]))
+        for number, law in enumerate(self._laws):
+            if law.asked:
+                own = counted.columns["class", number][states.arrays[_STATE]]
+                wanted = states.arrays[_GROUP] * len(law.values) + own
+                states = _joined(states, wanted, *self._apart(law))
+        known = dict(states.arrays)
+        for place, node in enumerate(self._kept):
+            known[node] = counted.columns["kept", self._factors + place][known[_STATE]]
+        found = [
+            _evaluated(quantity.nodes, images, known, len(states))
+            for quantity, images in zip(self._quantities, self._images, strict=True)
+        ]
+        return found, states.weights
+
+    def _apart(self, law: Law) -> tuple[Array, dict[Node, Array], Array]:
+        """Return the codes, values and logarithms of shares of the states of a row that stands apart."""
+        combinations, classes = law.codes // len(law.values), law.codes % len(law.values)
+        codes = self._groups[combinations] * len(law.values) + classes
+        asked = {root: full(law.states.arrays[root], len(codes)) for root in law.asked}
+        merged = combined(digits(column) for column in (codes, *asked.values()))
+        first = first_places(merged)
+        weights = np.bincount(merged, law.states.weights * self._combinations.weights[combinations])
+        codes = codes[first]
+        return codes, {n: c[first] for n, c in asked.items()}, np.log(weights / np.bincount(codes, weights)[codes])
+
+
+def _joined(states: States, wanted: Array, codes: Array, arrays: Mapping[Node, Array], logs: Array) -> States:
+    """Put each state beside all lines whose code it wants; weights are logarithms."""
+    order = np.argsort(codes, kind="stable")
+    first, last = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
+    owner = np.repeat(np.arange(len(states)), last - first)
+    starts = np.cumsum(last - first) - (last - first)
+    place = order[first[owner] + np.arange(len(owner)) - starts[owner]]
+    taken = states.take(owner)
+    return States({**taken.arrays, **{n: array[place] for n, array in arrays.items()}}, taken.weights + logs[place])
+
+
+def _taken_apart(node: Node) -> list[Node]:
+    """Return the nodes that a part of a quantity is made of: of one that may be missing, its two parts."""
+    return [part for parent in node.parents for part in _taken_apart(parent)] if is_maybe(node) else [node]
+
+
+def _scalars(nodes: Sequence[Node]) -> list[Node]:
+    """Return the single numbers that a quantity is made of."""
+    parts = [part for node in nodes for part in _taken_apart(node)]
+    if sum(math.prod(part.shape) for part in parts) > MOST_PARTS:
+        raise NotRows("secret and output are made of too many numbers")
+    return [
+        part if not part.shape else Node(Index(at), (part,), (), part.dtype, part.levels, part.kind)
+        for part in parts
+        for at in np.ndindex(part.shape)
+    ]
+
+
+def _evaluated(nodes: Sequence[Node], images: Sequence[Node], known: dict[Node, Array], count: int) -> list[Array]:
+    """Return the values of the nodes of a quantity from those of what its scalars became."""
+    rng = np.random.Generator(np.random.SFC64(0))
+    with np.errstate(all="ignore"):
+        scalars = iter([full(array, count) for array in Plan(images, list(known)).run(count, rng, known)])
+        parts = {part: _assembled(part, scalars, count) for node in nodes for part in _taken_apart(node)}
+        return [full(array, count) for array in Plan(nodes, list(parts)).run(count, rng, parts)]
+
+
+def _assembled(part: Node, scalars: Iterator[Array], count: int) -> Array:
+    if not part.shape:
+        return next(scalars)
+    return np.stack([next(scalars) for _ in np.ndindex(part.shape)], axis=1).reshape(count, *part.shape)
+
+
+def _nodes_of(root: Node, halvings: int) -> tuple[dict[Node, Array], Array]:
+    """Return numbers that stand for a continuous quantity in sums, and their probabilities."""
+    values, weights = quadrature(curve_of(family_of(root), root.parents), None, halvings)
+    return {root: values.astype(root.dtype)}, weights
+
+
+def _projected(block: Block, sums: Sequence[int]) -> Block:
+    """Return a block with the classes that some of the sums tell apart."""
+    lines = np.zeros_like(block.values)
+    lines[:, list(sums)] = block.values[:, list(sums)]
+    values, codes = np.unique(lines, axis=0, return_inverse=True)
+    chances = np.zeros((len(block.chances), len(values)))
+    np.add.at(chances.T, codes.reshape(-1), block.chances.T)
+    return Block(values, chances, block.count)
+
+
+def _sums_behind(nodes: Sequence[Node]) -> list[Node]:
+    return [one for one in ancestors(nodes) if isinstance(one.operation, Placeholder)]
+
+
+def _check_followed(nodes: Sequence[Node]) -> None:
+    for node in ancestors(nodes):
+        if node.operation.opaque or isinstance(node.operation, BatchedCall):
+            raise NotRows("the program is called sample by sample")
+        if node.is_random and type(node.operation) is not Draw:
+            raise NotRows("it draws in a way that is not followed")
+
+
+def _holds(found: Array) -> Array:
+    return np.where(found, 0.0, -math.inf)
+
+
+def _equals(value: float, found: Array) -> Array:
+    return np.where(np.abs(found - value) <= EXACT_VALUE * max(1.0, abs(value)), 0.0, -math.inf)
+
+
+def _weighs(found: Array) -> Array:
+    return np.nan_to_num(found, nan=-math.inf, neginf=-math.inf)
+
+
+def _power(law: Law, number: int, count: int) -> SumLaw:
+    """Return the law of what so many alike rows add, in one combination of what they share."""
+    parts = DYADIC * law.values
+    whole = np.rint(parts)
+    found = sum_law(whole.astype(np.int64), law.chances[number], count) if np.array_equal(whole, parts) else None
+    if found is None:
+        raise NotRows("its sums are not of integers, or have too many values")
+    return found
+
+
+def _integers(columns: Sequence[Array], rows: Sequence[Row]) -> tuple[float, float, Array | None, list[Array]]:
+    """Return what rows add to a sum as integers from zero on, and what those stand for."""
+    lows = [float(column.min()) for column in columns]
+    above = [DYADIC * (column - low) for column, low in zip(columns, lows, strict=True)]
+    start = sum(row.count * low for row, low in zip(rows, lows, strict=True))
+    if all(np.array_equal(np.rint(one), one) and one.max() < 2**50 for one in above) and math.isfinite(start):
+        unit = max(1, int(np.gcd.reduce(np.concatenate(above).astype(np.int64))))
+        return start, unit / DYADIC, None, [one.astype(np.int64) // unit for one in above]
+    moving = [number for number, one in enumerate(above) if one.any()]
+    if len(moving) > 1 or rows[moving[0]].count > 1:
+        raise NotRows("its sums are not of integers")
+    values, codes = np.unique(columns[moving[0]], return_inverse=True)
+    rest = start - lows[moving[0]]
+    added = [np.zeros(len(column), np.int64) for column in columns]
+    added[moving[0]] = codes.reshape(-1).astype(np.int64)
+    return 0.0, 1.0, values + rest, added

@@ -1,0 +1,270 @@
+"""The solver for tables of counts: whether a question is about sums over discrete rows, and what it answers."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from privug.digits import how_many
+from privug.errors import ImpossibleObservation, UnsuitableEngine
+from privug.estimate import UNDERFLOW, Estimate
+from privug.inference.answer import Exact
+from privug.inference.belief import Belief
+from privug.inference.case_plan import Quantity
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.counts.lattice import HOPEFUL, MOST_COST, TooManyCounts
+from privug.inference.exact.counts.model import CountModel
+from privug.inference.exact.finite.elements import TooManyElements
+from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, is_answered, table_sizes
+from privug.inference.exact.finite.listing import listed_joint
+from privug.inference.exact.finite.states import States
+from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
+from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.joint import Joint
+from privug.inference.question import Sizes
+from privug.inference.sampling import Run
+from privug.inference.support import longer_tails, lost_in_tails
+from privug.inference.tally import Tally, marginal
+from privug.inference.workload import numbers_computed
+from privug.model.batch import Batch
+from privug.model.node import Array, Kind, ancestors
+from privug.model.plan import Plan
+
+FAR = 1e-9  # the share of an observation's probability from which on what is left out matters
+LEAST_SOUGHT, LEAST_LOST = 1e-60, 1e-250
+NEGLIGIBLE_SIZE = 1e-11  # a probability of sizes of the tables that may be left out
+MOST_HALVINGS, SAME = 5, 1e-11  # of panels over what rows share; relative: by how much two of them may differ
+MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
+TOO_MANY = "too many tables of counts fit what was seen"
+
+
+@dataclass(frozen=True, eq=False)
+class Sized:
+    """The model for some sizes of the tables."""
+
+    model: CountModel
+    quantities: Sequence[Quantity]
+
+
+def prepare_counts(request: Request) -> Prepared | Obstacle:
+    """Find out whether a question is about sums over discrete rows, and what that costs."""
+    if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
+        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+    try:
+        sized = _sized(request)
+        if isinstance(sized, Obstacle):
+            return sized
+        cost = sum(one.model.cost for one in sized)
+    except NotRows as problem:
+        return Obstacle(str(problem), vague=True)
+    except UnsuitableEngine as problem:
+        return Obstacle(str(problem), vague=True)
+    except TooManyElements:
+        return Obstacle("it has too many numbers to be looked at one by one", vague=True)
+    except TooManyCounts:
+        return Obstacle("too many combinations of values matter to the output at once", vague=True)
+    case = request.case(request.question.typical_sizes)
+    parts = [node for value in (case.secret, case.output) for node in Quantity.of(value).nodes]
+    cost_of_sample = COST_OF_NUMBER * numbers_computed(ancestors(parts))
+    return Prepared(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
+
+
+def _sized(request: Request, halvings: int = 1) -> list[Sized] | Obstacle:
+    """Return the models for all sizes of the tables; sizes that hardly ever are may be left out."""
+    groups = table_sizes(request)
+    if isinstance(groups, Obstacle):
+        return groups
+    found = []
+    for sizes, start in groups:
+        try:
+            found.append(_model(request, sizes, start, halvings))
+        except NotRows:
+            if start.weights.sum() > NEGLIGIBLE_SIZE:
+                raise
+    models = [one for one in found if one is not None]
+    if not any(one.model.sums_up for one in models):
+        raise NotRows("it does not sum over rows")
+    return models
+
+
+def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Sized | None:
+    """Return the model for some sizes of the tables; None if what was seen is impossible there."""
+    case = request.case(sizes)
+    likelihood = case.likelihood(request.observation)
+    if likelihood.impossible is not None:
+        return None
+    query = request.query(case)
+    if query is not None and not is_answered(query, case):
+        raise NotRows("the query draws random numbers of its own")
+    asked = [Quantity.of(case.secret), *([] if query is None else [Quantity.of(query)])]
+    outputs = [Quantity.of(case.output)] if request.observation is None else []
+    if case.facts and Plan(Quantity.of(case.output).nodes).can_fail:
+        raise NotRows("it may fail on inputs that contradict what is assumed")
+    return Sized(CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings), [*outputs, *asked])
+
+
+def _run(request: Request, sized: Sequence[Sized]) -> Run:
+    started = time.perf_counter()
+    try:
+        found = _converged(request, sized) if any(one.model.continuous for one in sized) else Found.of(sized)
+        for _ in range(2):  # the first time may show how improbable the observation is
+            if request.observation is not None and found.lost > FAR * found.probability:
+                with longer_tails(max(LEAST_LOST, found.probability * FAR**2) or LEAST_SOUGHT):
+                    further = _sized(request)
+                    assert not isinstance(further, Obstacle)
+                    found = Found.of(further)
+        facts = _probability_of_facts(request) if request.question.facts else 1.0
+    except TooManyCounts:
+        raise Refused(Obstacle(TOO_MANY, precise=True)) from None
+    except NotRows as problem:
+        raise Refused(Obstacle(str(problem))) from None
+    return _answer(request, found, facts, time.perf_counter() - started)
+
+
+def _converged(request: Request, sized: Sequence[Sized]) -> "Found":
+    """Integrate over what rows share with smaller and smaller panels, until that changes nothing."""
+    found = Found.of(sized)
+    for halvings in range(2, MOST_HALVINGS):
+        finer = _sized(request, halvings)
+        assert not isinstance(finer, Obstacle)
+        before, found = found, Found.of(finer)
+        if not found.states or not before.states:
+            continue
+        position = len(found.batches[0]) - 1
+        (_, old), (_, new) = before.tallied([position]), found.tallied([position])
+        shares = [weights / weights.sum() for weights in (old, new)]
+        off = abs(before.probability - found.probability) / found.probability
+        if off <= SAME and len(old) == len(new) and np.abs(shares[0] - shares[1]).max() <= SAME:
+            return found
+    raise NotRows("what its rows share cannot be integrated out")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The states that agree with what was seen: quantities, weights relative to `exp(shift)`, and what was cut off."""
+
+    batches: Sequence[Sequence[Batch]]
+    weights: Sequence[Array]
+    shift: float
+    lost: float
+    has_density: bool
+
+    @staticmethod
+    def of(sized: Sequence[Sized]) -> "Found":
+        """Go through all tables of counts of all sizes."""
+        batches, logs, orders, truncated, lost = [], [], [], 0, 0.0
+        for one in sized:
+            counted = one.model.lattice.states()
+            truncated, lost = max(truncated, one.model.truncated), max(lost, one.model.lattice.lost)
+            if len(counted):
+                arrays, weights = one.model.read(counted)
+                batches.append([q.batch(a, len(weights)) for q, a in zip(one.quantities, arrays, strict=True)])
+                logs.append(weights)
+                orders.append(one.model.density)
+        lowest = min(orders, default=0)  # beside a value with a probability, one with a density weighs nothing
+        batches = [some for some, order in zip(batches, orders, strict=True) if order == lowest]
+        logs = [some for some, order in zip(logs, orders, strict=True) if order == lowest]
+        shift = max((float(some.max()) for some in logs), default=0.0)
+        weights_of = [np.exp(some - shift) for some in logs]
+        return Found(batches, weights_of, shift, lost + lost_in_tails(truncated), lowest > 0)
+
+    @property
+    def log_probability(self) -> float:
+        """The logarithm of the probability, or density, of what was seen."""
+        return (
+            math.log(math.fsum(float(some.sum()) for some in self.weights)) + self.shift if self.weights else -math.inf
+        )
+
+    @property
+    def probability(self) -> float:
+        """The probability, or density, of what was seen; zero if it is less than floats can hold."""
+        return math.exp(self.log_probability)
+
+    @property
+    def error(self) -> float:
+        """How much of that was left out, relative to it."""
+        return math.exp(min(0.0, math.log(self.lost) - self.log_probability)) if self.lost else 0.0
+
+    @property
+    def states(self) -> int:
+        """How many states there are."""
+        return sum(map(len, self.weights))
+
+    def tallied(self, positions: Sequence[int]) -> tuple[tuple[Batch, ...], Array]:
+        """Return the distinct values of some of the quantities, with their weights."""
+        tally = Tally()
+        for batches, weights in zip(self.batches, self.weights, strict=True):
+            tally.add([batches[position] for position in positions], weights)
+        return tally.result()
+
+
+def _answer(request: Request, found: Found, facts: float, seconds: float) -> Run:
+    if not found.states:
+        less = f", or less likely than {found.lost:.0e}" if found.lost else ""
+        raise ImpossibleObservation(
+            f"this observation is impossible{less}: no table of counts agrees with it ({request.observation})"
+        )
+    error = found.error
+    if error > MOST_ERROR:
+        raise UnsuitableEngine(
+            f"engine='exact' cannot answer this: the observation is as improbable ({found.probability:.0e}) as the far "
+            f"tails that are left out ({found.lost:.0e}); engine='rare' may"
+        )
+    joint: Joint | None = None
+    if request.observation is None and request.extra is None:
+        pairs = found.tallied([1, 0])
+        beliefs: list[Belief | None] = [_belief(marginal(*pairs, side), error) for side in (0, 1)]
+        joint = listed_joint(*pairs, error)
+    else:
+        first = 0 if request.observation is not None else 1
+        output = None if first == 0 else _belief(found.tallied([0]), error)
+        beliefs = [_belief(found.tallied([first + k]), error) for k in range(1 + (request.extra is not None))]
+        beliefs.insert(1, output)
+    evidence = _evidence(request, found, facts)
+    diagnostics = Diagnostics(found.states, found.states, math.inf, evidence, 0, 0, seconds)
+    source = f"{how_many(found.states, 'state')} of a table of counts"
+    exact = Exact("counts", source, tuple(beliefs), partial(_joint, request) if joint is None else lambda: joint)
+    return Run((), None, diagnostics, exact=exact)
+
+
+def _belief(tallied: tuple[tuple[Batch, ...], Array], error: float) -> Belief:
+    (batch,), weights = tallied
+    return Belief(batch, weights / weights.sum(), True, spread=Kind.DISCRETE, error=error)
+
+
+def _evidence(request: Request, found: Found, facts: float) -> Estimate:
+    """Return the probability of what was seen, given the facts; a density where states are weighted by one."""
+    if request.observation is None:
+        return Estimate.exactly(1.0, method="exact")
+    value, lost = found.probability / facts, found.lost / facts
+    if value < UNDERFLOW:
+        return Estimate(
+            value, 0.0, UNDERFLOW, "density" if found.has_density else "", "exact, but for its digits", True
+        )
+    if found.has_density:
+        return Estimate.exactly(value, "density", "exact")
+    return Estimate(min(1.0, value), min(1.0, value), min(1.0, value + lost), method="exact", exact=True)
+
+
+def _probability_of_facts(request: Request) -> float:
+    groups = table_sizes(request)
+    assert not isinstance(groups, Obstacle)
+    total = 0.0
+    for sizes, start in groups:
+        model = CountModel(request.case(sizes).likelihood(None), [], 0, start)
+        total += float(np.exp(model.lattice.states().logs).sum())
+    return total
+
+
+def _joint(request: Request) -> Joint:
+    """Return secret and output together, before any observation."""
+    before = Request(request.question)
+    prepared = prepare_counts(before)
+    if isinstance(prepared, Obstacle):
+        raise Refused(prepared)
+    exact = prepared.run().exact
+    assert exact is not None
+    return exact.joint()
