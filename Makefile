@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check docs bench reproduce soak clean
+.PHONY: demo test test-all check docs bench golden reproduce soak clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Privug needs Python 3.11 or newer; try: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -48,6 +48,10 @@ docs: $(STAMP)-dev
 
 bench: $(STAMP)-bench
 	$(BIN)/python benchmarks/run.py
+
+# Whether any answer differs from the golden record, to the bit.
+golden: $(STAMP)-dev
+	$(BIN)/python benchmarks/golden.py
 
 reproduce: $(STAMP)-dev
 	$(BIN)/privug reproduce

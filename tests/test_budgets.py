@@ -23,8 +23,8 @@ from privug.errors import (
 )
 from privug.inference import sampling, solving, strata, workload
 from privug.inference.exact import engine as exact
-from privug.inference.exact.finite import elements, enumeration, rounds
-from privug.inference.exact.finite.ordering import schedule
+from privug.inference.exact.finite import elements, elimination, enumeration
+from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.states import States
 from privug.inference.question import Question
 from privug.model.node import Node
@@ -309,22 +309,22 @@ def test_outputs_of_many_numbers(name: str) -> None:
 
 def test_what_is_not_sure_to_be_few_states_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = 0
-    computed = rounds._computed
+    computed = elimination._computed
 
     def counted(states: Any, one: Any) -> Any:
         nonlocal cells
         cells += len(states) * (len(one.computed) + len(one.kept) + 1)
         return computed(states, one)
 
-    monkeypatch.setattr(rounds, "_computed", counted)
+    monkeypatch.setattr(elimination, "_computed", counted)
     xs = [pv.DiscreteUniform(0, 99) for _ in range(40)]
     total: Any = 0
     for x in xs:
         total = (total * 31 + x) % 10_007
     plan = schedule([total.node, xs[0].node], {}, 1)
     with pytest.raises(UnsuitableEngine, match="engine='sample' can"):
-        rounds.eliminated(States({}, np.ones(1)), plan)
-    assert 0 < cells <= 2 * rounds.HOPEFUL_WORK
+        elimination.eliminated(States({}, np.ones(1)), plan)
+    assert 0 < cells <= 2 * elimination.HOPEFUL_WORK
 
 
 def equal_pairs(xs):

@@ -8,8 +8,8 @@ from scipy import integrate, stats
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
-from privug.inference.density import NODES, Tabulated, integrals, panel_nodes, resolved, tabulate
+from privug.inference.measure.curve import Curve
+from privug.inference.measure.density import NODES, Tabulated, integrals, panel_nodes, resolved, tabulate
 from privug.model.node import Kind
 from privug.prior import continuous as families
 from privug.prior.positive import EXPONENTIAL, GAMMA

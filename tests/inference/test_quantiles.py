@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.curve import Curve
+from privug.inference.measure.curve import Curve
 
 LEVELS = np.array([1e-12, 0.01, 0.25, 0.3, 0.5, 0.7, 0.99, 1 - 1e-12])
 

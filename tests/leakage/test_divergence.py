@@ -12,8 +12,8 @@ from scipy import stats
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
-from privug.inference.density import Tabulated
+from privug.inference.measure.curve import Curve
+from privug.inference.measure.density import Tabulated
 from privug.leakage.divergence import (
     cohens_d,
     entropy_drop,

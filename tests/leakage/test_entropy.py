@@ -9,7 +9,7 @@ from scipy import stats
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
+from privug.inference.measure.curve import Curve
 from privug.leakage.entropy import differential_entropy, entropy, guessing_entropy, min_entropy, renyi_entropy
 from privug.model.batch import Batch
 from privug.model.node import Kind

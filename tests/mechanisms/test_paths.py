@@ -14,9 +14,9 @@ import scipy.integrate
 import scipy.stats
 
 import privug as pv
-from privug.inference.exact.paths.comparisons import Uncomparable
 from privug.mechanisms import Guarantee, audit, from_factory
 from privug.mechanisms.branching import Outcomes
+from privug.mechanisms.paths.comparisons import Uncomparable
 from privug.model.structure import flatten
 from privug.program.paths import NotFollowed
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.inference.affine import affine_roots
 from privug.inference.derived_questions import DerivedQuestion
+from privug.inference.graph.affine import affine_roots
 from privug.inference.question import Case, Question, Sizes
 from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors

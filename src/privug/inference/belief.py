@@ -13,7 +13,6 @@ from privug.errors import ArgumentError, PrivugError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import tails
 from privug.inference.arguments import as_list, as_numbers
-from privug.inference.curve import Curve
 from privug.inference.describing import CredibleInterval, Histogram, described
 from privug.inference.intervals import (
     Groups,
@@ -24,7 +23,7 @@ from privug.inference.intervals import (
     shifted,
     std_estimate,
 )
-from privug.inference.mapped import NoSuchMoment
+from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.markup import table
 from privug.model.batch import Batch, Column
 from privug.model.keys import key_of, shown_key

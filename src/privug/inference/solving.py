@@ -16,37 +16,301 @@ Of the possible ways the one with the most even weights in a pilot run is taken;
 for where that takes no longer.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
+from typing import Any, cast
 
 import numpy as np
+import scipy
 
 from privug.errors import ImpossibleObservation, ObservationError
-from privug.inference.affine import affine_roots, invertible_roots
-from privug.inference.branches import IMPOSSIBLE, branch_condition, either_way, given_that, never_is
-from privug.inference.conditions import Window, merged, windows_of
 from privug.inference.diagnostics import effective_sample_size
-from privug.inference.solutions import (
-    Solution,
-    at_whole_number,
-    condition_normals,
-    in_window,
-    normals_in_window,
-    solve_for,
-    through_functions,
-)
+from privug.inference.graph.affine import Coefficient, Section, affine_roots, inverse, invertible_roots
+from privug.inference.graph.conditions import Window, merged, windows_of
+from privug.inference.graph.simplification import specialised
 from privug.inference.workload import pilot_samples
+from privug.model import numpy_functions
 from privug.model.graph import parents_key, substitute
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
-from privug.model.operations import Elementwise, SampleFailure, constant
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
+from privug.model.operations import Elementwise, SampleFailure, aligned, constant
 from privug.model.plan import Plan
-from privug.model.variable import RandomVariable
+from privug.model.traits.traits import Role
+from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import CloseTo, Likelihood
 from privug.observation.observations import close
 from privug.prior.choice import constant_value
-from privug.prior.family import family_of
+from privug.prior.continuous import NORMAL, Uniform
+from privug.prior.family import Draw, Family, LogDensity, family_of
 from privug.prior.scalar import ScalarFamily
+
+_FLOAT = np.dtype(np.float64)
+WHOLE = 1e-6  # how close to a whole number what should be one must be
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Roots replaced by values that agree with the observation, and the log weight of the sample.
+
+    Where the conditions do not hold, the weight is zero.
+    """
+
+    replacements: dict[Node, Node]
+    log_weight: Node
+    conditions: tuple[Node, ...] = ()
+
+
+def solve_for(node: Node, value: Any, root: Node, slope: Coefficient) -> Solution:
+    """Set one root to the value that explains the observation."""
+    return through_functions(value, [Section(node, slope, root)])
+
+
+def through_functions(value: Any, way: Sequence[Section]) -> Solution:
+    """Set the root at the end of a way to the value that explains the observation."""
+    log_slope: Any = 0.0
+    for section in way[:-1]:
+        value, log_slope = _at_end(section, value), log_slope - np.log(np.abs(section.slope))
+        value, steepness = inverse(section.end, value)
+        log_slope = log_slope + steepness
+    last, root = way[-1], way[-1].end
+    solved = _at_end(last, value)
+    density = _log_density(family_of(root), solved.node, root.parents)
+    log_weight = density + log_slope - np.log(np.abs(last.slope))
+    reached = () if len(way) == 1 else (np.isfinite(cast(Any, solved)).node,)
+    return Solution({root: solved.node}, log_weight.node, (*reached, *_within_support(root, solved)))
+
+
+def _at_end(section: Section, value: Any) -> RandomVariable:
+    """Return what the end of a section must be for its top to have a value."""
+    end: RandomVariable = RandomVariable(section.end) + (value - RandomVariable(section.top)) * (1.0 / section.slope)
+    return end
+
+
+def _within_support(root: Node, solved: RandomVariable) -> tuple[Node, ...]:
+    """Return the condition that a value can be one of a root's: a search for it is led by its distance."""
+    family = family_of(root)
+    if not family.has_ends:
+        return ()
+    low, high = family.ends_of([RandomVariable(parent) for parent in root.parents])
+    return (((solved >= low) & (solved <= high)).node,)
+
+
+def at_whole_number(node: Node, value: float, root: Node, slope: Coefficient) -> Solution:
+    """Set a root of whole numbers to the one that explains the observation, where there is one."""
+    drawn, output = RandomVariable(root).astype(float), RandomVariable(node).astype(float)
+    exact = drawn + (value - output) * (1.0 / slope)
+    whole = np.rint(exact)
+    solved = Node(_Whole(), (whole.node,), (), np.dtype(np.int64), kind=Kind.DISCRETE)
+    density = _log_density(family_of(root), solved, root.parents)
+    return Solution({root: solved}, density.node, ((np.abs(exact - whole) < WHOLE).node,))
+
+
+class _Whole(Operation):
+    """Whole numbers held as floats, as whole numbers; what has none is zero, and of no weight."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        numbers = arguments[0]
+        return np.where(np.abs(numbers) < 2.0**62, numbers, 0.0).astype(np.int64)
+
+
+def condition_normals(node: Node, value: Any, roots: dict[Node, Coefficient]) -> Solution:
+    """Draw normal roots from their joint distribution given the value of a node."""
+    spread = _Spread.of(node, roots)
+    log_weight = _log_density(NORMAL, as_node(value), (spread.mean.node, spread.sd))
+    return Solution(spread.moved_to(value), log_weight.node)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """A number as a normal quantity by some normal roots, given all others: mean, deviation, and how to move it."""
+
+    output: RandomVariable
+    roots: dict[Node, Coefficient]
+    mean: RandomVariable
+    sd: Node
+    relative: dict[Node, Any] = field(repr=False)
+    total: Any = field(repr=False)
+
+    @classmethod
+    def of(cls, node: Node, roots: dict[Node, Coefficient]) -> "_Spread":
+        output = RandomVariable(node)
+        means = {root: _parameter(root, 0) for root in roots}
+        deviations = {root: _parameter(root, 1) for root in roots}
+        # Variances relative to the largest known deviation neither overflow nor vanish.
+        unit = max((float(np.max(sd)) for sd in deviations.values() if not isinstance(sd, RandomVariable)), default=1.0)
+        relative = {root: (deviations[root] * (1.0 / unit)) ** 2 for root in roots}
+        total = reduce(_plus, (_sum(relative[root] * (slope * slope), root) for root, slope in roots.items()))
+        offsets = reduce(_plus, (_sum((RandomVariable(root) - means[root]) * a, root) for root, a in roots.items()))
+        return cls(output, roots, output - offsets, as_node(total**0.5 * unit), relative, total)
+
+    def moved_to(self, value: Any) -> dict[Node, Node]:
+        """Return each root moved by its share of what the number is to be moved by."""
+        share = (value - self.output) * (1.0 / self.total)
+        return {
+            root: (RandomVariable(root) + share * (self.relative[root] * slope)).node
+            for root, slope in self.roots.items()
+        }
+
+
+def _parameter(root: Node, position: int) -> Any:
+    """Return a parameter as a plain number where it is one: coefficients must be known not to vanish."""
+    node = root.parents[position]
+    return constant_value(node) if isinstance(node.operation, ConstantValue) else RandomVariable(node)
+
+
+def _plus(left: Any, right: Any) -> Any:
+    return left + right
+
+
+def _sum(value: Any, root: Node) -> Any:
+    """Sum over the elements of an array root; a scalar coefficient stands for each of them."""
+    if isinstance(value, RandomVariable):
+        return value.sum() if value.ndim else value
+    return float(np.sum(np.broadcast_to(value, root.shape)))
+
+
+def normals_in_window(window: Window, roots: dict[Node, Coefficient]) -> Solution:
+    """Draw normal roots from their joint distribution given that a number lies in a window."""
+    spread = _Spread.of(window.number, roots)
+    ends = constant(window.low), constant(window.high)
+    place, log_weight = _drawn_between(NORMAL, ends, (spread.mean.node, spread.sd))
+    return Solution(spread.moved_to(place), log_weight)
+
+
+def in_window(window: Window, root: Node, slope: Coefficient) -> Solution:
+    """Draw one root from its distribution between the ends that put a number into a window."""
+    ends: list[Any] = [_at_end(Section(window.number, slope, root), end) for end in (window.low, window.high)]
+    family = family_of(root)
+    assert isinstance(family, ScalarFamily)
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    place, log_weight = _drawn_between(family, (low.node, high.node), root.parents)
+    return Solution({root: place.node}, log_weight)
+
+
+def _drawn_between(
+    family: ScalarFamily, ends: tuple[Node, Node], parameters: tuple[Node, ...]
+) -> tuple[RandomVariable, Node]:
+    """Return a quantity of a family between two ends, and the log of the probability to be there."""
+    uniform = Uniform(0.0, 1.0).node
+    place = Node(_Between(family), (uniform, *ends, *parameters), (), _FLOAT, kind=Kind.CONTINUOUS)
+    return RandomVariable(place), Node(_LogMass(family), (*ends, *parameters), (), _FLOAT, kind=Kind.MIXED)
+
+
+def _tails(family: ScalarFamily, parameters: Sequence[Array]) -> tuple[Any, Any, Any, Any]:
+    """Return the probabilities below and above a value, and their inverses."""
+    if family.gaussian:
+        mean, sd = parameters
+        return (
+            lambda x: scipy.special.ndtr((x - mean) / sd),
+            lambda x: scipy.special.ndtr((mean - x) / sd),
+            lambda p: mean + sd * scipy.special.ndtri(p),
+            lambda p: mean - sd * scipy.special.ndtri(p),
+        )
+    if all(parameter.size == 1 for parameter in parameters):
+        distribution = _frozen(family.frozen, *(parameter.item() for parameter in parameters))
+    else:
+        distribution = family.frozen(*parameters)
+    return distribution.cdf, distribution.sf, distribution.ppf, distribution.isf
+
+
+@lru_cache(maxsize=64)
+def _frozen(make: Callable[..., Any], *parameters: float) -> Any:
+    """Return SciPy's distribution of some parameters, which takes longer to make than to ask."""
+    return make(*parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class _LogMass(Operation):
+    """The log of the probability that a quantity lies between two numbers, small as it may be."""
+
+    family: ScalarFamily
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        low, high, *parameters = aligned(arguments)
+        below, above, _, _ = _tails(self.family, parameters)
+        # The smaller tail tells a small probability to more digits.
+        start, end = below(low), above(high)
+        masses = np.where(start > end, above(low) - end, below(high) - start)
+        return np.asarray(np.log(np.maximum(masses, 0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Between(Operation):
+    """A quantity between two numbers, from a uniform number: the quantile of that share of the probability there."""
+
+    family: ScalarFamily
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        share, low, high, *parameters = aligned(arguments)
+        below, above, quantile, from_above = _tails(self.family, parameters)
+        start, end = below(low), above(high)
+        lower = start + share * (below(high) - start)
+        upper = end + (1 - share) * (above(low) - end)
+        # Of two tails the smaller one is told to more digits.
+        place = np.where(lower < upper, quantile(lower), from_above(upper))
+        return np.asarray(np.clip(np.where(np.isnan(place), low, place), low, high))
+
+
+def _log_density(family: Family, at: Node, parameters: tuple[Node, ...]) -> RandomVariable:
+    return RandomVariable(Node(LogDensity(family), (at, *parameters), (), _FLOAT, kind=Kind.MIXED))
+
+
+IMPOSSIBLE = Solution({}, constant(-np.inf), (constant(False),))
+"""What there is to be said of a branch on which the observation cannot be made."""
+
+
+def branch_condition(node: Node) -> Node | None:
+    """Return the condition of the outermost branching behind a quantity that depends on discrete quantities alone."""
+    for inner in reversed(ancestors([node])):
+        if inner.operation.traits.role is Role.CHOICE and inner.shape == ():
+            condition = _part_of(inner.parents[0])
+            drawn = [one for one in ancestors([condition]) if one.operation.random]
+            known = all(isinstance(one.operation, Draw) and one.kind is Kind.DISCRETE for one in drawn)
+            if drawn and known and condition.dtype == bool:
+                return condition
+    return None
+
+
+def _part_of(condition: Node) -> Node:
+    """Return a part of a condition that is not itself put together of others by `and`, `or` and `not`."""
+    while isinstance(condition.operation, Elementwise) and condition.operation.traits.connective is not None:
+        condition = next(parent for parent in condition.parents if _decided(parent) is None)
+    return condition
+
+
+def given_that(node: Node, condition: Node, truth: bool) -> Node:
+    """Return what a quantity is where a condition holds, or where it does not."""
+    return specialised([node], {condition: truth})[0]
+
+
+def _decided(node: Node) -> bool | None:
+    known = isinstance(node.operation, ConstantValue) and node.dtype == bool and not node.shape
+    return bool(node.operation.array[0]) if known and isinstance(node.operation, ConstantValue) else None
+
+
+def never_is(node: Node, value: float) -> bool:
+    """Say whether a quantity is known never to have a value."""
+    if isinstance(node.operation, ConstantValue) and node.dtype.kind in "bif":
+        return not bool(np.any(np.isclose(node.operation.array.astype(float), value, rtol=1e-12, atol=0.0)))
+    return node.dtype.kind in "bi" and node.levels is None and not value.is_integer()
+
+
+def either_way(condition: Node, yes: Solution, no: Solution) -> Solution:
+    """Put the solutions of both branches together: each sample is solved on the branch that it is on."""
+    roots = dict.fromkeys([*yes.replacements, *no.replacements])
+    replacements = {
+        root: numpy_functions.where(condition, yes.replacements.get(root, root), no.replacements.get(root, root))
+        for root in roots
+    }
+    weight = numpy_functions.where(condition, yes.log_weight, no.log_weight)
+    agreeing = numpy_functions.where(condition, _all(yes), _all(no))
+    return Solution(replacements, weight, (agreeing,))
+
+
+def _all(solution: Solution) -> Node:
+    conditions = [RandomVariable(condition) for condition in solution.conditions]
+    return reduce(lambda one, other: one & other, conditions).node if conditions else constant(True)
+
 
 MOST_CANDIDATES = 8
 PILOT_SAMPLES = 512

@@ -10,8 +10,8 @@ from privug.digits import how_many
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
 from privug.inference.intervals import mean_estimate
+from privug.inference.measure.curve import Curve
 from privug.leakage.finite import Shares
 from privug.leakage.neighbours import knn_divergence, kozachenko_leonenko
 from privug.leakage.plugin import quantile

@@ -6,7 +6,7 @@ import numpy as np
 
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
+from privug.inference.measure.curve import Curve
 from privug.model.node import Array
 
 POINTS_PER_PANEL = 64

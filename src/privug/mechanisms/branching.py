@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from privug.estimate import Estimate
-from privug.inference.exact.paths.comparisons import Conditions, Forest, Uncomparable
-from privug.inference.exact.paths.log_quadrature import Unintegrable
-from privug.inference.exact.paths.path_density import PathDensity, largest_log_ratio
 from privug.mechanisms.comparison import compare_log_masses, hashable
 from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.paths.comparisons import Conditions, Forest, Uncomparable
+from privug.mechanisms.paths.log_laws import Unintegrable
+from privug.mechanisms.paths.path_density import PathDensity, largest_log_ratio
 from privug.model.node import Array
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable

@@ -11,9 +11,9 @@ import scipy
 from privug.attack import Attack
 from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
-from privug.inference.affine import affine_roots
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
+from privug.inference.graph.affine import affine_roots
+from privug.inference.measure.curve import Curve
 from privug.mechanisms.conversion import gaussian_delta, largest
 from privug.mechanisms.guarantee import Guarantee
 from privug.model.node import Array, Node, ancestors

@@ -7,7 +7,7 @@ import numpy as np
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
+from privug.inference.measure.curve import Curve
 from privug.model.node import Array
 from privug.policy.confidence import error_allowed
 

@@ -10,7 +10,7 @@ import privug as pv
 from privug.errors import ImpossibleObservation, ObservationError, UnsuitableEngine
 from privug.inference.chains.problem import is_differentiable
 from privug.inference.chains.sizes import prepare
-from privug.inference.conditions import windows_of
+from privug.inference.graph.conditions import windows_of
 from privug.model.plan import Plan
 
 SAMPLES = 20_000

@@ -10,7 +10,7 @@ import pytest
 
 import privug as pv
 from privug import leakage
-from privug.inference.exact.finite import by_class
+from privug.inference.exact.finite import solver
 from privug.model.batch import DeferredBatch
 
 OF_JOINTS = (
@@ -45,7 +45,7 @@ OF_BELIEFS = (
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(by_class, "FEWEST_STATES", 0)
+    monkeypatch.setattr(solver, "FEWEST_STATES", 0)
 
 
 def yes_or_no(a, b, c, d):

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.exact.finite import counting
-from privug.inference.exact.finite.counting import SumLaw, sum_law, total_law
+from privug.inference.measure import lattice_law
+from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
 
 
 def uniform(count, step=1, start=0):
@@ -39,9 +39,9 @@ def test_many_values_to_a_power():
 def test_ways_agree(monkeypatch):
     values, chances = np.array([[0, 0], [1, 0], [1, 1], [3, 2]]), np.array([0.4, 0.3, 0.2, 0.1])
     quick = table(sum_law(values, chances, 12))
-    monkeypatch.setattr(counting, "MOST_PRODUCTS", 0.0)
+    monkeypatch.setattr(lattice_law, "MOST_PRODUCTS", 0.0)
     assert table(sum_law(values, chances, 12)) == pytest.approx(quick, rel=1e-10)
-    monkeypatch.setattr(counting, "MOST_COUNTS", 1)
+    monkeypatch.setattr(lattice_law, "MOST_COUNTS", 1)
     transformed = sum_law(values, chances, 12)
     assert transformed.lost > 0
     for value, p in table(transformed).items():
@@ -60,7 +60,7 @@ def test_different_laws_in_two_directions(monkeypatch):
             key = tuple(x + y + z for x, y, z in zip(a, b, (-2, 4), strict=True))
             truth[key] = truth.get(key, 0.0) + p * q
     assert table(total_law(laws)) == pytest.approx(truth, rel=1e-13)
-    monkeypatch.setattr(counting, "MOST_PRODUCTS", 0.0)
+    monkeypatch.setattr(lattice_law, "MOST_PRODUCTS", 0.0)
     assert table(total_law(laws)) == pytest.approx(truth, abs=1e-13)
 
 
@@ -86,7 +86,7 @@ def test_parts_that_never_change_need_no_dimension_of_an_array():
     values = np.hstack([[[0], [1]], np.full((2, 100), 7)])
     for law in (
         sum_law(values, np.array([0.5, 0.5]), 3),
-        counting._by_transform(values, np.array([0.5, 0.5]), 3, 1e9),
+        lattice_law._by_transform(values, np.array([0.5, 0.5]), 3, 1e9),
         total_law([SumLaw(values, np.array([0.5, 0.5]))] * 3),
     ):
         assert law.values[:, 0].tolist() == [0, 1, 2, 3]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privug.inference.exact.curves.crossing import Crossing
+from privug.inference.measure.piecewise_map import Crossing
 
 TINY = 5e-324
 CASES = {

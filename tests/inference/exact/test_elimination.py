@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.exact.finite.ordering import Round, Schedule
-from privug.inference.exact.finite.part import prepare_elimination, prepare_finite
-from privug.inference.exact.finite.rounds import eliminated as eliminated_states
+from privug.inference.exact.finite.elimination import Round, Schedule
+from privug.inference.exact.finite.elimination import eliminated as eliminated_states
+from privug.inference.exact.finite.solver import prepare_elimination, prepare_finite
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Request
 from random_programs import PlateWriter, TableWriter, Writer, random_program

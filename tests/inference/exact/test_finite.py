@@ -73,11 +73,10 @@ def information_of_sum(n):
 
 
 def test_pairs_too_many_to_list(monkeypatch):
-    from privug.inference.exact.finite import listing
-    from privug.inference.exact.finite import part as finite
+    from privug.inference.exact.finite import solver
 
-    monkeypatch.setattr(finite, "ALWAYS_LISTED", 1000)
-    monkeypatch.setattr(listing, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(solver, "ALWAYS_LISTED", 1000)
+    monkeypatch.setattr(solver, "MOST_PAIRS", 1000)
     joint = exact(sum_attack(300)).joint
     channel = joint.channel
     assert (channel.secrets, channel.outputs) == (301, 601)
@@ -91,15 +90,14 @@ def test_pairs_too_many_to_list(monkeypatch):
 
 
 def test_channel_of_secrets_that_several_inputs_share(monkeypatch):
-    from privug.inference.exact.finite import listing
-    from privug.inference.exact.finite import part as finite
+    from privug.inference.exact.finite import solver
 
     prior = {"x": pv.Binomial(40, 0.3), "y": pv.DiscreteUniform(0, 60), "z": pv.Bernoulli(0.1)}
     attack = pv.Attack(lambda x, y, z: x + y / 2 - z, prior, lambda x, y: (x // 3, y > 20))
     listed = exact(attack).joint
-    monkeypatch.setattr(finite, "ALWAYS_LISTED", 10)
-    monkeypatch.setattr(listing, "MOST_PAIRS", 10)
-    monkeypatch.setattr(listing, "BLOCK_CELLS", 1000)
+    monkeypatch.setattr(solver, "ALWAYS_LISTED", 10)
+    monkeypatch.setattr(solver, "MOST_PAIRS", 10)
+    monkeypatch.setattr(solver, "BLOCK_CELLS", 1000)
     channel = exact(attack).joint.channel
     assert channel.mutual_information() == pytest.approx(summed_information(listed), abs=1e-11)
     assert channel.bayes_vulnerability() == pytest.approx(summed_vulnerability(listed), rel=1e-11)

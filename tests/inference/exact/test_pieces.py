@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.inference.exact.curves.derivative import Derivative
-from privug.inference.exact.curves.image import Image
-from privug.inference.exact.curves.pieces import Unfollowed, cut
-from privug.inference.exact.rows.dominators import dominators
+from privug.inference.exact.rows.pullback import dominators
+from privug.inference.measure.piecewise_map import Derivative, Image, Unfollowed, cut
 from privug.model.graph import deduplicated, signature
 
 FUNCTIONS = {

@@ -12,10 +12,9 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from privug.inference.curve import Curve
-from privug.inference.density import Analytic
-from privug.inference.exact.curves.summation import Powers, Unsummable, added, total
-from privug.inference.mapped import Mapped
+from privug.inference.measure.convolution import Powers, Unsummable, added, total
+from privug.inference.measure.curve import Curve, Mapped
+from privug.inference.measure.density import Analytic
 from privug.prior.continuous import BETA, CAUCHY, LAPLACE, LOG_NORMAL, STUDENT_T, TRUNCATED_NORMAL, UNIFORM
 from privug.prior.positive import EXPONENTIAL, GAMMA, PARETO
 from privug.prior.standard import StandardNormal

@@ -8,7 +8,7 @@ import pytest
 import privug as pv
 from privug.inference import effort
 from privug.inference.exact import witness
-from privug.inference.exact.rows import part
+from privug.inference.exact.rows import solver
 
 REAL = witness.contradiction  # before a fixture makes failures of contradictions
 
@@ -32,21 +32,21 @@ def served(monkeypatch):
 
 
 def a_mass_off_by_one_per_cent(monkeypatch):
-    sound = part._evidence
-    monkeypatch.setattr(part, "_evidence", lambda value, error, density: sound(1.01 * value, error, density))
+    sound = solver._evidence
+    monkeypatch.setattr(solver, "_evidence", lambda value, error, density: sound(1.01 * value, error, density))
 
 
 def a_missed_peak(monkeypatch):
-    sound = part.settled
-    monkeypatch.setattr(part, "settled", lambda pieces: sound(pieces)[:1])
-    monkeypatch.setattr(part, "check_total", lambda settings, total, error: None)  # which would see it, too
+    sound = solver.settled
+    monkeypatch.setattr(solver, "settled", lambda pieces: sound(pieces)[:1])
+    monkeypatch.setattr(solver, "check_total", lambda settings, total, error: None)  # which would see it, too
 
 
 def a_false_zero(monkeypatch):
     def nothing(pieces):
         raise pv.ImpossibleObservation("this observation has probability zero")
 
-    monkeypatch.setattr(part, "evidence", nothing)
+    monkeypatch.setattr(solver, "evidence", nothing)
 
 
 BROKEN = {
@@ -82,13 +82,13 @@ def test_in_tests_a_contradiction_is_a_failure_with_the_question_in_it(name, mon
 
 @pytest.mark.usefixtures("served")
 def test_a_belief_about_the_output_is_held_to_account_too(monkeypatch):
-    sound = part._output
+    sound = solver._output
 
     def moved(settings, output):
         belief = sound(settings, output)
         return dataclasses.replace(pv.Belief.of_curve(belief.curve.affine(1.0, 20.0)))
 
-    monkeypatch.setattr(part, "_output", moved)
+    monkeypatch.setattr(solver, "_output", moved)
     assert pv.Attack(total, ADDED, "x").run(samples=2000).engine == "sample"
 
 
@@ -97,7 +97,7 @@ def test_numerics_that_fail_are_a_refusal(monkeypatch):
     def overflowing(pieces):
         return float(np.exp(np.array([1e4]))[0])
 
-    monkeypatch.setattr(part, "evidence", overflowing)
+    monkeypatch.setattr(solver, "evidence", overflowing)
     result = pv.Attack(total, ADDED, "x").run(pv.between(40, 60), samples=2000)
     assert result.engine == "sample"
     assert "its numerics failed (overflow" in result.diagnostics.chosen_because
@@ -162,7 +162,7 @@ def test_what_draws_do_not_reach_is_checked_by_a_window_that_they_do(monkeypatch
     result = attack.run(pv.equals(7))
     assert result.engine == "exact (sums)"
     assert result.diagnostics.evidence.value == pytest.approx(5 * 4.0128096921861774e-11, rel=1e-9, abs=0)
-    sound = part._evidence
-    monkeypatch.setattr(part, "_evidence", lambda value, error, density: sound(2 * value, error, density))
+    sound = solver._evidence
+    monkeypatch.setattr(solver, "_evidence", lambda value, error, density: sound(2 * value, error, density))
     with pytest.raises(pv.UnsuitableEngine, match="contradict"):
         attack.run(pv.equals(7), engine="exact")

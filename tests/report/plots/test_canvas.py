@@ -15,7 +15,7 @@ from matplotlib.cbook import is_math_text
 import privug as pv
 from privug.escaping import inert
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
+from privug.inference.measure.curve import Curve
 from privug.report import plots
 from privug.report.plots.canvas import digits, label, tick, wrapped
 

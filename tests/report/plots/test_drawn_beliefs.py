@@ -8,7 +8,7 @@ from scipy import stats
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.inference.curve import Curve
+from privug.inference.measure.curve import Curve
 from privug.report import plots
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from privug.errors import ObservationError
 from privug.inference.chains.windows import as_point, is_smooth, slope_width
-from privug.inference.conditions import Window, merged, windows_of
+from privug.inference.graph.conditions import Window, merged, windows_of
 from privug.inference.solving import solve
 from privug.model.graph import substitute
 from privug.model.node import ConstantValue, Kind, Node, ancestors

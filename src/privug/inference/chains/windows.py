@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from privug.inference.affine import affine_roots
-from privug.inference.conditions import Window
+from privug.inference.graph.affine import affine_roots
+from privug.inference.graph.conditions import Window
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import constant
 from privug.model.plan import Plan

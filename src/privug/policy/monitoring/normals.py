@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from privug.errors import UnsuitableEngine
-from privug.inference.conditions import Unreadable
-from privug.inference.exact.gaussian.conditioning import Normal, aligned, length, product
-from privug.inference.exact.gaussian.linear import Form, NotAffine, affine_form
+from privug.inference.exact.gaussian.model import Form, Normal, NotAffine, affine_form, aligned, length, product
+from privug.inference.graph.conditions import Unreadable
 from privug.model.graph import substitute
 from privug.model.node import Array, Node, ancestors
 from privug.model.plan import Plan

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from privug.inference.effort import spend
-from privug.inference.exact.finite.counting import sum_law, total_law
+from privug.inference.measure.lattice_law import sum_law, total_law
 from privug.model.distinct import combined, digits
 from privug.model.node import Array
 

@@ -19,10 +19,10 @@ from privug.inference.exact.counts.lattice import HOPEFUL, MOST_COST, TooManyCou
 from privug.inference.exact.counts.model import CountModel
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, is_answered, table_sizes
-from privug.inference.exact.finite.listing import listed_joint
+from privug.inference.exact.finite.solver import listed_joint
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
-from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.joint import Joint
 from privug.inference.question import Sizes
 from privug.inference.sampling import Run

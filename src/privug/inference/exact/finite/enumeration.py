@@ -12,8 +12,7 @@ from privug.errors import PriorError, UnsuitableEngine
 from privug.inference.case_plan import CasePlan, Kept, explained
 from privug.inference.effort import spend
 from privug.inference.exact.finite.elements import TooManyElements
-from privug.inference.exact.finite.elimination import Elimination
-from privug.inference.exact.finite.ordering import MOST_EXPECTED
+from privug.inference.exact.finite.elimination import MOST_EXPECTED, Elimination
 from privug.inference.exact.finite.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
 from privug.inference.exact.request import Obstacle, Request
 from privug.inference.question import Case, Sizes

@@ -12,23 +12,83 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy.special
 
-from privug.inference.curve import Curve
 from privug.inference.effort import spend
-from privug.inference.exact.curves.image import Image, Images, Listed
-from privug.inference.exact.curves.parts import discrete_part, smooth_part
-from privug.inference.exact.curves.pieces import Evaluation, Unfollowed
 from privug.inference.exact.finite.states import CERTAIN, Roots, States
-from privug.inference.exact.rows.quadrature import curve_of, quadrature
-from privug.inference.exact.rows.reductions import NotRows
-from privug.inference.exact.rows.regrouping import Addend, RowSum, row_key
-from privug.inference.exact.rows.roots import alone, meeting
-from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
+from privug.inference.exact.rows.regrouping import Addend, NotRows, RowSum, row_key
+from privug.inference.graph.simplification import is_known, specialised, value_of
+from privug.inference.measure.curve import Curve, discrete_part, smooth_part
+from privug.inference.measure.density import panel_nodes
+from privug.inference.measure.piecewise_map import Evaluation, Image, Images, Listed, Unfollowed
 from privug.inference.support import support
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
 from privug.model.plan import Plan
 from privug.prior.family import Family, family_of
+from privug.prior.scalar import ScalarFamily
+
+DEVIATIONS = scipy.special.ndtr(np.array([-7.9, -5.0, -2.5, 0.0, 2.5, 5.0, 7.9]))
+MOST_PANELS = 64
+
+
+def curve_of(family: Family, parameters: Sequence[Node]) -> Curve:
+    """Return the distribution of a root whose parameters are known."""
+    if not all(map(is_known, parameters)):
+        raise NotRows("the distribution of a row's quantity depends on another continuous one")
+    values = [value_of(node) for node in parameters]
+    if family.families:
+        parts = family.parts(parameters)
+        weights = values[0]
+        return Curve.mixture(weights, [curve_of(part, list(own)) for part, own in parts])
+    if family.listable:
+        listed = support(family, [np.asarray(value)[np.newaxis] for value in values], 1)
+        return Curve.discrete(listed.values, listed.probabilities)
+    if not isinstance(family, ScalarFamily) or any(np.ndim(value) for value in values):
+        raise NotRows(f"the distribution of {family.name} is not known in the way that is needed")
+    return Curve.of_family(family, *(float(value) for value in values))
+
+
+def quadrature(curve: Curve, kinks: Array | None = None, halvings: int = 0) -> tuple[Array, Array]:
+    """Return numbers with probabilities that stand for a smooth distribution in sums: few if few are enough."""
+    if not curve.parts:
+        return curve.atoms, curve.masses
+    inner = curve.breaks if kinks is None else np.union1d(curve.breaks, kinks)
+    edges = np.unique(curve.quantiles(DEVIATIONS))
+    steps = np.array([1.0, 3.0])  # far tails count where what is asked for is rare
+    further = np.concatenate([edges[0] - steps * (edges[1] - edges[0]), edges[-1] + steps * (edges[-1] - edges[-2])])
+    edges = np.unique(np.clip(np.concatenate([edges, further]), curve.edges[0], curve.edges[-1]))
+    edges = np.union1d(edges, inner[(inner > edges[0]) & (inner < edges[-1])])
+    for _ in range(halvings):
+        edges = np.union1d(edges, (edges[1:] + edges[:-1]) / 2)
+    if len(curve.atoms) or len(edges) > MOST_PANELS:
+        return curve.cells()
+    nodes, steps = panel_nodes(edges)
+    weights = curve.pdf(nodes.reshape(-1)) * steps.reshape(-1)
+    if not abs(weights.sum() - 1) < 1e-12:
+        return curve.cells()
+    return nodes.reshape(-1)[weights > 0], weights[weights > 0] / weights.sum()
+
+
+def _behind(nodes: Sequence[Node], roots: Collection[Node]) -> dict[Node, frozenset[Node]]:
+    behind: dict[Node, frozenset[Node]] = {}
+    for node in ancestors(nodes):
+        own = frozenset([node] if node in roots else ())
+        behind[node] = own.union(*(behind[parent] for parent in node.parents))
+    return behind
+
+
+def meeting(nodes: Sequence[Node], roots: Collection[Node]) -> Node | None:
+    """Return the first thing that is computed of several random quantities."""
+    return next((node for node, own in _behind(nodes, roots).items() if len(own) > 1), None)
+
+
+def alone(nodes: Sequence[Node], root: Node) -> list[Node]:
+    """Return the functions of one random quantity alone through which it enters everything else."""
+    behind = _behind(nodes, [node for node in ancestors(nodes) if node.is_random])
+    used = {parent for node, own in behind.items() if own != {root} for parent in node.parents}
+    return [node for node, own in behind.items() if own == {root} and (node in used or node in nodes)]
+
 
 MOST_STATES = 200_000
 COST_OF_STATE = 1.7e6  # of a row, in elementary operations

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from privug.errors import ImpossibleObservation
-from privug.inference.curve import Curve
 from privug.inference.exact.finite.states import Roots
 from privug.inference.exact.rows.cells import (
     FLAT,
@@ -18,12 +17,12 @@ from privug.inference.exact.rows.cells import (
     rows_of,
 )
 from privug.inference.exact.rows.likelihood import RowLikelihood
-from privug.inference.exact.rows.order.families import Orders, families_of
+from privug.inference.exact.rows.order_statistics import Orders, families_of
 from privug.inference.exact.rows.pullback import Pullback
-from privug.inference.exact.rows.reductions import NotRows
-from privug.inference.exact.rows.regrouping import Placeholder, Regrouping, row_key
-from privug.inference.exact.rows.specialisation import is_known, specialised, value_of
+from privug.inference.exact.rows.regrouping import NotRows, Placeholder, Regrouping, row_key
 from privug.inference.exact.rows.tally import PowersOfClasses, Tally, tallied
+from privug.inference.graph.simplification import is_known, specialised, value_of
+from privug.inference.measure.curve import Curve
 from privug.model.node import Node, ancestors
 from privug.observation.likelihood import Likelihood
 from privug.prior.family import family_of

@@ -1,29 +1,319 @@
-"""Programs as functions of sums over independent rows: the first pass from a traced graph.
+"""A question as one about sums over rows: which quantities put all rows together, and which rows are alike.
 
-A sum over rows, however it was written (a fold over a plate, a function of an array, a chain of additions), becomes a
-`RowSum`: addends with how often each comes up. Rows that are alike are looked at once. Whatever else the program
-draws is a sum of one addend, so that what is left is a function of sums alone.
+Reductions over arrays and plates, chains of additions, connectives over rows and order statistics become placeholders
+for sums of what each row adds; rows that are alike are counted.
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from privug.inference.conditions import clauses
 from privug.inference.exact.finite.elements import Elements
-from privug.inference.exact.rows.order.ranks import Ranks, extreme_rows, joined_ranks, ranks_of
-from privug.inference.exact.rows.reductions import NotRows, clustered, is_reduction, operand, positions, size_of
+from privug.inference.graph.conditions import clauses
 from privug.model.graph import deduplicated, operation_key, remade, rewritten, substitute, topmost
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors, reached
 from privug.model.numpy_functions import Cast, as_addition
-from privug.model.operations import Elementwise, Index, Lookup, constant, elementwise
+from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, constant, elementwise
 from privug.model.plates import Fold
-from privug.model.traits.traits import Connective, Role
+from privug.model.traits.traits import Connective, Role, Scope
 from privug.prior.choice import constant_value
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw
+
+SAME = 1e-9  # how far from a rank a place between two may be for rounding
+
+Ranks = tuple[tuple[int, float], ...]
+"""Ranks, counted from the smallest, with weights."""
+
+
+def ranks_of(node: Node, size: int) -> Ranks:
+    """Return what is picked of so many rows; nothing if it is no order statistic of them."""
+    operation, traits = node.operation, node.operation.traits
+    if isinstance(operation, Index):
+        return ((int(operation.key[0]) % size, 1.0),)
+    if traits.extreme:
+        return ((size - 1 if traits.extreme > 0 else 0, 1.0),)
+    if not isinstance(operation, ArrayFunction) or not traits.ranks:
+        return ()
+    # What is picked is seen where each row is its own rank.
+    own = np.arange(size, dtype=float)
+    place, moved = (float(v) for v in operation.evaluate([np.stack([own, own + 1])], Context(2, None)))  # type: ignore[arg-type]
+    if place == moved:
+        return ((0, -1.0), (size - 1, 1.0)) if size > 1 else ()
+    nearest = round(place)
+    if abs(place - nearest) <= SAME * size:
+        return ((nearest, 1.0),)
+    lower = int(place)
+    return ((lower, 1 - (place - lower)), (lower + 1, place - lower))
+
+
+def joined_ranks(several: Sequence[tuple[Ranks, float]]) -> Ranks:
+    """Return the weighted sum of several picks."""
+    total: dict[int, float] = {}
+    for ranks, factor in several:
+        for rank, weight in ranks:
+            total[rank] = total.get(rank, 0.0) + factor * weight
+    return tuple((rank, weight) for rank, weight in sorted(total.items()) if weight)
+
+
+def extreme_rows(node: Node) -> tuple[float, list[Node]] | None:
+    """Return the quantities, of rows that have nothing in common, that were compared to find the largest or smallest.
+
+    The sign is negative for the smallest. Nothing if it is no such thing, or a function of one quantity.
+    """
+    operation = node.operation
+    if node.shape or not isinstance(operation, Elementwise) or node.levels is not None:
+        return None
+    if not operation.traits.extreme and operation.traits.role is not Role.CHOICE:
+        return None
+    found = _compared(node)
+    if found is None or any(leaf.shape for leaf in found[1]):
+        return None
+    roots = [{one for one in ancestors([leaf]) if one.is_random} for leaf in found[1]]
+    moving = [leaf for leaf, own in zip(found[1], roots, strict=True) if own]
+    users = Counter(root for own in roots for root in own)
+    entangled = any(own and all(users[root] > 1 for root in own) for own in roots)
+    if len(moving) < 2 or entangled:
+        return None
+    return found if any(leaf.kind is not Kind.DISCRETE for leaf in moving) else None
+
+
+def _compared(node: Node) -> tuple[float, list[Node]] | None:
+    """Return the quantities of which a number is the largest, or the smallest if the sign is negative."""
+    keys = _keys(node)
+    for sign in (1.0, -1.0):
+        leaves = _leaves(node, sign, keys)
+        if leaves != [node]:
+            return sign, leaves
+    return None
+
+
+def _keys(node: Node) -> dict[Node, int]:
+    """Return numbers that are the same for nodes made in the same way: programs compare more than once."""
+    keys: dict[Node, int] = {}
+    names: dict[Any, int] = {}
+    for other in ancestors([node]):
+        operation = other.operation
+        own: Any = id(other)
+        if isinstance(operation, Elementwise):
+            own = operation.name, *(keys[parent] for parent in other.parents)
+        elif isinstance(operation, ConstantValue) and not other.shape:
+            own = "constant", float(operation.array[0])
+        keys[other] = names.setdefault(own, len(names))
+    return keys
+
+
+def _leaves(node: Node, sign: float, keys: dict[Node, int]) -> list[Node]:
+    """Return the numbers of which a node is the largest, or the smallest."""
+    leaves: list[Node] = []
+    pending, seen = [node], set[int]()
+    while pending:
+        current = pending.pop()
+        if keys[current] not in seen:
+            seen.add(keys[current])
+            inner = _inside(current, sign, keys)
+            pending.extend(inner)
+            if not inner:
+                leaves.append(current)
+    return leaves
+
+
+def _inside(node: Node, sign: float, keys: dict[Node, int]) -> list[Node]:
+    traits = node.operation.traits
+    if isinstance(node.operation, Elementwise) and traits.extreme * sign > 0:
+        return list(node.parents)
+    return list(node.parents[1:]) if traits.role is Role.CHOICE and _picks(node.parents, sign, keys) else []
+
+
+def _picks(parents: Sequence[Node], sign: float, keys: dict[Node, int]) -> bool:
+    """Say whether a choice between two numbers takes the larger, or the smaller, one."""
+    condition, yes, no = parents
+    direction = condition.operation.traits.direction
+    if not direction:
+        return False
+    left, right = (keys[parent] for parent in condition.parents)
+    chosen = (left, right) if direction * sign > 0 else (right, left)
+    return (keys[yes], keys[no]) == chosen
+
+
+MOST_EXPANDED = 2000  # rows that are looked at one by one
+
+
+class NotRows(Exception):
+    """The program is no function of sums over independent rows; the message says why, as the end of a sentence."""
+
+    def __init__(self, reason: str, node: Node | None = None) -> None:
+        super().__init__(reason)
+        self.node = node
+
+
+class NotCounted(NotRows):
+    """Order statistics are used in a way that is not followed; the message says all that there is to say."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Reductions over rows that share random columns, and what tells positions of these apart."""
+
+    reductions: list[Node] = field(default_factory=list)
+    size: int = 0
+    differing: list[Array] = field(default_factory=list)
+    special: set[int] = field(default_factory=set)
+    expands: bool = False
+
+
+def clustered(order: Sequence[Node]) -> dict[Node, Cluster]:
+    """Put reductions that share columns into one cluster each."""
+    clusters: dict[Node, Cluster] = {}
+    of_root: dict[Node, Cluster] = {}
+    for node in order:
+        if not is_reduction(node):
+            continue
+        cone = _cone(node)
+        cluster = Cluster()
+        met = {id(c): c for c in (of_root.get(root) for root in cone if root.is_random) if c is not None}
+        for other in met.values():
+            _merge(cluster, other)
+            clusters.update(dict.fromkeys(other.reductions, cluster))
+        _take(cluster, node, cone)
+        clusters[node] = cluster
+        of_root.update((root, cluster) for root in cone if root.is_random)
+        for root, known in of_root.items():
+            if id(known) in met:
+                of_root[root] = cluster
+    for node in order:
+        if isinstance(node.operation, Index) and not node.shape and node not in clusters:
+            _single_out(node, of_root)
+    return clusters
+
+
+def _single_out(node: Node, of_root: dict[Node, Cluster]) -> None:
+    """Take down that one row is used by itself."""
+    assert isinstance(node.operation, Index)
+    key = node.operation.key
+    roots = [root for root in reached([node], is_reduction) if root in of_root]
+    for root in roots:
+        cluster = of_root[root]
+        aligned = _is_aligned(node.parents[0], cluster.size)
+        if aligned and len(key) == 1 and isinstance(key[0], int | np.integer):
+            cluster.special.add(int(key[0]) % cluster.size)
+        else:
+            cluster.expands = True
+
+
+def positions(cluster: Cluster, size: int) -> list[tuple[int, int]]:
+    """Return positions that stand for all of so many rows, each with how many it stands for.
+
+    Reductions of different sizes, as of a table and of a part of it, are in one cluster only if it expands.
+    """
+    if cluster.expands:
+        if cluster.size > MOST_EXPANDED:
+            raise NotRows(f"its {cluster.size:,} rows would have to be looked at one by one")
+        return [(position, 1) for position in range(size)]
+    codes = np.zeros(cluster.size, np.intp)
+    for array in cluster.differing:
+        own = np.unique(array, return_inverse=True)[1].reshape(-1)
+        codes = np.unique(np.stack([codes, own]), axis=1, return_inverse=True)[1].reshape(-1)
+    special = sorted(position for position in cluster.special if position < cluster.size)
+    if len(special) > MOST_EXPANDED:
+        raise NotRows("too many of its rows are used one by one")
+    codes[special] = -1
+    alike = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
+    if len(alike) > MOST_EXPANDED:
+        raise NotRows("too many of its rows are unlike each other")
+    return [(position, 1) for position in special] + [(int(some[0]), len(some)) for some in alike]
+
+
+def _merge(cluster: Cluster, other: Cluster) -> None:
+    cluster.reductions += other.reductions
+    cluster.expands |= other.expands or (cluster.size != 0 and cluster.size != other.size)
+    cluster.size = max(cluster.size, other.size)
+    cluster.differing += other.differing
+
+
+def _take(cluster: Cluster, node: Node, cone: Iterable[Node]) -> None:
+    size = size_of(node)
+    cluster.expands |= cluster.size not in (0, size) or not all(_is_aligned_step(one, size) for one in cone)
+    cluster.size = max(cluster.size, size)
+    cluster.reductions.append(node)
+    for one in cone:
+        if isinstance(one.operation, ConstantValue) and one.shape[:1] == (size,) and len(one.shape) == 1:
+            array = one.operation.array[0]
+            if len(array) and np.any(array != array[0]):
+                cluster.differing.append(array)
+
+
+def is_reduction(node: Node) -> bool:
+    """Say whether a number puts those of all rows together: their sum, whether any or all hold, or one by rank."""
+    operation, traits = node.operation, node.operation.traits
+    if node.shape:
+        return False
+    if isinstance(operation, Fold):
+        return operation.how != "map" and (traits.totals or traits.connective is not None or bool(traits.extreme))
+    if isinstance(operation, Index) and len(operation.key) == 1:
+        inner = node.parents[0].operation
+        sorts = inner.traits.role is Role.ORDER and inner.traits.scope is Scope.ARRAY and not inner.traits.steps
+        return isinstance(inner, ArrayFunction) and sorts and len(node.parents[0].shape) == 1
+    if not isinstance(operation, ArrayFunction) or len(node.parents) != 1 or len(node.parents[0].shape) != 1:
+        return False
+    return traits.adds_up or traits.connective is not None or bool(ranks_of(node, size_of(node)))
+
+
+def size_of(node: Node) -> int:
+    """Return how many rows a reduction puts together."""
+    operation = node.operation
+    return operation.size if isinstance(operation, Fold) else int(operand(node).shape[0])
+
+
+def operand(node: Node) -> Node:
+    """Return the array that is sorted or put together."""
+    inner = node.parents[0]
+    return inner.parents[0] if isinstance(node.operation, Index) else inner
+
+
+def _cone(node: Node) -> list[Node]:
+    """Return the arrays that a reduction goes through."""
+    operation = node.operation
+    start = list(node.parents[: len(operation.lanes)]) if isinstance(operation, Fold) else [operand(node)]
+    seen: dict[Node, None] = {}
+    while start:
+        one = start.pop()
+        if one in seen or not one.shape:
+            continue
+        seen[one] = None
+        if isinstance(one.operation, Fold):
+            start += one.operation.shared
+        start += one.parents
+    return list(seen)
+
+
+def _is_aligned_step(node: Node, size: int) -> bool:
+    """Say whether an array has a number for each row, which depends on that row alone."""
+    if isinstance(node.operation, ConstantValue):
+        return node.shape == (size,) or len(node.shape) == 1  # such as the probabilities of a choice, which rows share
+    if node.shape != (size,):
+        return False
+    operation = node.operation
+    if isinstance(operation, Fold):
+        return operation.how == "map"
+    if isinstance(operation, Lookup):
+        return len(node.parents[0].shape) == 1
+    return isinstance(operation, Draw | Elementwise | Choose | Match | Cast)
+
+
+def _is_aligned(node: Node, size: int) -> bool:
+    cone, start = dict[Node, None](), [node]
+    while start:
+        one = start.pop()
+        if one in cone or not one.shape:
+            continue
+        cone[one] = None
+        start += one.parents
+    return all(_is_aligned_step(one, size) for one in cone)
+
 
 MOST_NODES = 60_000
 MOST_CHAINED = 20_000  # terms of chains of additions that share some of them

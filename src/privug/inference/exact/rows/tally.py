@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from privug.inference.curve import Curve
-from privug.inference.exact.curves.summation import Powers, added
-from privug.inference.exact.finite.counting import SumLaw, sum_law, total_law
 from privug.inference.exact.rows.cells import Cell
-from privug.inference.exact.rows.reductions import NotRows
+from privug.inference.exact.rows.regrouping import NotRows
+from privug.inference.measure.convolution import Powers, added
+from privug.inference.measure.curve import Curve
+from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
 from privug.model.node import Array
 
 MOST_DENOMINATOR = 10**6

@@ -1,0 +1,560 @@
+"""Finite enumeration: every combination of values that the random inputs can take, weighted by its probability.
+
+The states go through the program as a batch, whatever tier it is lifted to, and equal values of secret, output and
+query are merged as they come out. Distributions without a largest value are cut where less than 1e-15 is lost. The
+joint is listed pair by pair, or as classes of secrets that the output treats alike, or as a channel.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privug.digits import how_many
+from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
+from privug.estimate import ROUNDING, UNDERFLOW, Estimate
+from privug.inference.answer import Exact
+from privug.inference.belief import Belief
+from privug.inference.case_plan import Kept, Quantity, settled
+from privug.inference.channel import Block, Channel
+from privug.inference.classes import Classes, ClassTally
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.exact.finite.elements import TooManyElements
+from privug.inference.exact.finite.elimination import Elimination, full, value_of
+from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
+from privug.inference.exact.finite.states import CERTAIN, Combinations, Roots, States
+from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.joint import Joint
+from privug.inference.sampling import Run
+from privug.inference.support import longer_tails
+from privug.inference.tally import Tally, marginal
+from privug.model.batch import Batch, DeferredBatch, codes_of
+from privug.model.node import Array, Kind, ancestors
+from privug.model.operations import constant
+from privug.model.plan import Plan
+from privug.progress import ProgressMeter
+
+FEWEST_STATES = 50_000  # below, listing pairs takes no time
+MOST_SECRETS = 100_000_000
+MOST_PAIRS = 20_000_000  # of classes with their outputs
+MOST_EACH = 1 << 20  # states behind one secret
+
+
+def secrets_of(setting: Setting) -> Combinations | None:
+    """Return the secrets of a case, if each combination of the values of the roots behind them is one of its own."""
+    if isinstance(setting.roots, Elimination) or setting.start is not CERTAIN:
+        return None
+    quantity = Quantity.of(setting.case.secret)
+    return Combinations.of(quantity, Roots(quantity.nodes))
+
+
+def is_secret_of_its_own(setting: Setting) -> bool:
+    """Say whether every state of a case has another secret, in the order of its secrets."""
+    secrets = secrets_of(setting)
+    return secrets is not None and secrets.roots.nodes == setting.roots.nodes
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """The classes of a case, the belief about its secret, and how many states there were, in all and excluded."""
+
+    classes: Classes
+    probability: float
+    states: int
+    accepted: int
+    excluded: int
+
+    def of_secrets(self, secrets: Batch) -> "ByClass":
+        """Return the same with secrets that are known already, where these were listed one by one in the same order."""
+        if not secrets.each_once or len(secrets) != len(self.classes.secrets):
+            return self
+        return replace(self, classes=replace(self.classes, secrets=secrets))
+
+    def beliefs(self, error: float) -> tuple[Belief, Belief]:
+        """Return the beliefs about secret and output."""
+        known = self.classes
+        return _listed_belief(known.secrets, known.weights, error), _listed_belief(known.outputs, known.marginal, error)
+
+    def joint(self, error: float) -> Joint:
+        """Return the joint, whose pairs are listed when they are asked for."""
+        known = self.classes
+        if known.determine_output:
+            outputs = DeferredBatch(known.outputs.structure, len(known.members), known.output_of)
+            sides: tuple[Batch, Batch] = (known.secrets, outputs)
+            weights = known.weights
+        else:
+            owner, places, weights = known.listed()
+            sides = DeferredBatch.chosen(known.secrets, owner), DeferredBatch.chosen(known.outputs, places)
+        secret, output = (_listed_belief(side, weights, error) for side in sides)
+        return Joint(secret, output, classes=known)
+
+
+def _listed_belief(batch: Batch, weights: Array, error: float) -> Belief:
+    return Belief(batch, weights, True, spread=Kind.DISCRETE, error=error)
+
+
+def by_class(settings: Sequence[Setting]) -> ByClass | None:
+    """Find the classes of secrets, if the question is one of which that can be done and pays."""
+    setting = settings[0]
+    if len(settings) > 1 or setting.is_opaque or setting.count < FEWEST_STATES:
+        return None
+    secrets = secrets_of(setting)
+    if secrets is None or len(secrets) > MOST_SECRETS:
+        return None
+    others = Roots(setting.targets, secrets.roots.nodes)
+    each = others.count(MOST_EACH)
+    if each > MOST_EACH:
+        return None
+    with ProgressMeter("enumerating", setting.count) as meter:
+        return _Pass(setting, secrets, others, each).run(meter)
+
+
+class _Pass:
+    """One pass through all states of a case, in blocks of whole secrets."""
+
+    def __init__(self, setting: Setting, secrets: Combinations, others: Roots, each: float) -> None:
+        self._secrets, self._others = secrets, others
+        self._evaluation = Evaluation(setting, None)
+        self._step = max(1, int(self._evaluation.block // each))
+        self._place = constant(0)  # stands for the place of the secret in its block, beside the roots
+        self._states = self._accepted = self._excluded = 0
+
+    def run(self, meter: ProgressMeter) -> ByClass | None:
+        """Return what was found; None if no state is possible, or if hardly any secrets are alike."""
+        tally = ClassTally()
+        for start in self._blocks():
+            parts = [self._kept(states) for states in self._others.blocks(start, self._evaluation.block)]
+            places, outputs, weights = zip(*parts, strict=True)
+            output = Batch.concatenate([settled(batch) for batch in outputs])
+            tally.add(len(start), np.concatenate(places), output, np.concatenate(weights))
+            if tally.pairs > MOST_PAIRS:
+                return None
+            meter.update(self._states, f"{self._states:,} states")
+        if not tally.weight > 0:
+            return None
+        counts = self._states, self._accepted, self._excluded
+        return ByClass(tally.result(self._secrets.batch), tally.weight, *counts)
+
+    def _blocks(self) -> Iterator[States]:
+        for block in self._secrets.roots.blocks(CERTAIN, self._step):
+            for begin in range(0, len(block), self._step):
+                part = block.take(slice(begin, begin + self._step)) if len(block) > self._step else block
+                yield States({**part.arrays, self._place: np.arange(len(part))}, part.weights)
+
+    def _kept(self, states: States) -> tuple[Array, Batch, Array]:
+        kept: Kept = self._evaluation.kept(states)
+        self._states += len(states)
+        self._accepted += len(kept.positions)
+        self._excluded += kept.excluded
+        places, weights = states.arrays[self._place], states.weights
+        if len(kept.positions) == len(states):
+            return places, kept.quantities[1], weights
+        return places[kept.positions], kept.quantities[1], weights[kept.positions]
+
+
+ALWAYS_LISTED = 10_000_000  # states: their pairs are listed whatever they are
+BLOCK_CELLS = 1 << 21
+
+
+def finite_joint(settings: Sequence[Setting], secret: Belief, output: Belief, found: ByClass | None = None) -> Joint:
+    """Return the joint of all cases, given the beliefs about secret and output before any observation.
+
+    `found` holds the classes of secrets, if those have been looked for.
+    """
+    found = found or by_class(settings)
+    if found is not None and (found.classes.determine_output or found.classes.pairs <= MOST_PAIRS):
+        return found.of_secrets(secret.batch).joint(secret.error)
+    if len(secret.batch) * len(output.batch) <= MOST_PAIRS:
+        return _listed(settings, secret.error)
+    return _channel(settings, secret, output, sum(setting.count for setting in settings))
+
+
+def _listed(settings: Sequence[Setting], error: float) -> Joint:
+    pairs = Tally()
+    for setting in settings:
+        evaluation = Evaluation(setting, None)
+        for states, kept in evaluation.results():
+            pairs.add(kept.quantities, states.weights[kept.positions])
+    return listed_joint(*pairs.result(), error)
+
+
+def listed_joint(pair: Sequence[Batch], weights: Array, error: float) -> Joint:
+    """Make the joint of pairs with their weights."""
+    (secret, output), shares = pair, weights / weights.sum()
+    return Joint(
+        Belief(secret, shares, True, spread=Kind.DISCRETE, error=error),
+        Belief(output, shares, True, spread=Kind.DISCRETE, error=error),
+    )
+
+
+def _channel(settings: Sequence[Setting], secret: Belief, output: Belief, states: float) -> Joint:
+    secrets, outputs = len(secret.batch), output.batch.numbers()
+    if len(settings) > 1 or settings[0].excludes or outputs is None:
+        raise UnsuitableEngine(
+            f"engine='exact' cannot list the pairs of secret and output: {secrets:,} secrets with "
+            f"{len(output.batch):,} outputs are too many; engine='sample' can draw some"
+        )
+    pairs = _Pairs(settings[0], outputs)
+    channel = Channel(secrets, len(outputs), round(states), pairs.blocks)
+    return Joint(secret, output, channel=channel)
+
+
+class _Pairs:
+    """The pairs of one case, secret by secret."""
+
+    def __init__(self, setting: Setting, outputs: Array) -> None:
+        self._setting = setting
+        self._outputs = outputs
+        self._is_range = outputs.dtype.kind == "i" and int(outputs[-1]) - int(outputs[0]) + 1 == len(outputs)
+        self._evaluation = Evaluation(setting, None)
+        self._behind_secret = Roots(nodes_of(setting.case.secret), list(setting.start.arrays))
+        self._others = Roots(setting.targets, [*setting.start.arrays, *self._behind_secret.nodes])
+        self._place = constant(0)  # stands for the place of the secret, beside the roots
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the probabilities of all pairs, in blocks of whole secrets."""
+        states = self._by_secret()
+        places = states.arrays[self._place]
+        each = self._others.count(math.inf)
+        secrets = int(max(1, min(self._evaluation.block // each, BLOCK_CELLS // len(self._outputs))))
+        for first in range(0, int(places[-1]) + 1, secrets):
+            begin, end = np.searchsorted(places, [first, first + secrets])
+            yield self._block(states.take(slice(begin, end)), first, min(secrets, int(places[-1]) + 1 - first))
+
+    def _by_secret(self) -> States:
+        """Return the states of the roots behind the secret, ordered by the secret."""
+        states = next(iter(self._behind_secret.blocks(self._setting.start, 1 << 40)))
+        quantity = Quantity.of(self._setting.case.secret)
+        rng = np.random.Generator(np.random.SFC64(0))
+        batch = quantity.batch(
+            Plan(quantity.nodes, list(states.arrays)).run(len(states), rng, states.arrays), len(states)
+        )
+        places = codes_of([batch], len(states))
+        order = np.argsort(places, kind="stable")
+        return States({**states.arrays, self._place: places}, states.weights).take(order)
+
+    def _block(self, start: States, first: int, secrets: int) -> Block:
+        total: Array | None = None
+        low = high = 0
+        for states in self._others.blocks(start, self._evaluation.block):
+            kept = self._evaluation.kept(states)
+            columns, rows = self._columns(kept.quantities[1]), states.arrays[self._place][kept.positions] - first
+            begin, end = int(columns.min()), int(columns.max()) + 1
+            places = rows * (end - begin) + (columns - begin)
+            cells = np.bincount(places, states.weights[kept.positions], secrets * (end - begin)).reshape(secrets, -1)
+            if total is None:
+                total, low, high = cells, begin, end
+                continue
+            wider = np.zeros((secrets, max(high, end) - min(low, begin)))
+            start_of_all = min(low, begin)
+            wider[:, low - start_of_all : high - start_of_all] = total
+            wider[:, begin - start_of_all : end - start_of_all] += cells
+            total, low, high = wider, start_of_all, max(high, end)
+        assert total is not None
+        return Block(low, total)
+
+    def _columns(self, output: Batch) -> Array:
+        """Return the place of each output."""
+        numbers = output.numbers()
+        assert numbers is not None
+        if self._is_range:
+            return np.asarray(np.subtract(numbers, self._outputs[0], dtype=np.intp))
+        return np.asarray(np.searchsorted(self._outputs, numbers))
+
+
+FAR = 1e-9  # the share of an observation's probability from which on what is left out matters
+LEAST_SOUGHT = 1e-60  # the probability down to which an observation is sought that was not found
+LEAST_LOST = 1e-250
+MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
+CHEAP = 1e9  # elementary operations that may always be spent on far tails
+
+
+def prepare_finite(request: Request) -> Prepared | Obstacle:
+    """Find out whether the states can be enumerated, and at what cost."""
+    settings = settings_of(request)
+    if isinstance(settings, Obstacle):
+        return settings
+    cost, states = sum(setting.cost for setting in settings), sum(setting.count for setting in settings)
+    return Prepared(cost, cost / states, lambda: _enumerated(request, settings))
+
+
+def prepare_elimination(request: Request) -> Prepared | Obstacle:
+    """Find out whether the states can be gone through round by round, and at what cost."""
+    if request.question.exclude_errors:
+        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+    return _at_cost_of_case(request, prepare_finite(replace(request, way="elimination")))
+
+
+def _at_cost_of_case(request: Request, prepared: Prepared | Obstacle) -> Prepared | Obstacle:
+    """Say what a sample of the whole model costs, of which only some states were looked at."""
+    if isinstance(prepared, Obstacle):
+        return prepared
+    case = request.case(request.question.typical_sizes)
+    numbers = sum(math.prod(node.shape) for node in ancestors(nodes_of(case.secret, case.output)))
+    return replace(prepared, cost_of_sample=COST_OF_NUMBER * numbers)
+
+
+class Sums:
+    """What has been enumerated so far: the weights of what agrees with the observation, relative to `exp(shift)`.
+
+    Each group of quantities is tallied together: secret, output and query are 0, 1 and 2.
+    """
+
+    def __init__(self, groups: Sequence[tuple[int, ...]], secret_once: bool = False) -> None:
+        """Make ready; `secret_once` says that no secret comes twice."""
+        self.tallies = {group: Tally(each_once=secret_once and group == (0,)) for group in groups}
+        self.states = self.accepted = self.excluded = 0
+        self.is_weighted = False
+        self._shift = -math.inf
+        self._weights: list[float] = []
+        self._agreeing: list[float] = []
+        self._valid: list[float] = []
+
+    def skip(self, states: int, valid: float) -> None:
+        """Count states of which none agrees, and the probability of those that the program accepts."""
+        self.states += states
+        self._valid.append(valid)
+
+    def add(self, states: States, kept: Kept, valid: float) -> None:
+        """Count a block of states and those of them that agree."""
+        self.skip(len(states), valid)
+        probabilities = states.weights[kept.positions]
+        self.accepted += len(kept.positions)
+        self.excluded += kept.excluded
+        self._agreeing.append(float(probabilities.sum()))
+        if not len(kept.positions):
+            return
+        weights = probabilities
+        if kept.log_weights is not None:
+            self.is_weighted = True
+            self._raise_shift(float(kept.log_weights.max()))
+            weights = probabilities * np.exp(kept.log_weights - self._shift)
+        self._weights.append(float(weights.sum()))
+        for group, tally in self.tallies.items():
+            tally.add([kept.quantities[position] for position in group], weights)
+
+    def _raise_shift(self, largest: float) -> None:
+        if largest <= self._shift:
+            return
+        factor = math.exp(self._shift - largest)
+        self._weights = [weight * factor for weight in self._weights]
+        for tally in self.tallies.values():
+            tally.scale(factor)
+        self._shift = largest
+
+    @property
+    def probability(self) -> float:
+        """The probability of the states that agree, not counting how well."""
+        return math.fsum(self._agreeing)
+
+    @property
+    def weight(self) -> float:
+        """The total weight of what agrees."""
+        return math.fsum(self._weights)
+
+    def evidence(self, lost: float) -> Estimate:
+        """Return the probability of the observation, or its density where states are weighted by one."""
+        share = self.weight / math.fsum(self._valid)
+        if self.is_weighted:
+            return Estimate.exactly(share * math.exp(self._shift), "density", "exact")
+        return Estimate(min(1.0, share), min(1.0, share), min(1.0, share + lost), method="exact", exact=True)
+
+
+def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
+    started = time.perf_counter()
+    apart = _apart(request, settings)
+    if apart is not None:
+        return _answered_apart(request, settings, apart, time.perf_counter() - started)
+    if request.observation is None and request.extra is None:
+        classes = by_class(settings)
+        if classes is not None:
+            return _answered_by_class(request, settings, classes, time.perf_counter() - started)
+    found = _found(request, settings)
+    for _ in range(2):  # the first time may show how improbable the observation is
+        if request.observation is not None and found.lost > FAR * found.sums.probability and not found.reasons:
+            found = _found_further_out(request, found) or found
+    return _answer(request, found, time.perf_counter() - started)
+
+
+def _found_further_out(request: Request, found: "Found") -> "Found | None":
+    """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
+    probability = found.sums.probability
+    with longer_tails(max(LEAST_LOST, probability * FAR**2) if probability else LEAST_SOUGHT):
+        settings = settings_of(request)
+        most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
+        if isinstance(settings, Obstacle) or sum(setting.cost for setting in settings) > most:
+            return None
+        return _found(request, settings)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What enumeration found, why some sizes of tables cannot be, and how much probability was left out."""
+
+    settings: Sequence[Setting]
+    sums: Sums
+    reasons: set[str]
+    lost: float
+
+
+def _found(request: Request, settings: Sequence[Setting]) -> Found:
+    sums = Sums(_groups(request, settings), len(settings) == 1 and is_secret_of_its_own(settings[0]))
+    reasons: set[str] = set()
+    with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
+        for setting in settings:
+            evaluation = Evaluation(setting, request.observation, setting.query)
+            if evaluation.impossible is None:
+                _add(sums, evaluation, Evaluation(setting, None) if setting.excludes else None, meter)
+            else:
+                reasons.add(evaluation.impossible)
+                _skip(sums, setting)
+    return Found(settings, sums, reasons, max(setting.roots.lost for setting in settings))
+
+
+def _groups(request: Request, settings: Sequence[Setting]) -> list[tuple[int, ...]]:
+    """Return which quantities to tally together: before any observation, the pairs, unless they may be too many."""
+    if request.extra is not None:
+        return [(0,), (1,), (2,)]
+    few = request.way == "elimination" or sum(setting.count for setting in settings) <= ALWAYS_LISTED
+    return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
+
+
+def _add(sums: Sums, evaluation: Evaluation, accepting: Evaluation | None, meter: ProgressMeter) -> None:
+    for states, kept in evaluation.results():
+        accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
+        sums.add(states, kept, float(accepted.sum()))
+        meter.update(sums.states, f"{sums.states:,} states")
+
+
+def _skip(sums: Sums, setting: Setting) -> None:
+    """Count the states of a case in which the observation cannot be made."""
+    if not setting.excludes:
+        sums.skip(round(setting.count), float(setting.start.weights.sum()))
+        return
+    accepting = Evaluation(setting, None)
+    for states in accepting.blocks():
+        sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
+
+
+def _answer(request: Request, found: Found, seconds: float) -> Run:
+    sums, lost = found.sums, found.lost
+    if not sums.weight > 0:
+        raise _nothing(request, found)
+    if ROUNDING * sums.probability < UNDERFLOW:
+        lost += UNDERFLOW
+    error = min(1.0, lost / sums.probability)
+    if error > MOST_ERROR:
+        raise UnsuitableEngine(
+            f"engine='exact' cannot answer this: the observation is as improbable ({sums.probability:.0e}) as the far "
+            f"tails that are left out ({lost:.0e}); engine='rare' may"
+        )
+    seen = request.observation is not None
+    evidence = sums.evidence(lost) if seen else Estimate.exactly(1.0, method="exact")
+    tallied = {group: tally.result() for group, tally in sums.tallies.items()}
+    together = tallied.pop((0, 1), None)
+    if together is not None:
+        tallied = {(side,): marginal(*together, side) for side in (0, 1)}
+    beliefs = tuple(_belief(*one, error) for one in tallied.values())
+    joint = None if together is None else listed_joint(*together, error)
+    diagnostics = Diagnostics(sums.states, sums.accepted, math.inf, evidence, 0, sums.excluded, seconds)
+    source = _source(request, found.settings, sums.states)
+    exact = Exact(request.way, source, beliefs, lambda: joint or _joint(request, beliefs))
+    return Run((), None, diagnostics, exact=exact)
+
+
+def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
+    if request.way == "elimination":
+        roots = max(len(setting.roots.roots) for setting in settings if isinstance(setting.roots, Elimination))
+        return f"elimination of {roots:,} random quantities one after the other, down to {how_many(states, 'state')}"
+    return f"finite enumeration of {how_many(states, 'state')}"
+
+
+def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramError:
+    sums, reasons = found.sums, found.reasons
+    if sums.excluded and sums.excluded >= sums.states:
+        return ProgramError("the program failed on every input that the prior allows")
+    hint = f" ({reasons.pop()})" if len(reasons) == 1 else ""
+    less = f", or less likely than {found.lost:.0e}" if found.lost and not reasons else ""
+    return ImpossibleObservation(
+        f"this observation is impossible{less}: none of the {sums.states:,} states of the inputs agrees with it "
+        f"({request.observation}){hint}"
+    )
+
+
+def _belief(quantities: Sequence[Batch], weights: Array, error: float) -> Belief:
+    return Belief(quantities[0], weights / weights.sum(), True, spread=Kind.DISCRETE, error=error)
+
+
+def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belief] | None:
+    """Return what is believed of secret and output before any observation, each by itself, if that is much cheaper."""
+    setting = settings[0]
+    if request.observation is not None or request.extra is not None or request.way == "elimination":
+        return None
+    if len(settings) > 1 or setting.count < FEWEST_STATES or setting.excludes or setting.is_opaque:
+        return None
+    quantities = [Quantity.of(value) for value in (setting.case.secret, setting.case.output)]
+    told = [_told(quantity) if setting.start is CERTAIN else None for quantity in quantities]
+    if None in told and setting.count <= ALWAYS_LISTED:
+        return None
+    beliefs = []
+    for quantity, known in zip(quantities, told, strict=True):
+        belief = _alone(quantity, setting) if known is None else known.belief(known.roots.lost)
+        if belief is None:
+            return None
+        beliefs.append(belief)
+    return beliefs[0], beliefs[1]
+
+
+def _told(quantity: Quantity) -> Combinations | None:
+    """Return the values of a quantity that is made of inputs as they are, and so cannot fail."""
+    found = Combinations.of(quantity, Roots(quantity.nodes))
+    return found if found is not None and found.are_inputs else None
+
+
+def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
+    """Return the belief about a quantity by elimination of all others, if that is much cheaper than all states."""
+    try:
+        alone = Elimination(quantity.nodes, setting.start)
+    except TooManyElements:
+        return None
+    if alone.schedule.cost > setting.cost / 10:
+        return None
+    known, rows = alone.states.arrays, len(alone.states)
+    arrays = [full(value_of(node, known), rows) for node in quantity.nodes]
+    tally = Tally()
+    tally.add([quantity.batch(arrays, rows)], alone.states.weights)
+    return _belief(*tally.result(), alone.lost)
+
+
+def _answered_apart(
+    request: Request, settings: Sequence[Setting], beliefs: tuple[Belief, Belief], seconds: float
+) -> Run:
+    states = round(settings[0].count)
+    diagnostics = Diagnostics(
+        states, states, math.inf, Estimate.exactly(1.0, method="exact"), budget=0, excluded=0, seconds=seconds
+    )
+    source = _source(request, settings, states)
+    exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs))
+    return Run((), None, diagnostics, exact=exact)
+
+
+def _answered_by_class(request: Request, settings: Sequence[Setting], found: ByClass, seconds: float) -> Run:
+    error = min(1.0, settings[0].roots.lost / found.probability)
+    certain = Estimate.exactly(1.0, method="exact")
+    diagnostics = Diagnostics(found.states, found.accepted, math.inf, certain, 0, found.excluded, seconds)
+    source = _source(request, settings, found.states)
+    beliefs = found.beliefs(error)
+    exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs, found))
+    return Run((), None, diagnostics, exact=exact)
+
+
+def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:
+    settings = settings_of(Request(request.question, way=request.way))
+    assert not isinstance(settings, Obstacle)  # what was enumerated together with a query can be without it
+    if request.observation is not None:
+        exact = _enumerated(Request(request.question, way=request.way), settings).exact
+        assert exact is not None
+        return exact.joint()
+    return finite_joint(settings, beliefs[0], beliefs[1])

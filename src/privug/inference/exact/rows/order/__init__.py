@@ -1,1 +1,0 @@
-"""Order statistics of rows, by counting."""

@@ -1,0 +1,1 @@
+"""Analyses of a model graph that every engine asks."""

@@ -1,0 +1,1 @@
+"""Measures on the line: densities, atoms, maps of them and their sums."""

@@ -1,0 +1,343 @@
+"""How likely it is that independent draws compare as they were seen to: the probability of a path of a program.
+
+A condition compares numbers that are affine in the draws, one or two of them. Draws are the nodes of a graph, whose
+edges are comparisons of two. If there is no circle, they are eliminated from the outside: given the draw at its only
+edge, a leaf lies in a range, whose probability is a weight of that draw. A threshold with noise, compared with many
+noisy numbers, is a star: one integral over the threshold's noise of a product of distribution functions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privug.mechanisms.paths.log_laws import Listed, LogFunction, LogLaw, law_of
+from privug.model.node import Array, ConstantValue, Node, ancestors
+from privug.model.operations import Elementwise
+from privug.model.plan import Plan
+from privug.model.traits.traits import Role
+from privug.prior.choice import constant_value
+from privug.prior.family import Draw
+
+NUDGE = 1e-12  # relative: numbers as near as that are the same one, up to rounding
+MOST_DEPTH = 2  # draws between the root and a leaf: each one more takes some dozens of times as long
+POSITIVE, NEGATIVE, NOT_ZERO = frozenset({1}), frozenset({-1}), frozenset({-1, 1})
+SIGNS = frozenset({-1, 0, 1})
+
+
+class Uncomparable(Exception):
+    """Draws are put together in a way that is not followed; the message says how, as the end of a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """A number that is a weighted sum of draws."""
+
+    slopes: Mapping[Node, float]
+    start: float
+
+    def plus(self, other: "Affine", factor: float) -> "Affine":
+        """Return this number plus another one times a factor."""
+        slopes = dict(self.slopes)
+        for draw, slope in other.slopes.items():
+            slopes[draw] = slopes.get(draw, 0.0) + factor * slope
+        return Affine({draw: slope for draw, slope in slopes.items() if slope}, self.start + factor * other.start)
+
+
+def affine_in_draws(node: Node) -> Affine | None:
+    """Return a single number as a weighted sum of draws; None if it is something else."""
+    operation, parents = node.operation, node.parents
+    if node.shape or node.levels is not None:
+        return None
+    if isinstance(operation, ConstantValue):
+        return Affine({}, float(constant_value(node)))
+    if isinstance(operation, Draw):
+        return Affine({node: 1.0}, 0.0)
+    if not isinstance(operation, Elementwise) or node.dtype.kind not in "if":
+        return None
+    parts = [affine_in_draws(parent) for parent in parents]
+    if any(part is None for part in parts):
+        return None
+    known: list[Affine] = [part for part in parts if part is not None]
+    weights, factor = operation.traits.weights, operation.traits.factor
+    if weights is not None:
+        total = Affine({}, 0.0)
+        for part, weight in zip(known, weights, strict=True):
+            total = total.plus(part, weight)
+        return total
+    if factor == 1 and not all(part.slopes for part in known):
+        moving, still = known if known[0].slopes else known[::-1]
+        return Affine({}, 0.0).plus(moving, still.start)
+    if factor == -1 and not known[1].slopes and known[1].start:
+        return Affine({}, 0.0).plus(known[0], 1 / known[1].start)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Sign:
+    """That a weighted sum of draws has one of some signs."""
+
+    number: Affine
+    signs: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """That a discrete draw has one of some of its values."""
+
+    draw: Node
+    there: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """That one draw is at least, or at most, a line in another one."""
+
+    slope: float
+    start: float
+    least: bool
+    strict: bool
+
+    def at(self, y: Array, listed: bool) -> Array:
+        """Return the line at some numbers; where values are listed, a little beside it."""
+        values = self.slope * y + self.start
+        if not listed:
+            return values
+        inwards = self.least is self.strict
+        return values + (1 if inwards else -1) * NUDGE * np.maximum(1.0, np.abs(values))
+
+
+def lines_of(sign: Sign, draw: Node, other: Node) -> list[Line]:
+    """Return what a sign of a sum of two draws says about one of them, given the other."""
+    slope = sign.number.slopes[draw]
+    line = -sign.number.slopes[other] / slope, -sign.number.start / slope
+    signs = sign.signs if slope > 0 else frozenset(-one for one in sign.signs)
+    found = []
+    if -1 not in signs:
+        found.append(Line(*line, least=True, strict=0 not in signs))
+    if 1 not in signs:
+        found.append(Line(*line, least=False, strict=0 not in signs))
+    return found
+
+
+class Conditions:
+    """What decisions of a program say about its draws; each condition is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[Node, bool], Sign | Among] = {}
+        self._laws: dict[Node, LogLaw] = {}
+
+    def law(self, draw: Node) -> LogLaw:
+        """Return the distribution of a draw."""
+        if draw not in self._laws:
+            law = law_of(draw)
+            if law is None:
+                raise Uncomparable("a draw has a distribution, or parameters, that comparisons are not followed for")
+            self._laws[draw] = law
+        return self._laws[draw]
+
+    def read(self, node: Node, truth: bool) -> Sign | Among:
+        """Return what it says that a condition holds, or does not."""
+        key = node, truth
+        if key not in self._read:
+            self._read[key] = self._among(node, truth) or self._sign(node, truth)
+        return self._read[key]
+
+    def _among(self, node: Node, truth: bool) -> Among | None:
+        draws = [other for other in ancestors([node]) if other.is_random]
+        if len(draws) != 1 or not isinstance(law := self.law(draws[0]), Listed):
+            return None
+        rng, values = np.random.Generator(np.random.SFC64(0)), law.values.astype(draws[0].dtype)
+        found = Plan([node], draws).run(len(values), rng, {draws[0]: values})[0]
+        return Among(draws[0], np.broadcast_to(found.astype(bool) == truth, len(values)))
+
+    def _sign(self, node: Node, truth: bool) -> Sign:
+        traits = node.operation.traits
+        if traits.role is Role.COMPARISON and traits.signs:
+            left, right = (affine_in_draws(parent) for parent in node.parents)
+            number, signs = None if left is None or right is None else left.plus(right, -1.0), traits.signs
+        else:
+            number, signs = affine_in_draws(node), NOT_ZERO
+        if number is None:
+            raise Uncomparable("a condition is no comparison of sums of draws")
+        signs = signs if truth else SIGNS - signs
+        if any(not self.law(draw).listed for draw in number.slopes):
+            signs = signs - {0} or frozenset({0})  # it is zero with probability zero
+        return Sign(number, signs)
+
+    def possible(self, decisions: Sequence[tuple[Node, bool]]) -> bool:
+        """Say whether some decisions can be taken together, as far as those on the same sum of draws say."""
+        ranges: dict[Any, tuple[float, float]] = {}
+        values: dict[Node, Array] = {}
+        for node, truth in decisions:
+            said = self.read(node, truth)
+            if isinstance(said, Among):
+                values[said.draw] = values.get(said.draw, True) & said.there
+                if not values[said.draw].any():
+                    return False
+                continue
+            if not said.number.slopes:
+                if np.sign(said.number.start) not in said.signs:
+                    return False
+                continue
+            form, low, high = _range(said)
+            known = ranges.get(form, (-np.inf, np.inf))
+            ranges[form] = max(low, known[0]), min(high, known[1])
+            if ranges[form][0] > ranges[form][1]:
+                return False
+        return True
+
+
+def _range(sign: Sign) -> tuple[Any, float, float]:
+    """Return a sum of draws in a form that its multiples share, and the range in which it lies."""
+    (first, unit), *_ = sign.number.slopes.items()
+    form = frozenset((draw, slope / unit) for draw, slope in sign.number.slopes.items()), first
+    level = -sign.number.start / unit
+    signs = sign.signs if unit > 0 else frozenset(-one for one in sign.signs)
+    return form, -np.inf if -1 in signs else level, np.inf if 1 in signs else level
+
+
+@dataclass(eq=False)
+class Forest:
+    """Draws that were compared with each other, and what is known of each alone."""
+
+    laws: dict[Node, LogLaw] = field(default_factory=dict)
+    edges: dict[Node, dict[Node, list[Sign]]] = field(default_factory=dict)
+    impossible: bool = False
+
+    @classmethod
+    def of(cls, conditions: Conditions, decisions: Iterable[tuple[Node, bool]]) -> "Forest":
+        """Put together what decisions say."""
+        forest = cls()
+        for node, truth in decisions:
+            said = conditions.read(node, truth)
+            draws = [said.draw] if isinstance(said, Among) else list(said.number.slopes)
+            for draw in draws:
+                forest.laws.setdefault(draw, conditions.law(draw))
+                forest.edges.setdefault(draw, {})
+        for node, truth in decisions:
+            forest._take(conditions.read(node, truth), conditions)
+        return forest
+
+    def _take(self, said: Sign | Among, conditions: Conditions) -> None:
+        if isinstance(said, Among):
+            law = self.laws[said.draw]
+            everything = conditions.law(said.draw)
+            assert isinstance(law, Listed)
+            assert isinstance(everything, Listed)
+            self.laws[said.draw] = law.chosen(np.isin(law.values, everything.values[said.there]))
+            return
+        draws = list(said.number.slopes)
+        if not draws:
+            self.impossible |= int(np.sign(said.number.start)) not in said.signs
+        elif said.signs == {0} and not all(self.laws[draw].listed for draw in draws):
+            self.impossible = True
+        elif said.signs == NOT_ZERO:
+            if all(self.laws[draw].listed for draw in draws):
+                raise Uncomparable("discrete draws are told from each other")
+        elif len(draws) == 1:
+            _, low, high = _range(said)
+            self.laws[draws[0]] = self.laws[draws[0]].restricted(low, high)
+        elif len(draws) == 2:
+            for draw, other in (draws, draws[::-1]):
+                self.edges[draw].setdefault(other, []).append(said)
+        else:
+            raise Uncomparable("a condition compares more than two draws")
+
+    def components(self) -> list[list[Node]]:
+        """Return the draws that depend on each other, tree by tree."""
+        found: list[list[Node]] = []
+        seen: set[Node] = set()
+        for draw in self.edges:
+            if draw in seen:
+                continue
+            tree = [draw]
+            for other in tree:
+                tree.extend(next_ for next_ in self.edges[other] if next_ not in tree)
+            seen.update(tree)
+            if sum(len(self.edges[other]) for other in tree) != 2 * (len(tree) - 1):
+                raise Uncomparable("draws are compared with each other in a circle")
+            found.append(tree)
+        return found
+
+    def centre(self, tree: Sequence[Node]) -> Node:
+        """Return the draw in the middle of a tree, or one of the two: a listed one, if there is."""
+        left = {draw: len(self.edges[draw]) for draw in tree}
+        while len(left) > 2:
+            outer = [draw for draw, degree in left.items() if degree == 1]
+            for draw in outer:
+                del left[draw]
+            for draw in left:
+                left[draw] = sum(other in left for other in self.edges[draw])
+        return max(left, key=lambda draw: (self.laws[draw].listed, len(self.edges[draw])))
+
+    def eliminated(self, root: Node, cover: tuple[float, ...] = ()) -> LogLaw:
+        """Return the measure of a draw, times the probability that those behind it compare as they do."""
+        return self._law(root, None, 0, cover)
+
+    def log_probability(self) -> float:
+        """Return the logarithm of the probability of all that is known."""
+        if self.impossible:
+            return -np.inf
+        return sum(self.log_total(tree) for tree in self.components())
+
+    def log_total(self, tree: Sequence[Node]) -> float:
+        """Return the logarithm of the probability of what is known of one tree."""
+        centre = self.centre(tree)
+        low, high = self._reach(centre, None)
+        if low > high + NUDGE * max(1.0, abs(high)) or (low >= high and not self.laws[centre].listed):
+            return -np.inf
+        total = self.eliminated(centre).log_total
+        if total < max(self.laws[draw].trusted for draw in tree):
+            raise Uncomparable("a probability is too small to be told from zero")
+        return total
+
+    def _reach(self, draw: Node, parent: Node | None) -> tuple[float, float]:
+        """Return the range outside of which a draw is impossible, by those behind it."""
+        low, high = self.laws[draw].ends
+        for child in (other for other in self.edges[draw] if other is not parent):
+            least, most = self._reach(child, draw)
+            if least > most:
+                return np.inf, -np.inf
+            for line in (line for sign in self.edges[child][draw] for line in lines_of(sign, child, draw)):
+                edge = ((most if line.least else least) - line.start) / line.slope
+                if line.least is (line.slope > 0):
+                    high = min(high, edge)
+                else:
+                    low = max(low, edge)
+        return low, high
+
+    def _law(self, draw: Node, parent: Node | None, depth: int, cover: tuple[float, ...] = ()) -> LogLaw:
+        children = [other for other in self.edges[draw] if other is not parent]
+        if not children and not cover:
+            return self.laws[draw]
+        if depth > MOST_DEPTH:
+            raise Uncomparable("draws are compared with each other in a long chain")
+        messages = [self._message(child, draw, depth + 1) for child in children]
+
+        def log_weight(y: Array) -> Array:
+            return np.asarray(sum((message(y) for message, _ in messages), start=np.zeros(len(y))))
+
+        return self.laws[draw].weighted(log_weight, np.concatenate([[], *(kinks for _, kinks in messages)]), cover)
+
+    def _message(self, child: Node, parent: Node, depth: int) -> tuple[LogFunction, Array]:
+        """Return the probability that a draw compares with another as it does, given that one; and its kinks."""
+        law = self._law(child, parent, depth)
+        lines = [line for sign in self.edges[child][parent] for line in lines_of(sign, child, parent)]
+
+        def log_mass(y: Array) -> Array:
+            low, high = np.full(len(y), -np.inf), np.full(len(y), np.inf)
+            for line in lines:
+                if line.least:
+                    low = np.maximum(low, line.at(y, law.listed))
+                else:
+                    high = np.minimum(high, line.at(y, law.listed))
+            return law.log_mass(low, high)
+
+        kinks = [(law.kinks - line.start) / line.slope for line in lines]
+        for one in lines:
+            others = [line for line in lines if line.slope != one.slope]
+            kinks += [np.array([(line.start - one.start) / (one.slope - line.slope)]) for line in others]
+        places = np.concatenate(kinks)
+        return log_mass, places[np.isfinite(places)]
