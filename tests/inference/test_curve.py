@@ -9,7 +9,7 @@ from scipy import integrate, stats
 import privug as pv
 from privug.inference.belief import Belief
 from privug.inference.measure.curve import Curve
-from privug.inference.measure.density import NODES, Tabulated, integrals, panel_nodes, resolved, tabulate
+from privug.inference.measure.density import NODES, Tabulated, integrals, panel_nodes, resolved, tabulate, united
 from privug.model.node import Kind
 from privug.prior import continuous as families
 from privug.prior.positive import EXPONENTIAL, GAMMA
@@ -100,6 +100,10 @@ def test_moments_by_quadrature_agree_with_the_closed_ones(name):
     assert curve.expectation(lambda x: x) == pytest.approx(truth.mean(), rel=1e-8)
     if name != "Student's t":  # its tail of the square falls off too slowly to be integrated numerically
         assert curve.expectation(np.square) == pytest.approx(truth.mean() ** 2 + truth.var(), rel=1e-8)
+
+
+def test_edges_that_are_whole_numbers_are_united_as_others_are():
+    assert united([np.array([0, 1, 3])]).tolist() == united([np.array([0.0, 1.0, 3.0])]).tolist() == [0.0, 3.0]
 
 
 def test_a_mean_that_does_not_exist_is_refused():

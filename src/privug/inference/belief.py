@@ -77,10 +77,15 @@ class Belief:
             raise ArgumentError(f"groups must be 2 or more, so that they can be compared, not {shown(self.groups)}")
 
     @classmethod
+    def listed(cls, batch: Batch, weights: Array, error: float = 0.0) -> "Belief":
+        """Make the exact belief of a discrete quantity, all of whose values are listed with their probabilities."""
+        return cls(batch, weights, True, spread=Kind.DISCRETE, error=error)
+
+    @classmethod
     def of_curve(cls, curve: Curve) -> "Belief":
         """Make the exact belief of a curve."""
         if not curve.parts:
-            return cls(Batch.of_values(curve.atoms), curve.masses, True, spread=Kind.DISCRETE, error=curve.error)
+            return cls.listed(Batch.of_values(curve.atoms), curve.masses, curve.error)
         values, weights = curve.cells()
         spread = Kind.MIXED if len(curve.atoms) else Kind.CONTINUOUS
         return cls(Batch.of_values(values), weights, True, spread=spread, curve=curve, error=curve.error)
@@ -96,7 +101,7 @@ class Belief:
         weights = as_numbers("probabilities", probabilities)
         if weights.shape != (len(batch),) or not np.all(weights >= 0) or not math.isclose(weights.sum(), 1.0):
             raise ArgumentError("probabilities must be one for each value, not negative, and sum to one")
-        return cls(batch, weights, exact=True, spread=Kind.DISCRETE)
+        return cls.listed(batch, weights)
 
     @property
     def effective_samples(self) -> float:

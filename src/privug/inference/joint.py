@@ -15,7 +15,7 @@ from privug.inference.channel import Channel
 from privug.inference.classes import Classes
 from privug.model.batch import Batch
 from privug.model.comparable import described, incomparable
-from privug.model.node import Array, Kind
+from privug.model.node import Array
 from privug.observation.observations import Observation
 from privug.pictures import plots
 
@@ -113,8 +113,8 @@ class Joint:
         possible = weights > 0
         pairs = weights[possible]
         return cls(
-            Belief(Batch.of_values([names[i] for i in rows[possible]]), pairs, True, spread=Kind.DISCRETE),
-            Belief(Batch.of_values([labels[j] for j in columns[possible]]), pairs, True, spread=Kind.DISCRETE),
+            Belief.listed(Batch.of_values([names[i] for i in rows[possible]]), pairs),
+            Belief.listed(Batch.of_values([labels[j] for j in columns[possible]]), pairs),
         )
 
     @kinds_checked

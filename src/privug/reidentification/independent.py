@@ -10,7 +10,7 @@ from privug.errors import ImpossibleObservation
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.model.batch import Batch
-from privug.model.node import Array, Kind
+from privug.model.node import Array
 from privug.prior.table import Records
 from privug.reidentification.crowd import Crowd
 from privug.reidentification.laws import Coding
@@ -83,7 +83,7 @@ class IndependentRows:
         there = np.flatnonzero(weights > 0)
         values = self._coding.values(secret)
         batch = Batch.of_values([values[place] for place in there])
-        return Belief(batch, weights[there] / weights.sum(), True, spread=Kind.DISCRETE)
+        return Belief.listed(batch, weights[there] / weights.sum())
 
 
 def _belief(probabilities: Array, what: str) -> Belief:
@@ -92,4 +92,4 @@ def _belief(probabilities: Array, what: str) -> Belief:
     if total <= 0:
         raise ImpossibleObservation(f"matching: {what} have probability zero")
     there = np.flatnonzero(probabilities > 0)
-    return Belief(Batch.of_values(there + 1), probabilities[there] / total, True, spread=Kind.DISCRETE)
+    return Belief.listed(Batch.of_values(there + 1), probabilities[there] / total)

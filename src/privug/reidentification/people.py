@@ -10,7 +10,7 @@ from privug.errors import ImpossibleObservation
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.model.batch import Batch
-from privug.model.node import Array, Kind
+from privug.model.node import Array
 
 
 class People(Protocol):
@@ -106,4 +106,4 @@ def belief_of(values: Any, weights: Array | None = None) -> Belief:
     total = np.bincount(codes, weights, len(distinct))
     there = np.flatnonzero(total > 0)
     batch = Batch.of_values([distinct[place] for place in there])
-    return Belief(batch, total[there] / total.sum(), True, spread=Kind.DISCRETE)
+    return Belief.listed(batch, total[there] / total.sum())

@@ -1,10 +1,16 @@
 """What an exact engine is asked, and what its parts say to that: a prepared answer with its cost, or an obstacle."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from privug.errors import UnsuitableEngine
+from privug.estimate import Estimate
+from privug.inference.answer import Exact
+from privug.inference.belief import Belief
+from privug.inference.diagnostics import Diagnostics
+from privug.inference.joint import Joint
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.sampling import Run
 from privug.model.node import Node
@@ -12,6 +18,7 @@ from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 
 Way = Literal["finite", "elimination"]
+CERTAIN_EVIDENCE = Estimate.exactly(1.0, method="exact")
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,21 @@ class Obstacle:
     vague: bool = False
     precise: bool = False
     node: Node | None = None
+
+
+def exact_run(
+    solver: str,
+    source: str,
+    beliefs: Sequence[Belief | None],
+    joint: Callable[[], Joint],
+    evidence: Estimate,
+    counts: tuple[int, int, int],
+    seconds: float,
+) -> Run:
+    """Return what a solver found; `counts` are its states, those that agree with what was seen, and excluded ones."""
+    states, agreeing, excluded = counts
+    diagnostics = Diagnostics(states, agreeing, math.inf, evidence, 0, excluded, seconds)
+    return Run((), None, diagnostics, exact=Exact(solver, source, tuple(beliefs), joint))
 
 
 Part = Callable[[Request], Prepared | Obstacle]

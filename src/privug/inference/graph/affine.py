@@ -1,13 +1,14 @@
-"""Affine structure of a node: the continuous roots it is linear in, and with which coefficients."""
+"""Affine structure of a node: the quantities it is a weighted sum of, and the roots it is linear in, given the rest."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privug.model.node import ConstantValue, Kind, Node, ancestors
+from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, almost_never_zero
 from privug.model.traits.traits import Role
 from privug.model.variable import RandomVariable
@@ -16,6 +17,60 @@ from privug.prior.family import Draw
 from privug.program.traced.failures import Checked
 
 Coefficient = Any  # a number, an array of the root's shape, a random variable of either; None if it may be zero
+
+
+Addends = list[tuple[Node, float]]
+"""Quantities with the weights that they are added with."""
+
+
+@dataclass(frozen=True)
+class AffineForm:
+    """A constant plus weighted quantities."""
+
+    constant: float
+    weights: Mapping[Node, float]
+
+    @staticmethod
+    def of(top: Node, addends: Callable[[Node], Addends | None]) -> "AffineForm":
+        """Flatten a sum of sums: `addends` says what a number is the weighted sum of; None if it stays as it is."""
+        start, weights = 0.0, dict[Node, float]()
+        frontier = [(top, 1.0)]
+        while frontier:
+            node, weight = frontier.pop()
+            parts = addends(node)
+            if parts is not None:
+                frontier.extend((part, weight * factor) for part, factor in reversed(parts))
+            elif isinstance(node.operation, ConstantValue):
+                start += weight * float(constant_value(node))
+            else:
+                weights[node] = weights.get(node, 0.0) + weight
+        return AffineForm(start, {node: weight for node, weight in weights.items() if weight})
+
+    def minus(self, other: "AffineForm") -> "AffineForm":
+        """Return the difference of two."""
+        weights = dict(self.weights)
+        for node, weight in other.weights.items():
+            weights[node] = weights.get(node, 0.0) - weight
+        return AffineForm(self.constant - other.constant, {node: weight for node, weight in weights.items() if weight})
+
+
+def addends_of(node: Node) -> Addends | None:
+    """Return what a number is the weighted sum of; None if it is no sum."""
+    if isinstance(node.operation, Cast) and node.dtype.kind == "f" and node.parents[0].levels is None:
+        return [(node.parents[0], 1.0)]
+    operation, parents = node.operation, node.parents
+    if not isinstance(operation, Elementwise) or node.shape or node.levels is not None or node.dtype.kind not in "if":
+        return None
+    if operation.traits.weights is not None:
+        return list(zip(parents, operation.traits.weights, strict=True))
+    if operation.traits.factor == 1:
+        for factor, other in (parents, parents[::-1]):
+            if isinstance(factor.operation, ConstantValue) and factor.levels is None and other.dtype.kind in "if":
+                return [(other, float(constant_value(factor)))]
+    if operation.traits.factor == -1 and isinstance(parents[-1].operation, ConstantValue):
+        value = float(constant_value(parents[-1]))
+        return [(parents[0], 1 / value)] if value else None
+    return None
 
 
 def affine_roots(node: Node, kind: Kind = Kind.CONTINUOUS) -> dict[Node, Coefficient]:

@@ -24,7 +24,16 @@ import scipy
 
 from privug.inference.effort import spend
 from privug.inference.measure.curve import MOST_PARTS, Curve, discrete_part, smooth_part
-from privug.inference.measure.density import NODES, Analytic, Tabulated, panel_nodes
+from privug.inference.measure.density import (
+    ANALYSIS,
+    NODES,
+    POINTS,
+    WEIGHTS,
+    Analytic,
+    Tabulated,
+    clenshaw,
+    panel_nodes,
+)
 from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
 from privug.inference.measure.transforms import Term, inverted_sum
 from privug.model.node import Array
@@ -38,8 +47,6 @@ LONGEST = 64  # panels that are taken together
 FAINT = 1e-4  # narrow panels with less of the mass show by themselves, as they are halved towards a singular end
 UNSEEN = 1e-19  # of the density: stretches with less are left out
 NARROW = 0.02  # of the width of the body
-
-_STANDARD, _WEIGHTS = (array[0] for array in panel_nodes(np.array([-1.0, 1.0])))
 
 
 class Stretches(NamedTuple):
@@ -177,7 +184,7 @@ def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Arra
         # In the coordinate of the wider panel: 2 (x - y) - a - b over its width.
         scale = (high - low) / (b - a)
         origin = (2 * x[point] - low - high - a - b) / (b - a)
-        t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * _STANDARD, -1.0, 1.0)
+        t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * POINTS, -1.0, 1.0)
         mass = weights[first, last - first - 1]
         found = _polynomial(one.columns[:, other], t)
         total += np.bincount(point, (found * mass).sum(axis=1), len(x))
@@ -194,24 +201,24 @@ def clusters(panels: Panels) -> Array:
         return np.asarray(panels.__dict__["clusters"])
     edges, count = panels.edges, len(panels.edges) - 1
     table = np.zeros((count, min(count, LONGEST), NODES))
-    single = panels.values * (np.diff(edges) / 2)[:, np.newaxis] * _WEIGHTS
+    single = panels.values * (np.diff(edges) / 2)[:, np.newaxis] * WEIGHTS
     table[:, 0] = single
     for length in range(2, table.shape[1] + 1):
         first = np.arange(count - length + 1)
         last = first + length
         low, middle, high = edges[first], edges[last - 1], edges[last]
         width = (high - low)[:, np.newaxis]
-        shorter = ((middle - low)[:, np.newaxis] * (_STANDARD + 1)) / width - 1
-        added = 1 - ((high - middle)[:, np.newaxis] * (1 - _STANDARD)) / width
+        shorter = ((middle - low)[:, np.newaxis] * (POINTS + 1)) / width - 1
+        added = 1 - ((high - middle)[:, np.newaxis] * (1 - POINTS)) / width
         masses = np.concatenate([table[first, length - 2], single[last - 1]], axis=1)
         vander = np.polynomial.legendre.legvander(np.concatenate([shorter, added], axis=1), NODES - 1)
         moments = np.matmul(masses[:, np.newaxis, :], vander)[:, 0] * (np.arange(NODES) + 0.5)
-        table[first, length - 1] = (moments @ _VANDER.T) * _WEIGHTS
+        table[first, length - 1] = (moments @ _VANDER.T) * WEIGHTS
     panels.__dict__["clusters"] = table
     return table
 
 
-_VANDER = np.polynomial.legendre.legvander(_STANDARD, NODES - 1)
+_VANDER = np.polynomial.legendre.legvander(POINTS, NODES - 1)
 
 
 def _seen(left: Panels, right: Panels, met: Stretches, total: Array) -> Stretches:
@@ -241,13 +248,13 @@ def _integrated(left: Panels, right: Panels, x: Array, i: Array, j: Array) -> tu
     near, far, start, end = (np.where(narrow, *pair) for pair in ((c, a), (d, b), (a, c), (b, d)))
     low, high = np.maximum(near, x - end), np.minimum(far, x - start)
     half = np.maximum(high - low, 0.0)[:, np.newaxis] / 2
-    place = ((low + high) / 2)[:, np.newaxis] + half * _STANDARD
+    place = ((low + high) / 2)[:, np.newaxis] + half * POINTS
     own = (2 * place - (near + far)[:, np.newaxis]) / (far - near)[:, np.newaxis]
     across = (2 * (x[:, np.newaxis] - place) - (start + end)[:, np.newaxis]) / (end - start)[:, np.newaxis]
     swap = narrow[:, np.newaxis]
     f = _polynomial(left.columns[:, i], np.clip(np.where(swap, across, own), -1.0, 1.0))
     g = _polynomial(right.columns[:, j], np.clip(np.where(swap, own, across), -1.0, 1.0))
-    weights = half * _WEIGHTS
+    weights = half * WEIGHTS
     rough = left.largest[i] * (np.abs(g) * weights).sum(axis=1) + right.largest[j] * (np.abs(f) * weights).sum(axis=1)
     return (f * g * weights).sum(axis=1), rough
 
@@ -255,18 +262,7 @@ def _integrated(left: Panels, right: Panels, x: Array, i: Array, j: Array) -> tu
 def _polynomial(columns: Array, t: Array) -> Array:
     """Return polynomials, a column of coefficients for each row of places, by Clenshaw's rule."""
     degree = max(1, int(np.flatnonzero(columns.any(axis=1)).max(initial=0)))
-    c = columns[:, :, np.newaxis]
-    above, below = np.empty_like(t), np.empty_like(t)
-    above[:], below[:] = c[degree], c[degree - 1]
-    scaled = np.empty_like(t)
-    for k in range(degree, 1, -1):
-        np.multiply(above, t, out=scaled)
-        scaled *= (2 * k - 1) / k
-        scaled += below
-        above *= -(k - 1) / k
-        above += c[k - 2]
-        below, above, scaled = above, scaled, below
-    return np.asarray(below + above * t)
+    return clenshaw(lambda k: columns[k][:, np.newaxis], degree, t)
 
 
 class Shifts(NamedTuple):
@@ -356,9 +352,8 @@ ERROR = 4e-15  # what rounding leaves of the mass
 def _integration() -> Array:
     """Return the matrix from values at the nodes to integrals from the left end up to each node."""
     legendre = np.polynomial.legendre
-    analysis = ((np.arange(NODES) + 0.5) * legendre.legvander(_STANDARD, NODES - 1)).T * _WEIGHTS
-    integrals = np.array([legendre.legval(_STANDARD, legendre.legint(row, lbnd=-1)) for row in np.eye(NODES)])
-    return np.asarray(integrals.T @ analysis)
+    integrals = np.array([legendre.legval(POINTS, legendre.legint(row, lbnd=-1)) for row in np.eye(NODES)])
+    return np.asarray(integrals.T @ ANALYSIS)
 
 
 _INTEGRATION = _integration()
@@ -415,12 +410,12 @@ def _filtered(grid: Array, values: Array, atoms: Array, scale: float) -> tuple[A
     angle = half / scale
     system = np.eye(NODES) + angle[:, np.newaxis, np.newaxis] * _INTEGRATION
     own = np.linalg.solve(system, (half[:, np.newaxis] * (values @ _INTEGRATION.T))[:, :, np.newaxis])[:, :, 0]
-    ends = (half[:, np.newaxis] * values - angle[:, np.newaxis] * own) @ _WEIGHTS
+    ends = (half[:, np.newaxis] * values - angle[:, np.newaxis] * own) @ WEIGHTS
     starts, carried = np.empty(len(half)), 0.0
     for i, (end, left) in enumerate(zip(ends.tolist(), angle.tolist(), strict=True)):
         starts[i] = carried + atoms[i]
         carried = end + starts[i] * math.exp(-2 * left)
-    fading = np.exp(-angle[:, np.newaxis] * (1 + _STANDARD))
+    fading = np.exp(-angle[:, np.newaxis] * (1 + POINTS))
     return own + starts[:, np.newaxis] * fading, carried + float(atoms[-1])
 
 
@@ -472,7 +467,7 @@ class Powers:
         if closed is not None:
             return closed
         if curve.parts and k >= MANY:
-            made = _transformed([(curve, k)], MOST_FREQUENCIES if len(curve.atoms) else FEW_FREQUENCIES)
+            made = _transformed(curve, k, MOST_FREQUENCIES if len(curve.atoms) else FEW_FREQUENCIES)
             if made is not None:
                 return made
         if curve.parts and len(curve.atoms):
@@ -525,30 +520,6 @@ def added(left: Curve, right: Curve) -> Curve:
     return _mixed(pieces, atoms.atoms, share * atoms.masses)
 
 
-def total(curves: Sequence[tuple[Curve, int]]) -> Curve:
-    """The law of the sum of several quantities, each with its number of independent copies."""
-    given = [(curve, count) for curve, count in curves if count]
-    closed = [pair for pair in given if _family(pair[0]) == "normal"]
-    noise = [pair for pair in given if _family(pair[0]) == "laplace" and pair[1] == 1]
-    noise = noise if len(noise) == 1 else []
-    discrete = [pair for pair in given if not pair[0].parts]
-    apart = {id(curve) for curve, _ in (*closed, *noise, *discrete)}
-    rest = [(curve, count) for curve, count in given if id(curve) not in apart]
-    made = Curve.point(0.0)
-    for curve, count in discrete:
-        made = added(made, Powers(curve).sum(count))
-    if len(rest) > 1 and sum(count for _, count in rest) >= MANY:
-        smooth = _transformed(rest, FEW_FREQUENCIES)
-        rest = rest if smooth is None else [(smooth, 1)]
-    for curve, count in rest:
-        made = added(made, Powers(curve).sum(count))
-    normal = _closed(closed)
-    made = made if normal is None else added(made, normal)
-    for curve, _ in noise:
-        made = added(made, curve)
-    return made
-
-
 def _family(curve: Curve) -> str | None:
     """Return the name of the family of a curve that is of one, and not cut."""
     if len(curve.parts) != 1 or len(curve.atoms):
@@ -594,19 +565,14 @@ def _with_noise(curve: Curve, noise: Curve) -> Curve | None:
     return None if made is None else _told(made.shifted(float(part.mean())))
 
 
-def _transformed(curves: Sequence[tuple[Curve, int]], most: int) -> Curve | None:
-    """Return the law of a sum from characteristic functions; nothing if it is not smooth, or all may be atoms."""
-    if any(curve.parts and curve.error > 0 and curve.fine is None for curve, _ in curves):
+def _transformed(curve: Curve, count: int, most: int) -> Curve | None:
+    """Return the law of a sum from its characteristic function; nothing if it is not smooth, or all may be atoms."""
+    if curve.parts and curve.error > 0 and curve.fine is None:
         most = min(most, FEW_FREQUENCIES)
-    if all(len(curve.atoms) for curve, _ in curves):
-        discrete = sum(count * math.log(max(1 - curve.continuous_share, 1e-300)) for curve, count in curves)
-        if discrete > math.log(NOTHING):
-            return None
-    terms = [
-        Term(_panels(curve) if curve.parts else None, curve.continuous_share, curve.atoms, curve.masses, count)
-        for curve, count in curves
-    ]
-    made = inverted_sum(terms, most)
+    if len(curve.atoms) and count * math.log(max(1 - curve.continuous_share, 1e-300)) > math.log(NOTHING):
+        return None
+    panels = _panels(curve) if curve.parts else None
+    made = inverted_sum([Term(panels, curve.continuous_share, curve.atoms, curve.masses, count)], most)
     return None if made is None else _told(made)
 
 

@@ -7,7 +7,7 @@ nodes of Gauss and Legendre, and so are its polynomial, its integral and every e
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,28 +28,32 @@ def legendre_values(columns: Array, piece: Array, t: Array) -> Array:
     result = np.empty(len(t))
     for start in range(0, len(t), CHUNK):
         part = slice(start, start + CHUNK)
-        result[part] = _clenshaw(columns, piece[part], t[part])
+        result[part] = clenshaw(partial(_coefficient, columns, piece[part]), len(columns) - 1, t[part])
     return result
 
 
-def _clenshaw(columns: Array, piece: Array, t: Array) -> Array:
-    degree = len(columns) - 1
-    below, above = columns[degree - 1][piece], columns[degree][piece]
-    scaled = np.empty_like(t)
+def _coefficient(columns: Array, piece: Array, degree: int) -> Array:
+    return np.asarray(columns[degree][piece])
+
+
+def clenshaw(row: Callable[[int], Array], degree: int, t: Array) -> Array:
+    """Return the values of polynomials, of which `row` gives the Legendre coefficients of each degree."""
+    above, below, scaled = np.empty_like(t), np.empty_like(t), np.empty_like(t)
+    above[...], below[...] = row(degree), row(degree - 1)
     for k in range(degree, 1, -1):
         np.multiply(above, t, out=scaled)
         scaled *= (2 * k - 1) / k
         scaled += below
         above *= -(k - 1) / k
-        above += columns[k - 2][piece]
+        above += row(k - 2)
         below, above, scaled = above, scaled, below
     return np.asarray(below + above * t)
 
 
 NODES = 24
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(NODES)
 # Values at the nodes to coefficients of Legendre polynomials: c_k = (2k + 1) / 2 sum_j w_j P_k(x_j) f(x_j).
-_ANALYSIS = ((np.arange(NODES) + 0.5) * np.polynomial.legendre.legvander(_POINTS, NODES - 1)).T * _WEIGHTS
+ANALYSIS = ((np.arange(NODES) + 0.5) * np.polynomial.legendre.legvander(POINTS, NODES - 1)).T * WEIGHTS
 DEEPEST = 200
 MOST_PANELS = 1 << 14
 RELATIVE = 1e-13
@@ -62,17 +66,29 @@ FARTHEST = 1e-40  # the probability beyond which tails are not followed
 def panel_nodes(edges: Array) -> tuple[Array, Array]:
     """Return the nodes and weights of Gauss and Legendre on each panel, a row for each."""
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    return middle[:, np.newaxis] + half[:, np.newaxis] * _POINTS, half[:, np.newaxis] * _WEIGHTS
+    return middle[:, np.newaxis] + half[:, np.newaxis] * POINTS, half[:, np.newaxis] * WEIGHTS
+
+
+def panel_nodes_between(low: Array, high: Array) -> Array:
+    """Return the nodes on panels that need not be neighbours."""
+    return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * POINTS)
+
+
+def located(edges: Array, x: Array) -> tuple[Array, Array]:
+    """Return in which panel numbers lie, and where in its own coordinate, from -1 to 1."""
+    panel = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    low, high = edges[panel], edges[panel + 1]
+    return panel, np.clip((2 * x - low - high) / (high - low), -1.0, 1.0)
 
 
 def integrals(edges: Array, values: Array) -> Array:
     """Return the integral over each panel of a function by its values at the nodes."""
-    return np.asarray((values @ _WEIGHTS) * np.diff(edges) / 2)
+    return np.asarray((values @ WEIGHTS) * np.diff(edges) / 2)
 
 
 def coefficients(values: Array) -> Array:
     """Return the coefficients of Legendre polynomials on each panel of a function by its values at the nodes."""
-    return np.asarray(values @ _ANALYSIS.T)
+    return np.asarray(values @ ANALYSIS.T)
 
 
 def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Array, float]:
@@ -87,10 +103,10 @@ def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Arr
     total = error = 0.0
     for depth in range(DEEPEST):
         spend(COST_OF_ROUND + COST_OF_POINT * NODES * len(low))
-        points = ((high + low) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * _POINTS
+        points = panel_nodes_between(low, high)
         values = np.asarray(function(points.reshape(-1)), float).reshape(points.shape)
         values[~(np.abs(values) < 1e300)] = 0.0  # a singular end, met because nodes are rounded
-        shares = np.abs(values) @ _WEIGHTS * (high - low) / 2
+        shares = np.abs(values) @ WEIGHTS * (high - low) / 2
         sizes = np.abs(coefficients(values))
         tails = sizes[:, -3:].max(axis=1)
         middle = (low + high) / 2
@@ -331,17 +347,12 @@ class Tabulated:
             (float(self.edges[-1]), not self.open_ends[1], 1.0),
         ]
 
-    def _located(self, x: Array) -> tuple[Array, Array]:
-        panel = np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
-        low, high = self.edges[panel], self.edges[panel + 1]
-        return panel, np.clip((2 * x - low - high) / (high - low), -1.0, 1.0)
-
     def pdf(self, x: Array) -> Array:
         """Return the density."""
         x = np.asarray(x, float)
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
         density = np.zeros(x.shape)
-        density[inside] = np.maximum(legendre_values(self._columns, *self._located(x[inside])), 0.0)
+        density[inside] = np.maximum(legendre_values(self._columns, *located(self.edges, x[inside])), 0.0)
         return density
 
     def logpdf(self, x: Array) -> Array:
@@ -357,7 +368,7 @@ class Tabulated:
     def _split(self, x: Array) -> tuple[Array, Array]:
         """Return the probabilities below and above x."""
         flat = np.clip(x, self.edges[0], self.edges[-1]).reshape(-1)
-        panel, t = self._located(flat)
+        panel, t = located(self.edges, flat)
         inner = legendre_values(self._integrals, panel, t)
         below, above = self._before[panel] + inner, self._after[panel + 1] + (self._panel_mass[panel] - inner)
         return below.reshape(x.shape), above.reshape(x.shape)

@@ -12,7 +12,16 @@ import numpy as np
 
 from privug.inference.effort import spend
 from privug.inference.measure.curve import Curve, Density
-from privug.inference.measure.density import NODES, Tabulated, coefficients, integrals, legendre_values, panel_nodes
+from privug.inference.measure.density import (
+    NODES,
+    Tabulated,
+    coefficients,
+    integrals,
+    legendre_values,
+    located,
+    panel_nodes,
+    panel_nodes_between,
+)
 from privug.model.node import Array
 
 SMOOTH = 9.0  # kinks of this order or more need no edge: a polynomial of degree 23 does not see them
@@ -108,10 +117,7 @@ class Panels:
     def at(self, x: Array) -> Array:
         """Return the density, which is zero outside of the panels."""
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
-        panel = np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
-        low, high = self.edges[panel], self.edges[panel + 1]
-        t = np.clip((2 * x - low - high) / (high - low), -1.0, 1.0)
-        return np.where(inside, legendre_values(self.columns, panel, t), 0.0)
+        return np.where(inside, legendre_values(self.columns, *located(self.edges, x)), 0.0)
 
     def shifted(self, by: float) -> "Panels":
         """Return the density of the quantity plus a number; panels too narrow to be told apart then join others."""
@@ -228,12 +234,6 @@ def apart(points: Array) -> Array:
     kept = ordered[np.diff(ordered, prepend=-math.inf) > 16 * np.spacing(np.abs(ordered))]
     kept[-1] = ordered[-1]
     return np.asarray(kept)
-
-
-def panel_nodes_between(low: Array, high: Array) -> Array:
-    """Return the nodes on panels that need not be neighbours."""
-    standard = panel_nodes(np.array([-1.0, 1.0]))[0]
-    return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * standard)
 
 
 def _width_at(edges: Array, place: float) -> float:

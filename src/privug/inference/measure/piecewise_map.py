@@ -19,13 +19,11 @@ from privug.inference.effort import spend
 from privug.inference.graph.conditions import Range
 from privug.inference.measure.curve import Curve, Density, Mapped
 from privug.inference.measure.density import Analytic, Tabulated
-from privug.model.batch import Batch, Column
 from privug.model.graph import between, signature
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
-from privug.model.structure import LEAF
 from privug.model.traits.traits import Role, Traits
 from privug.program.traced.failures import Checked
 
@@ -383,10 +381,6 @@ class Image:
         """Return the function's values, categories as codes."""
         return self._evaluation(x)
 
-    def batch(self, values: Array) -> Batch:
-        """Return values as a batch of what they stand for."""
-        return Batch(LEAF, (Column.of(self.node, values),), len(values))
-
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
         low, high = inner_ends(self.edges)
@@ -407,14 +401,6 @@ class Image:
     def is_discrete(self) -> bool:
         """Whether the function takes a value of its own on each piece."""
         return bool(self.steps.all())
-
-    @cached_property
-    def folds(self) -> bool:
-        """Whether numbers on different pieces that are no steps may give the same value."""
-        ends = np.stack([np.asarray(end, float)[~self.steps] for end in self._ends])
-        low, high = np.sort(ends, axis=0)
-        order = np.argsort(low)
-        return bool(np.any(high[order][:-1] > low[order][1:]))
 
     def inverse(self, piece: int, y: Array) -> Array:
         """Return the numbers within one piece at which the function takes some values, or its nearest end."""
@@ -532,54 +518,14 @@ class Image:
         return Mapped(density, on, back, slope, rising)
 
 
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """A function of a number that takes finitely many values, the `atoms`."""
-
-    node: Node
-    argument: Node
-    atoms: Array
-
-    is_discrete = True
-    folds = False
-
-    @cached_property
-    def middles(self) -> Array:
-        """The function's value at each atom."""
-        return self.values(self.atoms)
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Ranges that hold one atom each."""
-        slack = SAME * np.maximum(1.0, np.abs(self.atoms))
-        return self.atoms - slack, self.atoms + slack
-
-    @cached_property
-    def _evaluation(self) -> Evaluation:
-        return Evaluation(self.node, self.argument)
-
-    def values(self, x: Array) -> Array:
-        """Return the function's values, categories as codes."""
-        return self._evaluation(x)
-
-    def where(self, chosen: Array) -> tuple[Range, ...]:
-        """Return the ranges of some atoms."""
-        low, high = self.bounds
-        return tuple(zip(low[chosen].tolist(), high[chosen].tolist(), strict=True))
-
-    def batch(self, values: Array) -> Batch:
-        """Return values as a batch of what they stand for."""
-        return Batch(LEAF, (Column.of(self.node, values),), len(values))
-
-
 class Images:
     """Functions of numbers of a known distribution; those that are the same are followed once."""
 
     def __init__(self, curve: Curve) -> None:
         self._curve = curve
-        self._known: dict[Hashable, Image | Listed] = {}
+        self._known: dict[Hashable, Image | Evaluation] = {}
 
-    def of(self, node: Node, argument: Node) -> Image | Listed:
+    def of(self, node: Node, argument: Node) -> Image | Evaluation:
         """Return a function of a number, or raise Unfollowed."""
         key = signature(node, argument)
         if key is None or key not in self._known:
@@ -589,10 +535,12 @@ class Images:
             self._known[key] = made
         return self._known[key]
 
-    def _made(self, node: Node, argument: Node) -> Image | Listed:
+    def _made(self, node: Node, argument: Node) -> Image | Evaluation:
         if not self._curve.parts:
-            return Listed(node, argument, self._curve.atoms)
-        near = _ends(self._curve)
+            return Evaluation(node, argument)
+        low, high = effective_ends(self._curve)
+        slack = (1e-9 * (high - low) or 1.0) if self._curve.atoms.size else 0.0
+        near = low - slack, high + slack
         far = (min(near[0], float(self._curve.edges[0])), max(near[1], float(self._curve.edges[-1])))
         if far[1] - far[0] <= WIDE * (near[1] - near[0]):
             try:
@@ -602,11 +550,10 @@ class Images:
         return Image.of(node, argument, *near)
 
 
-def _ends(curve: Curve) -> tuple[float, float]:
+def effective_ends(curve: Curve) -> tuple[float, float]:
     """Return between what numbers a quantity lies, but for negligible tails."""
     low, high = curve.support
-    if not math.isfinite(low) or not math.isfinite(high):
+    if not (math.isfinite(low) and math.isfinite(high)):
         below, above = curve.quantiles(np.array([TAIL, 1 - TAIL]))
         low, high = max(low, float(below)), min(high, float(above))
-    slack = 1e-9 * (high - low) or 1.0
-    return low - slack if curve.atoms.size else low, high + slack if curve.atoms.size else high
+    return float(low), float(high)

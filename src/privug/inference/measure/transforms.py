@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from privug.inference.effort import spend
-from privug.inference.measure.density import NODES, coefficients, panel_nodes
+from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes
 from privug.inference.measure.panels import Panels, merged
 from privug.model.node import Array
 
@@ -30,8 +30,6 @@ RELATIVE = 1e-13  # of the largest coefficient: what is more in the last ones is
 NOTHING = 1e-20  # of a tilted probability
 COST_OF_ANGLE = 500.0  # elementary operations
 MOST_ENTRIES = 1 << 20
-
-_STANDARD, _WEIGHTS = (array[0] for array in panel_nodes(np.array([-1.0, 1.0])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +150,8 @@ def _oscillating(panels: Panels, index: Array, angle: Array) -> Array:
 
 
 def _by_moments(panels: Panels, column: Array, angle: Array) -> Array:
-    powers = _STANDARD[:, np.newaxis] ** np.arange(MOMENTS)
-    moments = (panels.values @ (powers * (_WEIGHTS / 2)[:, np.newaxis])) / [math.factorial(m) for m in range(MOMENTS)]
+    powers = POINTS[:, np.newaxis] ** np.arange(MOMENTS)
+    moments = (panels.values @ (powers * (WEIGHTS / 2)[:, np.newaxis])) / [math.factorial(m) for m in range(MOMENTS)]
     moments = np.ascontiguousarray(moments.T)
     even, odd = np.zeros(len(angle)), np.zeros(len(angle))
     square = -(angle**2)

@@ -6,18 +6,17 @@ edge, a leaf lies in a range, whose probability is a weight of that draw. A thre
 noisy numbers, is a star: one integral over the threshold's noise of a product of distribution functions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from privug.inference.graph.affine import AffineForm, addends_of
 from privug.mechanisms.paths.log_laws import Listed, LogFunction, LogLaw, law_of
-from privug.model.node import Array, ConstantValue, Node, ancestors
-from privug.model.operations import Elementwise
+from privug.model.node import Array, Node, ancestors
 from privug.model.plan import Plan
 from privug.model.traits.traits import Role
-from privug.prior.choice import constant_value
 from privug.prior.family import Draw
 
 NUDGE = 1e-12  # relative: numbers as near as that are the same one, up to rounding
@@ -30,55 +29,17 @@ class Uncomparable(Exception):
     """Draws are put together in a way that is not followed; the message says how, as the end of a sentence."""
 
 
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """A number that is a weighted sum of draws."""
-
-    slopes: Mapping[Node, float]
-    start: float
-
-    def plus(self, other: "Affine", factor: float) -> "Affine":
-        """Return this number plus another one times a factor."""
-        slopes = dict(self.slopes)
-        for draw, slope in other.slopes.items():
-            slopes[draw] = slopes.get(draw, 0.0) + factor * slope
-        return Affine({draw: slope for draw, slope in slopes.items() if slope}, self.start + factor * other.start)
-
-
-def affine_in_draws(node: Node) -> Affine | None:
+def affine_in_draws(node: Node) -> AffineForm | None:
     """Return a single number as a weighted sum of draws; None if it is something else."""
-    operation, parents = node.operation, node.parents
-    if node.shape or node.levels is not None:
-        return None
-    if isinstance(operation, ConstantValue):
-        return Affine({}, float(constant_value(node)))
-    if isinstance(operation, Draw):
-        return Affine({node: 1.0}, 0.0)
-    if not isinstance(operation, Elementwise) or node.dtype.kind not in "if":
-        return None
-    parts = [affine_in_draws(parent) for parent in parents]
-    if any(part is None for part in parts):
-        return None
-    known: list[Affine] = [part for part in parts if part is not None]
-    weights, factor = operation.traits.weights, operation.traits.factor
-    if weights is not None:
-        total = Affine({}, 0.0)
-        for part, weight in zip(known, weights, strict=True):
-            total = total.plus(part, weight)
-        return total
-    if factor == 1 and not all(part.slopes for part in known):
-        moving, still = known if known[0].slopes else known[::-1]
-        return Affine({}, 0.0).plus(moving, still.start)
-    if factor == -1 and not known[1].slopes and known[1].start:
-        return Affine({}, 0.0).plus(known[0], 1 / known[1].start)
-    return None
+    found = None if node.shape or node.levels is not None else AffineForm.of(node, addends_of)
+    return found if found is not None and all(isinstance(one.operation, Draw) for one in found.weights) else None
 
 
 @dataclass(frozen=True, eq=False)
 class Sign:
     """That a weighted sum of draws has one of some signs."""
 
-    number: Affine
+    number: AffineForm
     signs: frozenset[int]
 
 
@@ -110,8 +71,8 @@ class Line:
 
 def lines_of(sign: Sign, draw: Node, other: Node) -> list[Line]:
     """Return what a sign of a sum of two draws says about one of them, given the other."""
-    slope = sign.number.slopes[draw]
-    line = -sign.number.slopes[other] / slope, -sign.number.start / slope
+    slope = sign.number.weights[draw]
+    line = -sign.number.weights[other] / slope, -sign.number.constant / slope
     signs = sign.signs if slope > 0 else frozenset(-one for one in sign.signs)
     found = []
     if -1 not in signs:
@@ -156,13 +117,13 @@ class Conditions:
         traits = node.operation.traits
         if traits.role is Role.COMPARISON and traits.signs:
             left, right = (affine_in_draws(parent) for parent in node.parents)
-            number, signs = None if left is None or right is None else left.plus(right, -1.0), traits.signs
+            number, signs = None if left is None or right is None else left.minus(right), traits.signs
         else:
             number, signs = affine_in_draws(node), NOT_ZERO
         if number is None:
             raise Uncomparable("a condition is no comparison of sums of draws")
         signs = signs if truth else SIGNS - signs
-        if any(not self.law(draw).listed for draw in number.slopes):
+        if any(not self.law(draw).listed for draw in number.weights):
             signs = signs - {0} or frozenset({0})  # it is zero with probability zero
         return Sign(number, signs)
 
@@ -177,8 +138,8 @@ class Conditions:
                 if not values[said.draw].any():
                     return False
                 continue
-            if not said.number.slopes:
-                if np.sign(said.number.start) not in said.signs:
+            if not said.number.weights:
+                if np.sign(said.number.constant) not in said.signs:
                     return False
                 continue
             form, low, high = _range(said)
@@ -191,9 +152,9 @@ class Conditions:
 
 def _range(sign: Sign) -> tuple[Any, float, float]:
     """Return a sum of draws in a form that its multiples share, and the range in which it lies."""
-    (first, unit), *_ = sign.number.slopes.items()
-    form = frozenset((draw, slope / unit) for draw, slope in sign.number.slopes.items()), first
-    level = -sign.number.start / unit
+    (first, unit), *_ = sign.number.weights.items()
+    form = frozenset((draw, slope / unit) for draw, slope in sign.number.weights.items()), first
+    level = -sign.number.constant / unit
     signs = sign.signs if unit > 0 else frozenset(-one for one in sign.signs)
     return form, -np.inf if -1 in signs else level, np.inf if 1 in signs else level
 
@@ -212,7 +173,7 @@ class Forest:
         forest = cls()
         for node, truth in decisions:
             said = conditions.read(node, truth)
-            draws = [said.draw] if isinstance(said, Among) else list(said.number.slopes)
+            draws = [said.draw] if isinstance(said, Among) else list(said.number.weights)
             for draw in draws:
                 forest.laws.setdefault(draw, conditions.law(draw))
                 forest.edges.setdefault(draw, {})
@@ -228,9 +189,9 @@ class Forest:
             assert isinstance(everything, Listed)
             self.laws[said.draw] = law.chosen(np.isin(law.values, everything.values[said.there]))
             return
-        draws = list(said.number.slopes)
+        draws = list(said.number.weights)
         if not draws:
-            self.impossible |= int(np.sign(said.number.start)) not in said.signs
+            self.impossible |= int(np.sign(said.number.constant)) not in said.signs
         elif said.signs == {0} and not all(self.laws[draw].listed for draw in draws):
             self.impossible = True
         elif said.signs == NOT_ZERO:

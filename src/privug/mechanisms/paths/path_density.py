@@ -75,14 +75,14 @@ class PathDensity:
         draws, numbers = [], []
         for node in outputs:
             number = affine_in_draws(node)
-            if number is None or len(number.slopes) != 1:
+            if number is None or len(number.weights) != 1:
                 raise Uncomparable("a released number is no line in a single draw")
-            ((draw, slope),) = number.slopes.items()
+            ((draw, slope),) = number.weights.items()
             law = forest.laws.setdefault(draw, conditions.law(draw))
             if draw in draws or not isinstance(law, Known):
                 raise Uncomparable("released numbers share a draw, or are discrete")
             draws.append(draw)
-            numbers.append(Number(law, slope, number.start))
+            numbers.append(Number(law, slope, number.constant))
         fronts, constant = _fronts(forest, draws, numbers)
         return cls(-np.inf if forest.impossible else constant, tuple(numbers), fronts)
 

@@ -19,18 +19,26 @@ import numpy as np
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, Block, Counted, Lattice, Reading
 from privug.inference.exact.finite.elimination import eliminated, full, schedule, value_of
+from privug.inference.exact.finite.enumeration import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.rows.cells import Partition, Row, added_terms, curve_of, quadrature, rows_of
 from privug.inference.exact.rows.pullback import Constraint, Pullback
-from privug.inference.exact.rows.regrouping import Addend, NotRows, Placeholder, Regrouping, RowSum, placeholder
+from privug.inference.exact.rows.regrouping import (
+    Addend,
+    NotRows,
+    Placeholder,
+    Regrouping,
+    RowSum,
+    check_followed,
+    placeholder,
+)
 from privug.inference.graph.conditions import clauses
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
 from privug.inference.support import is_truncated, support, support_sizes
 from privug.model.batch import first_places
 from privug.model.distinct import combined, digits
-from privug.model.maybe import is_maybe
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import Index, constant
 from privug.model.plan import Plan
@@ -38,7 +46,6 @@ from privug.observation.likelihood import Likelihood
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw, family_of
 from privug.prior.scalar import ScalarFamily
-from privug.program.batched import BatchedCall
 
 FAR = np.array([1e-15, 1 - 1e-15])  # quantiles of noise between which functions of noisy sums are followed
 WIDER = 10.0  # times as far, for noise that is rarely met
@@ -350,7 +357,7 @@ class CountModel:
         points = [node for node, _ in likelihood.points]
         told = [*conditions, *points, *likelihood.log_weights]
         self._parts = [_scalars(one.nodes) for one in quantities]
-        _check_followed([*told, *(part for some in self._parts for part in some)])
+        check_followed([*told, *(part for some in self._parts for part in some)])
         whole = [part for some in self._parts[:outputs] for part in some]
         found = Regrouping([*told, *whole], self._parts[outputs:]).found
         if any(one.ranks for one in found.sums):
@@ -660,14 +667,9 @@ def _joined(states: States, wanted: Array, codes: Array, arrays: Mapping[Node, A
     return States({**taken.arrays, **{n: array[place] for n, array in arrays.items()}}, taken.weights + logs[place])
 
 
-def _taken_apart(node: Node) -> list[Node]:
-    """Return the nodes that a part of a quantity is made of: of one that may be missing, its two parts."""
-    return [part for parent in node.parents for part in _taken_apart(parent)] if is_maybe(node) else [node]
-
-
 def _scalars(nodes: Sequence[Node]) -> list[Node]:
     """Return the single numbers that a quantity is made of."""
-    parts = [part for node in nodes for part in _taken_apart(node)]
+    parts = [part for node in nodes for part in parts_of(node)]
     if sum(math.prod(part.shape) for part in parts) > MOST_PARTS:
         raise NotRows("secret and output are made of too many numbers")
     return [
@@ -682,7 +684,7 @@ def _evaluated(nodes: Sequence[Node], images: Sequence[Node], known: dict[Node, 
     rng = np.random.Generator(np.random.SFC64(0))
     with np.errstate(all="ignore"):
         scalars = iter([full(array, count) for array in Plan(images, list(known)).run(count, rng, known)])
-        parts = {part: _assembled(part, scalars, count) for node in nodes for part in _taken_apart(node)}
+        parts = {part: _assembled(part, scalars, count) for node in nodes for part in parts_of(node)}
         return [full(array, count) for array in Plan(nodes, list(parts)).run(count, rng, parts)]
 
 
@@ -710,14 +712,6 @@ def _projected(block: Block, sums: Sequence[int]) -> Block:
 
 def _sums_behind(nodes: Sequence[Node]) -> list[Node]:
     return [one for one in ancestors(nodes) if isinstance(one.operation, Placeholder)]
-
-
-def _check_followed(nodes: Sequence[Node]) -> None:
-    for node in ancestors(nodes):
-        if node.operation.opaque or isinstance(node.operation, BatchedCall):
-            raise NotRows("the program is called sample by sample")
-        if node.is_random and type(node.operation) is not Draw:
-            raise NotRows("it draws in a way that is not followed")
 
 
 def _holds(found: Array) -> Array:

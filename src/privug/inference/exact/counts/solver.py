@@ -11,33 +11,28 @@ import numpy as np
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import UNDERFLOW, Estimate
-from privug.inference.answer import Exact
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
-from privug.inference.diagnostics import Diagnostics
 from privug.inference.exact.counts.lattice import HOPEFUL, MOST_COST, TooManyCounts
 from privug.inference.exact.counts.model import CountModel
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, is_answered, table_sizes
-from privug.inference.exact.finite.solver import listed_joint
+from privug.inference.exact.finite.solver import FAR, checked_error, far_tails, listed_belief, listed_joint
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Refused, Request, exact_run
 from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.joint import Joint
 from privug.inference.question import Sizes
 from privug.inference.sampling import Run
-from privug.inference.support import longer_tails, lost_in_tails
+from privug.inference.support import lost_in_tails
 from privug.inference.tally import Tally, marginal
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Batch
-from privug.model.node import Array, Kind, ancestors
+from privug.model.node import Array, ancestors
 from privug.model.plan import Plan
 
-FAR = 1e-9  # the share of an observation's probability from which on what is left out matters
-LEAST_SOUGHT, LEAST_LOST = 1e-60, 1e-250
 NEGLIGIBLE_SIZE = 1e-11  # a probability of sizes of the tables that may be left out
 MOST_HALVINGS, SAME = 5, 1e-11  # of panels over what rows share; relative: by how much two of them may differ
-MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
 TOO_MANY = "too many tables of counts fit what was seen"
 
 
@@ -112,7 +107,7 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
         found = _converged(request, sized) if any(one.model.continuous for one in sized) else Found.of(sized)
         for _ in range(2):  # the first time may show how improbable the observation is
             if request.observation is not None and found.lost > FAR * found.probability:
-                with longer_tails(max(LEAST_LOST, found.probability * FAR**2) or LEAST_SOUGHT):
+                with far_tails(found.probability):
                     further = _sized(request)
                     assert not isinstance(further, Obstacle)
                     found = Found.of(further)
@@ -207,38 +202,27 @@ def _answer(request: Request, found: Found, facts: float, seconds: float) -> Run
         raise ImpossibleObservation(
             f"this observation is impossible{less}: no table of counts agrees with it ({request.observation})"
         )
-    error = found.error
-    if error > MOST_ERROR:
-        raise UnsuitableEngine(
-            f"engine='exact' cannot answer this: the observation is as improbable ({found.probability:.0e}) as the far "
-            f"tails that are left out ({found.lost:.0e}); engine='rare' may"
-        )
+    error = checked_error(found.error, found.probability, found.lost)
     joint: Joint | None = None
     if request.observation is None and request.extra is None:
         pairs = found.tallied([1, 0])
-        beliefs: list[Belief | None] = [_belief(marginal(*pairs, side), error) for side in (0, 1)]
+        beliefs: list[Belief | None] = [listed_belief(*marginal(*pairs, side), error) for side in (0, 1)]
         joint = listed_joint(*pairs, error)
     else:
         first = 0 if request.observation is not None else 1
-        output = None if first == 0 else _belief(found.tallied([0]), error)
-        beliefs = [_belief(found.tallied([first + k]), error) for k in range(1 + (request.extra is not None))]
+        output = None if first == 0 else listed_belief(*found.tallied([0]), error)
+        beliefs = [listed_belief(*found.tallied([first + k]), error) for k in range(1 + (request.extra is not None))]
         beliefs.insert(1, output)
     evidence = _evidence(request, found, facts)
-    diagnostics = Diagnostics(found.states, found.states, math.inf, evidence, 0, 0, seconds)
     source = f"{how_many(found.states, 'state')} of a table of counts"
-    exact = Exact("counts", source, tuple(beliefs), partial(_joint, request) if joint is None else lambda: joint)
-    return Run((), None, diagnostics, exact=exact)
-
-
-def _belief(tallied: tuple[tuple[Batch, ...], Array], error: float) -> Belief:
-    (batch,), weights = tallied
-    return Belief(batch, weights / weights.sum(), True, spread=Kind.DISCRETE, error=error)
+    joined = partial(_joint, request) if joint is None else lambda: joint
+    return exact_run("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), seconds)
 
 
 def _evidence(request: Request, found: Found, facts: float) -> Estimate:
     """Return the probability of what was seen, given the facts; a density where states are weighted by one."""
     if request.observation is None:
-        return Estimate.exactly(1.0, method="exact")
+        return CERTAIN_EVIDENCE
     value, lost = found.probability / facts, found.lost / facts
     if value < UNDERFLOW:
         return Estimate(

@@ -43,11 +43,12 @@ COST_OF_CASE = 1e7  # of lifting the program for one more size of its tables
 def nodes_of(*values: Any) -> list[Node]:
     """Return the nodes of the random variables in some nested values; of one that may be missing, its two parts."""
     nodes = [leaf.node for leaf in random_leaves(values)]
-    return [part for node in nodes for part in _taken_apart(node)]
+    return [part for node in nodes for part in parts_of(node)]
 
 
-def _taken_apart(node: Node) -> list[Node]:
-    return [part for parent in node.parents for part in _taken_apart(parent)] if is_maybe(node) else [node]
+def parts_of(node: Node) -> list[Node]:
+    """Return the nodes that a quantity is made of: of one that may be missing, its two parts."""
+    return [part for parent in node.parents for part in parts_of(parent)] if is_maybe(node) else [node]
 
 
 @dataclass(frozen=True)

@@ -9,32 +9,32 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.estimate import ROUNDING, UNDERFLOW, Estimate
-from privug.inference.answer import Exact
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity, settled
 from privug.inference.channel import Block, Channel
 from privug.inference.classes import Classes, ClassTally
-from privug.inference.diagnostics import Diagnostics
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination, full, value_of
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
 from privug.inference.exact.finite.states import CERTAIN, Combinations, Roots, States
-from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Request, exact_run
 from privug.inference.joint import Joint
 from privug.inference.sampling import Run
 from privug.inference.support import longer_tails
 from privug.inference.tally import Tally, marginal
 from privug.model.batch import Batch, DeferredBatch, codes_of
-from privug.model.node import Array, Kind, ancestors
+from privug.model.node import Array, ancestors
 from privug.model.operations import constant
 from privug.model.plan import Plan
 from privug.progress import ProgressMeter
+from privug.scoping import holding
 
 FEWEST_STATES = 50_000  # below, listing pairs takes no time
 MOST_SECRETS = 100_000_000
@@ -75,7 +75,7 @@ class ByClass:
     def beliefs(self, error: float) -> tuple[Belief, Belief]:
         """Return the beliefs about secret and output."""
         known = self.classes
-        return _listed_belief(known.secrets, known.weights, error), _listed_belief(known.outputs, known.marginal, error)
+        return Belief.listed(known.secrets, known.weights, error), Belief.listed(known.outputs, known.marginal, error)
 
     def joint(self, error: float) -> Joint:
         """Return the joint, whose pairs are listed when they are asked for."""
@@ -87,12 +87,8 @@ class ByClass:
         else:
             owner, places, weights = known.listed()
             sides = DeferredBatch.chosen(known.secrets, owner), DeferredBatch.chosen(known.outputs, places)
-        secret, output = (_listed_belief(side, weights, error) for side in sides)
+        secret, output = (Belief.listed(side, weights, error) for side in sides)
         return Joint(secret, output, classes=known)
-
-
-def _listed_belief(batch: Batch, weights: Array, error: float) -> Belief:
-    return Belief(batch, weights, True, spread=Kind.DISCRETE, error=error)
 
 
 def by_class(settings: Sequence[Setting]) -> ByClass | None:
@@ -183,10 +179,7 @@ def _listed(settings: Sequence[Setting], error: float) -> Joint:
 def listed_joint(pair: Sequence[Batch], weights: Array, error: float) -> Joint:
     """Make the joint of pairs with their weights."""
     (secret, output), shares = pair, weights / weights.sum()
-    return Joint(
-        Belief(secret, shares, True, spread=Kind.DISCRETE, error=error),
-        Belief(output, shares, True, spread=Kind.DISCRETE, error=error),
-    )
+    return Joint(Belief.listed(secret, shares, error), Belief.listed(output, shares, error))
 
 
 def _channel(settings: Sequence[Setting], secret: Belief, output: Belief, states: float) -> Joint:
@@ -381,7 +374,7 @@ def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
 def _found_further_out(request: Request, found: "Found") -> "Found | None":
     """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
     probability = found.sums.probability
-    with longer_tails(max(LEAST_LOST, probability * FAR**2) if probability else LEAST_SOUGHT):
+    with far_tails(probability):
         settings = settings_of(request)
         most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
         if isinstance(settings, Obstacle) or sum(setting.cost for setting in settings) > most:
@@ -444,24 +437,18 @@ def _answer(request: Request, found: Found, seconds: float) -> Run:
         raise _nothing(request, found)
     if ROUNDING * sums.probability < UNDERFLOW:
         lost += UNDERFLOW
-    error = min(1.0, lost / sums.probability)
-    if error > MOST_ERROR:
-        raise UnsuitableEngine(
-            f"engine='exact' cannot answer this: the observation is as improbable ({sums.probability:.0e}) as the far "
-            f"tails that are left out ({lost:.0e}); engine='rare' may"
-        )
+    error = checked_error(min(1.0, lost / sums.probability), sums.probability, lost)
     seen = request.observation is not None
-    evidence = sums.evidence(lost) if seen else Estimate.exactly(1.0, method="exact")
+    evidence = sums.evidence(lost) if seen else CERTAIN_EVIDENCE
     tallied = {group: tally.result() for group, tally in sums.tallies.items()}
     together = tallied.pop((0, 1), None)
     if together is not None:
         tallied = {(side,): marginal(*together, side) for side in (0, 1)}
-    beliefs = tuple(_belief(*one, error) for one in tallied.values())
+    beliefs = tuple(listed_belief(*one, error) for one in tallied.values())
     joint = None if together is None else listed_joint(*together, error)
-    diagnostics = Diagnostics(sums.states, sums.accepted, math.inf, evidence, 0, sums.excluded, seconds)
     source = _source(request, found.settings, sums.states)
-    exact = Exact(request.way, source, beliefs, lambda: joint or _joint(request, beliefs))
-    return Run((), None, diagnostics, exact=exact)
+    counts = sums.states, sums.accepted, sums.excluded
+    return exact_run(request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, seconds)
 
 
 def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
@@ -469,6 +456,21 @@ def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
         roots = max(len(setting.roots.roots) for setting in settings if isinstance(setting.roots, Elimination))
         return f"elimination of {roots:,} random quantities one after the other, down to {how_many(states, 'state')}"
     return f"finite enumeration of {how_many(states, 'state')}"
+
+
+def far_tails(probability: float) -> holding[float]:
+    """List values so far out that what is lost does not matter beside a probability, which may be zero so far."""
+    return longer_tails(max(LEAST_LOST, probability * FAR**2) if probability else LEAST_SOUGHT)
+
+
+def checked_error(error: float, probability: float, lost: float) -> float:
+    """Return a relative error unless it is so large that there is no answer."""
+    if error > MOST_ERROR:
+        raise UnsuitableEngine(
+            f"engine='exact' cannot answer this: the observation is as improbable ({probability:.0e}) as the far "
+            f"tails that are left out ({lost:.0e}); engine='rare' may"
+        )
+    return error
 
 
 def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramError:
@@ -483,8 +485,9 @@ def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramE
     )
 
 
-def _belief(quantities: Sequence[Batch], weights: Array, error: float) -> Belief:
-    return Belief(quantities[0], weights / weights.sum(), True, spread=Kind.DISCRETE, error=error)
+def listed_belief(quantities: Sequence[Batch], weights: Array, error: float) -> Belief:
+    """Return the belief about a quantity whose values are listed, each with its weight."""
+    return Belief.listed(quantities[0], weights / weights.sum(), error)
 
 
 def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belief] | None:
@@ -525,29 +528,24 @@ def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
     arrays = [full(value_of(node, known), rows) for node in quantity.nodes]
     tally = Tally()
     tally.add([quantity.batch(arrays, rows)], alone.states.weights)
-    return _belief(*tally.result(), alone.lost)
+    return listed_belief(*tally.result(), alone.lost)
 
 
 def _answered_apart(
     request: Request, settings: Sequence[Setting], beliefs: tuple[Belief, Belief], seconds: float
 ) -> Run:
     states = round(settings[0].count)
-    diagnostics = Diagnostics(
-        states, states, math.inf, Estimate.exactly(1.0, method="exact"), budget=0, excluded=0, seconds=seconds
-    )
     source = _source(request, settings, states)
-    exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs))
-    return Run((), None, diagnostics, exact=exact)
+    joint = partial(finite_joint, settings, *beliefs)
+    return exact_run(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, (states, states, 0), seconds)
 
 
 def _answered_by_class(request: Request, settings: Sequence[Setting], found: ByClass, seconds: float) -> Run:
     error = min(1.0, settings[0].roots.lost / found.probability)
-    certain = Estimate.exactly(1.0, method="exact")
-    diagnostics = Diagnostics(found.states, found.accepted, math.inf, certain, 0, found.excluded, seconds)
-    source = _source(request, settings, found.states)
-    beliefs = found.beliefs(error)
-    exact = Exact(request.way, source, beliefs, lambda: finite_joint(settings, *beliefs, found))
-    return Run((), None, diagnostics, exact=exact)
+    source, beliefs = _source(request, settings, found.states), found.beliefs(error)
+    joint = partial(finite_joint, settings, *beliefs, found)
+    counts = found.states, found.accepted, found.excluded
+    return exact_run(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
 
 
 def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:

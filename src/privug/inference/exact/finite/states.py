@@ -12,7 +12,7 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.support import is_truncated, lost_in_tails, support, support_sizes
 from privug.model.batch import Batch, DeferredBatch
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
+from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
 from privug.prior.family import Draw, Family, family_of
@@ -258,7 +258,7 @@ class Combinations:
     def belief(self, error: float) -> Belief:
         """Return the belief about the quantity, as long as nothing was seen."""
         weights = self.weights / self.weights.sum()
-        return Belief(self.batch(), weights, True, spread=Kind.DISCRETE, error=error)
+        return Belief.listed(self.batch(), weights, error)
 
     def _made(self, numbers: Array) -> Batch:
         arrays, width = {}, len(self)

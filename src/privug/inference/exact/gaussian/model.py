@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,6 @@ from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
 from privug.model.plan import Plan
 from privug.model.traits.traits import Role, Scope, Traits
 from privug.prior.family import Draw, describe
-from privug.prior.scalar import ScalarFamily
 
 Weight = Any  # a float for a single number, else an array of the node's shape
 
@@ -32,26 +31,21 @@ class NotAffine(Exception):
 class Form:
     """A constant, and the weights of the standard normal variables behind each root.
 
-    `nodes` and `numbers` are how many nodes there are behind it, and how many numbers in them; `others` the weights
-    of roots that are not normal.
+    `nodes` and `numbers` are how many nodes there are behind it, and how many numbers in them.
     """
 
     constant: float
     weights: dict[Node, Weight]
     nodes: int
     numbers: int
-    others: dict[Node, Weight] = field(default_factory=dict)
 
 
-def affine_form(node: Node, *, any_family: bool = False) -> Form:
-    """Return the affine form of a single number, or raise NotAffine.
-
-    With `any_family`, roots with known parameters may be of any family, not only normal.
-    """
+def affine_form(node: Node) -> Form:
+    """Return the affine form of a single number, or raise NotAffine."""
     if node.shape != () or node.levels is not None or node.dtype.kind not in "bif":
         raise NotAffine("it is not a single number")
     order = ancestors([node])
-    back = _Backward(order, any_family)
+    back = _Backward(order)
     back.reach(node, 1.0)
     for current in reversed(order):
         weight = back.weights.pop(current, None)
@@ -60,15 +54,13 @@ def affine_form(node: Node, *, any_family: bool = False) -> Form:
     if not np.all(np.isfinite(back.constants)):
         raise NotAffine("some numbers in the program are not finite")
     numbers = sum(math.prod(node.shape) for node in order)
-    return Form(math.fsum(back.constants), back.normals, len(order), numbers, back.others)
+    return Form(math.fsum(back.constants), back.normals, len(order), numbers)
 
 
 class _Backward:
     """The weights of the nodes reached so far, on the way back from a number to what it is made of."""
 
-    def __init__(self, order: Sequence[Node], any_family: bool) -> None:
-        self.others: dict[Node, Weight] = {}
-        self._any_family = any_family
+    def __init__(self, order: Sequence[Node]) -> None:
         self.weights: dict[Node, Weight] = {}
         self.normals: dict[Node, Weight] = {}
         self.constants: list[float] = []
@@ -159,11 +151,6 @@ class _Backward:
             self.normals[root] = _summed(weight * self._certain_parameter(root, 1), root.shape)
         elif family.factor is not None:
             self.normals[root] = weight @ family.factor
-        elif self._any_family and not any(parent in self._random for parent in root.parents):
-            if not isinstance(family, ScalarFamily) and not family.listable:
-                raise NotAffine(f"the distribution of a sum with a {family.name} in it is not known")
-            self.others[root] = weight
-            return
         else:
             raise NotAffine(f"{describe(root) or family.name} is not normal")
         self.reach(root.parents[0], _summed(weight, root.parents[0].shape))

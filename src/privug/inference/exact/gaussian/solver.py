@@ -10,9 +10,7 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import Estimate
-from privug.inference.answer import Exact
 from privug.inference.belief import Belief
-from privug.inference.diagnostics import Diagnostics
 from privug.inference.exact.gaussian.model import (
     Conditioned,
     Form,
@@ -23,7 +21,7 @@ from privug.inference.exact.gaussian.model import (
     length,
     product,
 )
-from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.request import Obstacle, Prepared, Request, exact_run
 from privug.inference.graph.conditions import Restriction, Unreadable, Value, read
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
@@ -90,7 +88,7 @@ def _side(quantity: Normal, places: Array, weights: Array) -> Belief:
     curve = Curve.normal(quantity.mean, quantity.sd)
     values = Batch.of_values(quantity.mean + quantity.sd * places)
     if not curve.parts:
-        return Belief(values, weights, True, spread=Kind.DISCRETE)
+        return Belief.listed(values, weights)
     return Belief(values, weights, True, spread=Kind.CONTINUOUS, curve=curve)
 
 
@@ -218,9 +216,8 @@ def _run(
     )
     if case.facts:
         evidence = evidence.divided_by(_probability_of_facts(request, case))
-    diagnostics = Diagnostics(0, 0, math.inf, evidence, 0, seconds=time.perf_counter() - started)
-    source = f"closed form of {forms.size:,} normal variables"
-    return Run((), None, diagnostics, exact=Exact("gaussian", source, answers, lambda: _joint(case, forms)))
+    source, seconds = f"closed form of {forms.size:,} normal variables", time.perf_counter() - started
+    return exact_run("gaussian", source, answers, lambda: _joint(case, forms), evidence, (0, 0, 0), seconds)
 
 
 def _probability_of_facts(request: Request, case: Case) -> Estimate:

@@ -20,7 +20,7 @@ from privug.inference.exact.rows.regrouping import Addend, NotRows, RowSum, row_
 from privug.inference.graph.simplification import is_known, specialised, value_of
 from privug.inference.measure.curve import Curve, discrete_part, smooth_part
 from privug.inference.measure.density import panel_nodes
-from privug.inference.measure.piecewise_map import Evaluation, Image, Images, Listed, Unfollowed
+from privug.inference.measure.piecewise_map import Evaluation, Image, Images, Unfollowed
 from privug.inference.support import support
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
@@ -440,11 +440,13 @@ def _inside(start: float, stop: float, part: Curve) -> float:
     return float(part.quantile(0.5)) if not (math.isfinite(start) and math.isfinite(stop)) else start / 2 + stop / 2
 
 
-def _at(image: Image | Listed | None, node: Node, x: float) -> float:
-    return float(value_of(node)) if image is None else float(image.values(np.array([x]))[0])
+def _at(image: Image | Evaluation | None, node: Node, x: float) -> float:
+    if image is None:
+        return float(value_of(node))
+    return float((image.values if isinstance(image, Image) else image)(np.array([x]))[0])
 
 
-def _term(image: Image | Listed | None, node: Node, inside: float) -> Term:
+def _term(image: Image | Evaluation | None, node: Node, inside: float) -> Term:
     if image is None:
         return Term(0.0, float(value_of(node)))
     assert isinstance(image, Image)

@@ -22,7 +22,15 @@ from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes, Reach
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
 from privug.inference.exact.rows.tally import Tally, tallied
 from privug.inference.measure.curve import Curve, smooth_part
-from privug.inference.measure.density import apart, coefficients, followed, panel_nodes, resolved, united
+from privug.inference.measure.density import (
+    apart,
+    coefficients,
+    followed,
+    panel_nodes,
+    panel_nodes_between,
+    resolved,
+    united,
+)
 from privug.inference.measure.piecewise_map import Image
 from privug.model.node import Array, Node
 
@@ -446,8 +454,7 @@ def refined(densities: Callable[[Array], Array], prior: Array, edges: Array, mos
 
 def _on_panels(densities: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """Return densities at the nodes of separate panels: secrets, panels, nodes."""
-    pairs = np.column_stack((low, high)).reshape(-1)
-    nodes = panel_nodes(pairs)[0][::2]
+    nodes = panel_nodes_between(low, high)
     return densities(nodes.reshape(-1)).reshape(-1, *nodes.shape)
 
 

@@ -16,6 +16,7 @@ from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.exact.rows.tally import MovingClass, Tally
 from privug.inference.measure.convolution import added
 from privug.inference.measure.curve import Curve, NoSuchMoment
+from privug.inference.measure.piecewise_map import effective_ends
 from privug.model.node import Array
 
 MOST_KINKS = 4000
@@ -479,9 +480,9 @@ class Reaching:
         if one not in self._sizes:
             curve = one.powers.sum(1)
             try:
-                self._sizes[one] = np.array(_ends(curve)), curve.mean(), curve.std()
+                self._sizes[one] = np.array(effective_ends(curve)), curve.mean(), curve.std()
             except NoSuchMoment:
-                self._sizes[one] = np.array(_ends(curve)), 0.0, math.inf
+                self._sizes[one] = np.array(effective_ends(curve)), 0.0, math.inf
         return self._sizes[one]
 
 
@@ -495,12 +496,4 @@ def _own_ends(cell: Cell, weights: Array) -> Array:
     own, flat = Own(cell, weights), float(cell.flats @ weights)
     if own.is_flat or cell.curve is None:
         return np.array([flat])
-    return flat + own.at(np.array(_ends(cell.curve)))
-
-
-def _ends(curve: Curve) -> tuple[float, float]:
-    low, high = curve.support
-    if not (math.isfinite(low) and math.isfinite(high)):
-        below, above = curve.quantiles(np.array([1e-15, 1 - 1e-15]))
-        low, high = max(low, float(below)), min(high, float(above))
-    return float(low), float(high)
+    return flat + own.at(np.array(effective_ends(cell.curve)))

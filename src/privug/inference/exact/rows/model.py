@@ -8,14 +8,7 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation
 from privug.inference.exact.finite.states import Roots
-from privug.inference.exact.rows.cells import (
-    FLAT,
-    Cell,
-    Partition,
-    Row,
-    Term,
-    rows_of,
-)
+from privug.inference.exact.rows.cells import FLAT, Cell, Partition, Row, Term, rows_of
 from privug.inference.exact.rows.likelihood import RowLikelihood
 from privug.inference.exact.rows.order_statistics import Orders, families_of
 from privug.inference.exact.rows.pullback import Pullback

@@ -7,7 +7,7 @@ weighted sum of the others: that one is cut where the condition changes. Outputs
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -15,14 +15,14 @@ import numpy as np
 
 from privug.errors import PrivugError
 from privug.inference.exact.rows.regrouping import NotRows, Placeholder
+from privug.inference.graph.affine import Addends, AffineForm, addends_of
 from privug.inference.graph.conditions import Range, Unreadable, Value, clauses, read, windows_of
 from privug.inference.graph.simplification import is_known, specialised, value_of
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.piecewise_map import Image, Unfollowed
 from privug.model.maybe import Maybe
 from privug.model.node import Array, Kind, Node, ancestors
-from privug.model.numpy_functions import Cast
-from privug.model.operations import Elementwise, SampleFailure
+from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
@@ -63,65 +63,19 @@ EXACT_VALUE = 1e-13
 Reach = Callable[[Array], Range]
 
 
-@dataclass(frozen=True)
-class Affine:
-    """A constant plus weighted sums over rows."""
-
-    constant: float = 0.0
-    weights: Mapping[Node, float] = field(default_factory=dict)
-
-    def scaled(self, factor: float) -> "Affine":
-        """Return it multiplied by a factor."""
-        return Affine(self.constant * factor, {node: weight * factor for node, weight in self.weights.items()})
-
-    def plus(self, other: "Affine") -> "Affine":
-        """Return the sum of two."""
-        weights = dict(self.weights)
-        for node, weight in other.weights.items():
-            weights[node] = weights.get(node, 0.0) + weight
-        return Affine(self.constant + other.constant, {node: w for node, w in weights.items() if w})
-
-
-def affine(node: Node) -> Affine | None:
+def affine(node: Node) -> AffineForm | None:
     """Return a node as a weighted sum of placeholders, if it is one."""
-    known: dict[Node, Affine | None] = {}
-    for one in ancestors([node]):
-        known[one] = _affine(one, [known[parent] for parent in one.parents])
-    return known[node]
+    found = None if node.shape or node.levels is not None else AffineForm.of(node, _addends)
+    is_of_sums = found is not None and all(isinstance(one.operation, Placeholder) for one in found.weights)
+    return found if is_of_sums else None
 
 
-def _affine(node: Node, parents: Sequence[Affine | None]) -> Affine | None:
-    operation = node.operation
-    if node.shape or node.levels is not None:
-        return None
-    if isinstance(operation, Placeholder):
-        return Affine(0.0, {node: 1.0})
-    if is_known(node):
-        return Affine(float(value_of(node)))
-    if isinstance(operation, Checked) or (isinstance(operation, Cast) and node.dtype.kind == "f"):
-        return parents[0]
-    if not isinstance(operation, Elementwise) or any(parent is None for parent in parents):
-        return None
-    traits = operation.traits
-    if traits.weights is not None:
-        total = Affine()
-        for parent, weight in zip(parents, traits.weights, strict=True):
-            assert parent is not None
-            total = total.plus(parent.scaled(weight))
-        return total
-    if traits.factor:
-        left, right = parents
-        assert left is not None
-        assert right is not None
-        if traits.factor == 1 and right.weights:
-            left, right = right, left
-        if right.weights or (traits.factor == -1 and right.constant == 0):
-            return None
-        return left.scaled(right.constant if traits.factor == 1 else 1 / right.constant)
-    return None
+def _addends(node: Node) -> Addends | None:
+    """Return what a number is the weighted sum of, whatever else was checked on the way."""
+    return [(node.parents[0], 1.0)] if isinstance(node.operation, Checked) else addends_of(node)
 
 
-def core_of(node: Node) -> tuple[Node, Affine]:
+def core_of(node: Node) -> tuple[Node, AffineForm]:
     """Return the weighted sum of placeholders that a quantity is a function of, nearest to it."""
     for narrow in islice(dominators([node]), MOST_NARROWS):
         found = affine(narrow)
@@ -293,14 +247,14 @@ class Pullback:
                 found += [self._noisy(one, reach) for one in _noisy_values(node)]
         return Seen(factor, tuple(found)) if factor > 0 else RULED_OUT
 
-    def _constraint(self, found: Affine, **told: object) -> Constraint:
+    def _constraint(self, found: AffineForm, **told: object) -> Constraint:
         return Constraint(found.constant, self.weights(found), **told)  # type: ignore[arg-type]
 
-    def weights(self, found: Affine) -> Array:
+    def weights(self, found: AffineForm) -> Array:
         """Return the weights of all sums."""
         return np.array([found.weights.get(node, 0.0) for node in self._sums])
 
-    def image(self, node: Node, core: Node, found: Affine, reach: Reach) -> Image:
+    def image(self, node: Node, core: Node, found: AffineForm, reach: Reach) -> Image:
         """Return a function of a weighted sum on its monotone pieces."""
         key = tuple(self.weights(found).tolist())
         low, high = reach(np.array(key))
@@ -496,12 +450,12 @@ class Outcomes:
         return Outcome(tuple(label), weights, found.constant, tuple(images))
 
     @staticmethod
-    def _core(node: Node) -> tuple[Node, Affine]:
+    def _core(node: Node) -> tuple[Node, AffineForm]:
         found = affine(node)
         return (node, found) if found is not None else core_of(node)
 
     @staticmethod
-    def _image(node: Node, core: Node, found: Affine, weights: Array, reach: Reach) -> Image:
+    def _image(node: Node, core: Node, found: AffineForm, weights: Array, reach: Reach) -> Image:
         low, high = reach(weights)
         try:
             return Image.of(node, core, low + found.constant, high + found.constant)

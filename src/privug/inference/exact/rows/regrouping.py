@@ -5,13 +5,14 @@ for sums of what each row adds; rows that are alike are counted.
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from privug.inference.exact.finite.elements import Elements
+from privug.inference.graph.affine import Addends, AffineForm, addends_of
 from privug.inference.graph.conditions import clauses
 from privug.model.graph import deduplicated, operation_key, remade, rewritten, substitute, topmost
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors, reached
@@ -22,6 +23,7 @@ from privug.model.traits.traits import Connective, Role, Scope
 from privug.prior.choice import constant_value
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw
+from privug.program.batched import BatchedCall
 
 SAME = 1e-9  # how far from a rank a place between two may be for rounding
 
@@ -504,7 +506,7 @@ class Regrouping:
             return known.addends if known.ranks == _extreme_rank(known.addends, sign) else ()
         return () if any(one in self._sums for one in ancestors([leaf])) else (Addend(leaf),)
 
-    def _joined(self, weights: dict[Node, float]) -> dict[Node, float]:
+    def _joined(self, weights: Mapping[Node, float]) -> Mapping[Node, float]:
         """Put order statistics of the same rows together."""
         families: dict[frozenset[tuple[Node, float, int]], dict[Node, float]] = {}
         for node, weight in weights.items():
@@ -523,15 +525,19 @@ class Regrouping:
         used, own = Counter(parent for node in ancestors(targets) for parent in node.parents), set(targets)
 
         def chain(node: Node) -> Node | None:
-            return self._chain(node, used, own) if len(_parts(node) or ()) > 1 else None
+            return self._chain(node, used, own) if len(addends_of(node) or ()) > 1 else None
 
         return substitute(targets, topmost(targets, chain))
 
     def _chain(self, top: Node, used: Counter[Node], targets: set[Node]) -> Node | None:
-        start, apart = _flattened(top, None, set())
-        self._chained_terms += len(apart)
+        def alone(node: Node) -> Addends | None:
+            return addends_of(node) if node is top or (used[node] == 1 and node not in targets) else None
+
+        form = AffineForm.of(top, addends_of)
+        self._chained_terms += len(form.weights)
         if self._chained_terms > MOST_CHAINED:  # sums of sums, each of which is used for something else
-            start, apart = _flattened(top, used, targets)
+            form = AffineForm.of(top, alone)
+        start, apart = form.constant, form.weights
         weights = self._joined(apart)
         own = {node: self._of_rows(node) for node in weights}
         addends = [
@@ -633,57 +639,21 @@ def _operands(node: Node, connective: Connective | None) -> list[Node]:
     return found
 
 
-def _parts(node: Node) -> list[tuple[Node, float]] | None:
-    """Return what a number is the weighted sum of; None if it is no sum."""
-    if isinstance(node.operation, Cast) and node.dtype.kind == "f" and node.parents[0].levels is None:
-        return [(node.parents[0], 1.0)]
-    operation, parents = node.operation, node.parents
-    if not isinstance(operation, Elementwise) or node.shape or node.levels is not None or node.dtype.kind not in "if":
-        return None
-    if operation.traits.weights is not None:
-        return list(zip(parents, operation.traits.weights, strict=True))
-    if operation.traits.factor == 1:
-        for factor, other in (parents, parents[::-1]):
-            if isinstance(factor.operation, ConstantValue) and factor.levels is None and other.dtype.kind in "if":
-                return [(other, float(constant_value(factor)))]
-    if operation.traits.factor == -1 and isinstance(parents[-1].operation, ConstantValue):
-        value = float(constant_value(parents[-1]))
-        return [(parents[0], 1 / value)] if value else None
-    return None
-
-
 def _cancelled(targets: list[Node]) -> list[Node]:
     """Leave out quantities that are added and taken away again, such as the truth in the error of a noisy output."""
     images: dict[Node, Node] = {}
     for node in (pending := list(targets)):
-        if len(_parts(node) or ()) < 2:
+        if len(addends_of(node) or ()) < 2:
             pending.extend(parent for parent in node.parents if parent not in pending)
             continue
-        start, weights = _flattened(node, None, set())
-        left = {one for one in ancestors(weights) if one.is_random}
+        form = AffineForm.of(node, addends_of)
+        left = {one for one in ancestors(form.weights) if one.is_random}
         if any(one.is_random and one not in left for one in ancestors([node])):
-            total = constant(start)
-            for one, weight in weights.items():
+            total = constant(form.constant)
+            for one, weight in form.weights.items():
                 total = elementwise(_ADD, [total, elementwise(_TIMES, [one, constant(weight)])])
             images[node] = total
     return substitute(targets, images)
-
-
-def _flattened(top: Node, used: Counter[Node] | None, targets: set[Node]) -> tuple[float, dict[Node, float]]:
-    """Return the constant and the weights of a sum, as far as what it adds is `used` nowhere else."""
-    start, weights = 0.0, dict[Node, float]()
-    frontier = [(top, 1.0)]
-    while frontier:
-        node, weight = frontier.pop()
-        inner = node is top or used is None or (used[node] == 1 and node not in targets)
-        parts = _parts(node) if inner else None
-        if parts is not None:
-            frontier.extend((part, weight * factor) for part, factor in reversed(parts))
-        elif isinstance(node.operation, ConstantValue):
-            start += weight * float(constant_value(node))
-        else:
-            weights[node] = weights.get(node, 0.0) + weight
-    return start, {node: weight for node, weight in weights.items() if weight}
 
 
 def row_key(terms: Sequence[tuple[int, Node]], shared: Collection[Node] = ()) -> Hashable | None:
@@ -703,3 +673,12 @@ def row_key(terms: Sequence[tuple[int, Node]], shared: Collection[Node] = ()) ->
             count += 1
         keys[node] = (own, node.levels, count if node.is_random else 0, tuple(keys[p] for p in node.parents))
     return tuple((position, keys[term]) for position, term in terms)
+
+
+def check_followed(nodes: Sequence[Node]) -> None:
+    """Refuse programs that are called, and draws that are no roots of the graph."""
+    for node in ancestors(nodes):
+        if node.operation.opaque or isinstance(node.operation, BatchedCall):
+            raise NotRows("the program is called sample by sample")
+        if node.is_random and type(node.operation) is not Draw:
+            raise NotRows("it draws in a way that is not followed")

@@ -11,19 +11,17 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation
 from privug.estimate import Estimate
-from privug.inference.answer import Exact
 from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
-from privug.inference.diagnostics import Diagnostics
 from privug.inference.exact.finite.enumeration import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
+from privug.inference.exact.request import Obstacle, Prepared, Refused, Request, exact_run
 from privug.inference.exact.rows.joint import Source, Table, approximately, shift_information, sources, tabulated
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
 from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
 from privug.inference.exact.rows.posterior import integrated, posterior
 from privug.inference.exact.rows.pullback import Outcomes
-from privug.inference.exact.rows.regrouping import NotCounted, NotRows
+from privug.inference.exact.rows.regrouping import NotCounted, NotRows, check_followed
 from privug.inference.graph.conditions import Unreadable
 from privug.inference.joint import Joint
 from privug.inference.measure.convolution import Unsummable
@@ -34,7 +32,6 @@ from privug.model.batch import Batch, Column, first_places
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits.traits import Role
 from privug.prior.family import Draw, family_of
-from privug.program.batched import BatchedCall
 
 COMMON = 1e-5  # a probability from which on two ways to it are compared
 SAME_TOTAL = 1e-7  # by how much two ways to the probability of what was seen may differ, relative to it
@@ -162,10 +159,7 @@ def _sized(
     outputs = output.nodes if request.observation is None else ()
     asked = [secret.nodes] if query is None else [secret.nodes, query.nodes]
     order = ancestors([*likelihood.nodes, *outputs, *(node for some in asked for node in some)])
-    if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
-        raise NotRows("the program is called sample by sample")
-    if any(node.is_random and type(node.operation) is not Draw for node in order):
-        raise NotRows("it draws in a way that is not followed")
+    check_followed(order)
     if query is not None and not is_answered(request.query(case), case):
         raise NotRows("the query draws random numbers of its own")
     if any(root in order for root in behind):
@@ -219,10 +213,9 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
         total = total / _probability_of_facts(request)
     estimate = _evidence(1.0 if request.observation is None else total, error, is_density)
     count = len(sized)
-    diagnostics = Diagnostics(count, count, math.inf, estimate, 0, 0, time.perf_counter() - started)
     source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
     joint = partial(_followed, _joint, request, sized, beliefs[1])
-    return Run((), None, diagnostics, exact=Exact("sums", source, tuple(beliefs), joint))
+    return exact_run("sums", source, beliefs, joint, estimate, (count, count, 0), time.perf_counter() - started)
 
 
 def _probability_of_facts(request: Request) -> float:
@@ -266,7 +259,7 @@ def _belief(quantity: Quantity, pieces: Sequence[Piece]) -> Belief:
 def _discrete(quantity: Quantity, table: Array, weights: Array, error: float = 0.0) -> Belief:
     distinct, codes = np.unique(table.reshape(len(weights), -1), axis=0, return_inverse=True)
     masses = np.bincount(codes.reshape(-1), weights, len(distinct))
-    return Belief(_typed(quantity, distinct), masses / masses.sum(), True, spread=Kind.DISCRETE, error=error)
+    return Belief.listed(_typed(quantity, distinct), masses / masses.sum(), error)
 
 
 def _typed(quantity: Quantity, values: Array) -> Batch:
@@ -329,7 +322,7 @@ def _labelled(quantity: Quantity, labels: Sequence[tuple[object, ...]], weights:
     batch = labelled_batch(quantity, labels)
     codes, values = batch.factorized()
     masses = np.bincount(codes, weights, len(values))
-    return Belief(batch.take(first_places(codes)), masses / masses.sum(), True, spread=Kind.DISCRETE, error=error)
+    return Belief.listed(batch.take(first_places(codes)), masses / masses.sum(), error)
 
 
 def labelled_batch(quantity: Quantity, labels: Sequence[tuple[object, ...]]) -> Batch:
