@@ -14,7 +14,7 @@ from typing import Any
 import distributed
 
 import privug as pv
-from privug.inference.blocks import Evaluation, Round, blocks_of_equal_size
+from privug.inference.sampling import Evaluation, Round, blocks_of_equal_size
 from privug.model.cluster import run_on
 from privug.model.workers import run_forked
 

@@ -21,7 +21,7 @@ from privug.errors import (
     QuestionError,
     UnsuitableEngine,
 )
-from privug.inference import sampling, solving, strata, workload
+from privug.inference import sampling, solving, workload
 from privug.inference.exact import engine as exact
 from privug.inference.exact.finite import elements, elimination, enumeration
 from privug.inference.exact.finite.elimination import schedule
@@ -463,7 +463,7 @@ def _size_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Question, "case_of_all_sizes", lambda self, largest: None)
 
 
-@pytest.mark.parametrize(("engine", "where"), [("sample", strata), ("exact", enumeration)])
+@pytest.mark.parametrize(("engine", "where"), [("sample", sampling), ("exact", enumeration)])
 def test_tables_of_too_many_sizes_are_refused_before_all_are_looked_at(
     engine: str, where: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -497,7 +497,7 @@ def test_whether_to_wait_is_found_out_once_where_that_takes_long(monkeypatch: py
     truth = table_of_random_size().run(pv.between(50, 60), engine="exact")
     assert table_of_random_size().run(pv.between(50, 60), engine="sample", seed=1).diagnostics.draws
     each, pilots = pilots, 0
-    monkeypatch.setattr(strata, "MOST_IN_PILOTS", 0)
+    monkeypatch.setattr(sampling, "MOST_IN_PILOTS", 0)
     result = table_of_random_size().run(pv.between(50, 60), engine="sample", seed=1)
     assert pilots <= each / 3
     assert truth.posterior.mean().value in result.posterior.mean().widened(1.5)

@@ -13,7 +13,7 @@ from scipy import stats
 import privug as pv
 from engine_questions import QUESTIONS, Known, disagreements
 from privug.inference.belief import Belief
-from privug.inference.chains.finishing import Chains, finished
+from privug.inference.chains.diagnosis import Chains, finished
 from privug.model.batch import Batch
 from privug.model.variable import as_node
 

@@ -25,9 +25,9 @@ from failing_programs import (
     text_out,
     two_kinds,
 )
-from privug.inference.blocks import generator
 from privug.inference.case_plan import CasePlan, settled
 from privug.inference.question import Question
+from privug.inference.sampling import generator
 from privug.model.plan import Plan
 from privug.model.plated_table import PlatedTable
 from privug.model.structure import flatten

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import privug as pv
-from privug.inference.adaptive import until_precise
+from privug.inference.engines import until_precise
 
 
 def attack(**options):

@@ -18,18 +18,15 @@ from privug.errors import ArgumentError, UnsuitableEngine
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference import engines
-from privug.inference.adaptive import until_precise
 from privug.inference.belief import Belief
 from privug.inference.claims import as_claims, check_answers
 from privug.inference.diagnostics import Diagnostics
+from privug.inference.engines import bounded, checked_facts, checked_options, positive, until_precise
 from privug.inference.joint import Joint
-from privug.inference.merging import merged_prior, merged_query, with_values_merged
-from privug.inference.options import checked_facts, checked_options, positive
 from privug.inference.question import Question
-from privug.inference.reach import Definition, definition_of
-from privug.inference.run_beliefs import belief_of, normalised
+from privug.inference.run_beliefs import Definition, belief_of, definition_of, normalised
 from privug.inference.sampling import Run
-from privug.inference.trying import bounded
+from privug.inference.tallied_beliefs import merged_prior, merged_query, with_values_merged
 from privug.inference.workload import FEWEST_OF_PRIOR, TooMuchWork, enough_samples
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table

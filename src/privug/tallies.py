@@ -16,15 +16,11 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import engines, tallied_beliefs
-from privug.inference.arguments import as_numbers
-from privug.inference.belief import Belief
-from privug.inference.describing import Histogram
+from privug.inference.belief import Belief, Histogram, as_numbers
+from privug.inference.engines import bounded, checked_whole, positive
 from privug.inference.joint import Joint
-from privug.inference.options import checked_whole, positive
-from privug.inference.reach import Definition, definition_of
-from privug.inference.statistics import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Numbers
-from privug.inference.tallying import Bins, Tally, tally
-from privug.inference.trying import bounded
+from privug.inference.run_beliefs import Definition, definition_of
+from privug.inference.tallying import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Bins, Numbers, Tally, tally
 from privug.markup import paragraphs, table
 from privug.model.node import Array, Kind
 from privug.model.pickling import Portable

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privug.inference.classes import rows_alike
+from privug.inference.joint import rows_alike
 
 
 def rows(lengths, values, seed):

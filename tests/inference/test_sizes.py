@@ -9,7 +9,7 @@ import pytest
 import privug as pv
 from privug.errors import ProgramError
 from privug.inference.question import Question
-from privug.inference.strata import cuts
+from privug.inference.sampling import cuts
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable

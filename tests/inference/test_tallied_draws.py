@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference import statistics, tallying
-from privug.inference.statistics import merged_moments
+from privug.inference import tallying
+from privug.inference.tallying import merged_moments
 
 
 def total(x, y):
@@ -186,8 +186,8 @@ def test_moments_merge_as_those_of_all_samples():
     rng = np.random.default_rng(1)
     values, weights = rng.exponential(size=3000) + 1e6, rng.random(3000)
     sums = np.column_stack([weights, weights**2])
-    whole = statistics._moments(values, sums)
-    parts = [statistics._moments(values[a:b], sums[a:b]) for a, b in ((0, 10), (10, 1700), (1700, 3000))]
+    whole = tallying._moments(values, sums)
+    parts = [tallying._moments(values[a:b], sums[a:b]) for a, b in ((0, 10), (10, 1700), (1700, 3000))]
     assert merged_moments(merged_moments(parts[0], parts[1]), parts[2]) == pytest.approx(whole, rel=1e-9)
     assert merged_moments(np.zeros((5, 2)), whole) == pytest.approx(whole, rel=1e-12)
 
@@ -200,8 +200,8 @@ def test_what_is_held_does_not_grow_with_the_draws():
 
 
 def test_too_many_pairs_are_given_up_and_the_rest_goes_on(monkeypatch):
-    monkeypatch.setattr(statistics, "MOST_VALUES", 25)
-    monkeypatch.setattr(statistics, "MOST_PENDING", 25)
+    monkeypatch.setattr(tallying, "MOST_VALUES", 25)
+    monkeypatch.setattr(tallying, "MOST_PENDING", 25)
     tallies = parities().tally(draws=50_000)
     assert "pairs of secret and output" in tallies.remarks[0]
     assert 0.5 in tallies.probability("small").widened(2)

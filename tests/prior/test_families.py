@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 
 import privug as pv
 from oracles.families import ROWS, Row
-from privug.inference.support import exponent
+from privug.inference.graph.support import exponent
 from privug.model.node import ConstantValue
 from privug.model.plan import Plan
 from privug.prior.family import NUMPY, family_of

@@ -14,7 +14,7 @@ from privug.checkpoints.encoding import PLAIN_KINDS, Damaged, Kind, NotStorable,
 from privug.estimate import Estimate
 from privug.inference.case_plan import Kept
 from privug.inference.rare.importance import Draws
-from privug.inference.rare.particles import Particles
+from privug.inference.rare.model import Particles
 from privug.inference.rare.population import Outcome
 from privug.model.batch import Batch, Column
 from privug.model.framed import Framed

@@ -8,12 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import MOST_SAMPLES, check_kind, kinds_checked, plain_number, shown
+from privug.arguments import (
+    MOST_SAMPLES,
+    Random,
+    as_floats,
+    check_kind,
+    kinds_checked,
+    plain_number,
+    refuse_masked,
+    represented,
+    shown,
+)
 from privug.errors import ArgumentError, PrivugError
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference import tails
-from privug.inference.arguments import as_list, as_numbers
-from privug.inference.describing import CredibleInterval, Histogram, described
+from privug.inference import intervals as tails
 from privug.inference.intervals import (
     Groups,
     effective_size,
@@ -31,6 +39,71 @@ from privug.model.node import Array, Kind
 from privug.pictures import plots
 from privug.prior.reach import UNKNOWN, Reach
 from privug.program.predicates import holds
+
+MOST_DESCRIBED = 6
+
+
+@dataclass(frozen=True)
+class CredibleInterval:
+    """The range that holds the quantity with the given probability, with equal tails."""
+
+    low: Estimate
+    high: Estimate
+    probability: float
+
+    def __iter__(self) -> Any:
+        return iter((self.low, self.high))
+
+    def __str__(self) -> str:
+        return f"{self.probability:.0%} between {self.low.number()} and {self.high.number()}"
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The probability of each bin, the last one closed on both sides."""
+
+    edges: Array
+    probabilities: tuple[Estimate, ...]
+
+    @property
+    def densities(self) -> Array:
+        """Probability divided by the width of the bin."""
+        return np.array([float(p) for p in self.probabilities]) / np.diff(self.edges)
+
+
+def described(belief: Any) -> list[tuple[str, str]]:
+    """Return what is to be said of a belief that stands alone, each with its name."""
+    lines: list[tuple[str, str]] = []
+    if belief.batch.numbers() is not None:
+        lines = [("mean", belief.mean().number()), ("standard deviation", belief.std().number())]
+        low, high = belief.interval(0.9)
+        lines.append(("90 % of belief lies in", f"{low.number()} to {high.number()}"))
+    if belief.curve is None and (not lines or belief.batch.distinct() <= MOST_DESCRIBED):
+        try:
+            likeliest = list(belief.distribution().items())[:MOST_DESCRIBED]
+        except PrivugError:  # too many to be listed
+            return lines
+        lines += [(f"P({represented(value)})", share.number()) for value, share in likeliest]
+    return lines
+
+
+def as_numbers(what: str, given: Any) -> Array:
+    """Return numbers as an array, a copy of what was given; `what` begins the sentence that refuses anything else."""
+    try:
+        return as_floats(given)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what} must be numbers, not {shown(given)}") from None
+
+
+def as_list(what: str, given: Any) -> Sequence[Any]:
+    """Return values that have a length and an order; `what` begins the sentence that refuses anything else."""
+    refuse_masked(given)
+    single = isinstance(given, np.ndarray | Random) and getattr(given, "shape", None) == ()
+    if single or isinstance(given, dict | set | frozenset | str | bytes) or not hasattr(given, "__len__"):
+        raise ArgumentError(f"{what} must be a list of values, not {shown(given)}")
+    values: Sequence[Any] = given
+    return values
+
 
 MOST_LISTED = 1000
 MOST_BINS = 1_000_000

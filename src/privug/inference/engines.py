@@ -4,28 +4,30 @@ import importlib
 import importlib.util
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from privug import settings
-from privug.arguments import shown
+from privug import interruption, settings
+from privug.arguments import LARGEST, MOST_SAMPLES, is_number, naming, shown
 from privug.errors import (
     ArgumentError,
     ImpossibleObservation,
     InferenceError,
     NotConverged,
+    OutOfTime,
     PrivugError,
     QuestionError,
     TooFewSamples,
     UnsuitableEngine,
 )
 from privug.estimate import Estimate
-from privug.inference import blocks, effort, sampling
+from privug.inference import effort, sampling
 from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
@@ -36,13 +38,116 @@ from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.question import Question
 from privug.inference.sampling import Run
-from privug.inference.trying import Tried
 from privug.inference.workload import pilot_samples, random_nodes
 from privug.model.critical import quietly
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.structure import random_leaves
 from privug.observation.observations import Equals, Observation
+from privug.progress import ProgressMeter, tell
+
+
+def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
+    """Return what every engine is told, as plain whole numbers."""
+    checked_whole("samples", samples, 1, MOST_SAMPLES)
+    checked_whole("seed", seed, 0)
+    if budget is not None:
+        checked_whole("budget", budget, 1)
+    return {"samples": int(samples), "seed": int(seed), "budget": budget}
+
+
+def checked_whole(label: str, number: Any, least: int, most: float = math.inf) -> int:
+    """Return a whole number within limits."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
+        limits = f"{least} or more" if most == math.inf else f"from {least} to {most:,}"
+        raise ArgumentError(f"{label} must be a whole number, {limits}, not {shown(number)}")
+    return int(number)
+
+
+def positive(name: str, value: Any, example: str) -> float | None:
+    """Return a positive number, if one was given."""
+    if value is None:
+        return None
+    if not is_number(value) or not 0 < value <= LARGEST:
+        raise ArgumentError(f"{name} must be a positive number, such as {example}, not {shown(value)}")
+    return float(value)
+
+
+def checked_facts(assume: Any) -> tuple[Callable[..., Any], ...]:
+    """Return predicates on the inputs, of which there may be one."""
+    facts = (assume,) if callable(assume) else assume
+    if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
+        raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
+    return tuple(facts)
+
+
+class Tried:
+    """What was tried so far, how long it took and why it gave no answer."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._attempts: list[str] = []
+
+    @contextmanager
+    def attempt(self, engine: str, share: float, excused: type[InferenceError] = InferenceError) -> Iterator[None]:
+        """Let an engine try in a share of the time left; an excused refusal, and no answer in time, are noted."""
+        started, left = time.monotonic(), interruption.seconds_left()
+        try:
+            with interruption.within(None if left is None else share * left):
+                yield
+        except excused as error:
+            self._note(engine, started, str(error))
+        except interruption.TimeIsUp as error:
+            self._note(engine, started, _no_answer(error))
+            if interruption.is_time_up():
+                raise OutOfTime(self._refusal()) from None
+
+    @contextmanager
+    def last_attempt(self, engine: str) -> Iterator[None]:
+        """Let an engine try in all of the time left: what it refuses is refused."""
+        started = time.monotonic()
+        try:
+            yield
+        except interruption.TimeIsUp as error:
+            self._note(engine, started, _no_answer(error))
+            raise OutOfTime(self._refusal()) from None
+
+    def tell(self, what: str) -> None:
+        """Say what is tried next, in a run that takes its time."""
+        left = interruption.seconds_left()
+        tell(self._started, f"auto: now {what}" + ("" if left is None else f"; at most {left:.0f} s more"))
+
+    def _note(self, engine: str, started: float, reason: str) -> None:
+        self._attempts.append(f"'{engine}' gave up after {time.monotonic() - started:.0f} s: {reason}")
+
+    def _refusal(self) -> str:
+        return f"time was up before any engine had an answer ({'; '.join(self._attempts)}); {MORE_TIME}"
+
+    def __str__(self) -> str:
+        """The attempts that failed, to go with the reason for the engine that served."""
+        return "".join(f"; {attempt}" for attempt in self._attempts)
+
+
+MORE_TIME = "give more seconds=, or ask for fewer samples="
+
+
+@contextmanager
+def bounded(engine: str, seconds: float | None) -> Iterator[None]:
+    """Refuse, after so many seconds, a question that an engine has no answer to by then."""
+    try:
+        with interruption.within(seconds):
+            yield
+    except interruption.TimeIsUp as error:
+        if seconds is None:  # it is the time of a run around this one
+            raise
+        why = f"seconds={seconds:g} were over before engine={engine!r} had an answer: {_no_answer(error)}"
+        raise OutOfTime(f"{why}; {MORE_TIME}") from None
+
+
+def _no_answer(error: interruption.TimeIsUp) -> str:
+    where = interruption.unanswered(error)
+    return "it had no answer by then" if where is None else f"the program had not returned yet {where}"
+
 
 PILOT_SAMPLES = 1024
 COST_OF_PRIOR = 1e8  # in elementary operations: what may be spent on knowing the prior of the secret exactly
@@ -333,7 +438,74 @@ def _draws_per_sample(question: Question, observation: Observation | None) -> fl
         case = question.case()
         samples = pilot_samples(random_nodes(case), PILOT_SAMPLES)
         plan = CasePlan(case, observation, None, [], question.exclude_errors, points_only=False)
-        kept = plan.run(blocks.generator(0, 0), np.arange(samples), {})
+        kept = plan.run(sampling.generator(0, 0), np.arange(samples), {})
     except (SampleFailure, PrivugError):  # what is wrong shows again when the samples are drawn
         return 1.0
     return samples / max(1, len(kept.positions))
+
+
+FIRST_SAMPLES = 1_000
+MOST_ADAPTIVE_SAMPLES = 20_000_000
+
+Outcome = TypeVar("Outcome")
+
+
+def until_precise(
+    run: Callable[[int], Outcome],
+    measure: Callable[[Outcome], Estimate],
+    precision: float,
+    remarked: Callable[[Outcome, str], Outcome],
+    first: int = FIRST_SAMPLES,
+    most: int = MOST_ADAPTIVE_SAMPLES,
+) -> Outcome:
+    """Run with more and more samples until the interval of a measure is no wider than the precision on either side.
+
+    Intervals shrink as one over the root of the samples: the next run has as many as that rule asks for. If that is
+    interrupted, or out of time, the latest outcome is returned, with a remark.
+    """
+    samples, best = first, math.inf
+    latest: Outcome | None = None
+    with ProgressMeter("tightening", 1.0) as meter:
+        while True:
+            # A measure may refuse few samples; then there is no interval yet.
+            try:
+                interruption.check()
+                attempt = _attempt(run, measure, samples)
+            except (KeyboardInterrupt, OutOfTime):
+                if latest is None:
+                    raise
+                return remarked(latest, interruption.taken_note(f"the interval is still {best:.3g} to either side"))
+            half = math.inf if attempt is None else attempt[1]
+            if attempt is not None and half <= precision:
+                return attempt[0]
+            best = min(best, half)
+            latest = latest if attempt is None else attempt[0]
+            if interruption.is_time_up() and latest is not None:
+                return remarked(latest, f"the interval is still {best:.3g} to either side")
+            if samples >= most:
+                raise TooFewSamples(
+                    f"precision={precision:g} was not reached with {samples:,} samples: the interval is still "
+                    f"{best:.3g} to either side; ask for less precision, or raise budget="
+                )
+            meter.update(min(1.0, (precision / half) ** 2), f"± {half:.3g} with {samples:,} samples")
+            growth = 4.0 if not math.isfinite(half) else min(8.0, max(1.5, 1.1 * (half / precision) ** 2))
+            samples = min(most, math.ceil(samples * growth))
+
+
+def _attempt(
+    run: Callable[[int], Outcome], measure: Callable[[Outcome], Estimate], samples: int
+) -> tuple[Outcome, float] | None:
+    try:
+        outcome = run(samples)
+        with naming("measure"):
+            estimate = measure(outcome)
+    except TooFewSamples:
+        return None
+    if not isinstance(estimate, Estimate):
+        raise ArgumentError(
+            "measure must return an estimate, whose interval is to become small, such as "
+            f"pv.leakage.bayes_risk(result.joint), not {shown(estimate)}"
+        )
+    if estimate.exact or math.isinf(estimate.value):
+        return outcome, 0.0
+    return outcome, max(estimate.high - estimate.value, estimate.value - estimate.low)

@@ -4,35 +4,333 @@ Rounds of draws are cut into blocks. Block k of round r draws from SeedSequence(
 block sizes depend on the model alone: the same seed gives the same samples on any number of workers.
 """
 
+import itertools
+import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
+import scipy
 
 from privug import interruption, settings
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
-from privug.estimate import Estimate
+from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.answer import Exact
-from privug.inference.blocks import Block, Evaluation, Round, generator
-from privug.inference.case_plan import CasePlan, Kept, settled
+from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
-from privug.inference.evidence import among_possible, log_weights_of, probability_of_observation
 from privug.inference.intervals import proportion_estimate
 from privug.inference.question import Case, Question, Sizes
-from privug.inference.strata import AllSizes, always_waits, check_sizes, cuts, equal_groups
-from privug.inference.workload import Workload
+from privug.inference.solving import PILOT_SAMPLES
+from privug.inference.workload import (
+    MOST_RANDOM_NUMBERS,
+    TooMuchWork,
+    Workload,
+    pilot_samples,
+    quantities_in_all,
+    random_nodes,
+    random_numbers,
+)
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
-from privug.model.node import Array
+from privug.model.node import Array, Node, ancestors
+from privug.model.operations import SampleFailure
+from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
 from privug.program.lifting import Lifting
 from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
+
+Item = TypeVar("Item")
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Return the random generator of one block."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What all blocks of a round have in common."""
+
+    number: int
+    expected: int
+    """Draws in all, to tell whether compiling the program pays."""
+    largest: Sizes | None = None
+    """The sizes up to which there is one model for tables of all sizes; None: each size has its own."""
+    waits: bool = False
+    """Whether it is known that solving conditions does not pay."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some draws of a round, of tables of the same sizes where each size has its model."""
+
+    number: int
+    sizes: Sizes
+    positions: Array | range
+    known: tuple[Array, ...]
+    """What was drawn to know the sizes, in the order of `Evaluation.size_roots`."""
+
+
+class Made(Sequence[Item], Generic[Item]):
+    """A sequence whose items are made when they are asked for: of billions, only those at hand are there."""
+
+    def __init__(self, make: Callable[[int], Item], places: range) -> None:
+        self._make, self._places = make, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Made[Item]": ...
+    def __getitem__(self, place: int | slice) -> "Item | Made[Item]":
+        if isinstance(place, slice):
+            return Made(self._make, self._places[place])
+        return self._make(self._places[place])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send how the items are made, if that takes no more than what it says; else those at hand."""
+        return (Made, (self._make, self._places)) if isinstance(self._make, partial) else (list, (list(self),))
+
+
+def blocks_of_equal_size(draws: int, block: int) -> Made[Block]:
+    """Return the blocks of a round of draws that one model serves, the same ones as if they were cut from a list."""
+    return Made(partial(_block, draws, block), range(-(-draws // block)))
+
+
+def _block(draws: int, block: int, place: int) -> Block:
+    return Block(1 + place, (), range(place * block, min(draws, (place + 1) * block)), ())
+
+
+@dataclass(eq=False)
+class Evaluation(Shared):
+    """How blocks of draws are evaluated: the question, what was seen, and a further query."""
+
+    question: Question
+    observation: Observation | None
+    query: Callable[..., Any] | None
+    seed: int
+    plans: dict[Sizes, CasePlan] = field(default_factory=dict, repr=False)
+    """The latest plan for each combination of sizes."""
+    _cases: dict[Sizes, tuple[Case, bool]] = field(default_factory=dict, repr=False)
+
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"plans": dict, "_cases": dict}
+
+    @property
+    def size_roots(self) -> list[Node]:
+        """What is drawn to know the sizes of the tables of random size."""
+        return [node for node in ancestors(self.question.size_nodes) if node.is_random]
+
+    def case(self, sizes: Sizes, of: Round) -> Case:
+        """Return the model for tables of some sizes, or of all."""
+        case = None if sizes or of.largest is None else self.question.case_of_all_sizes(of.largest)
+        return case or self.question.case(sizes, of.expected)
+
+    def plan(self, sizes: Sizes, of: Round) -> CasePlan:
+        """Return how blocks of some sizes are evaluated."""
+        case = self.case(sizes, of)
+        known, waits = self._cases.get(sizes, (None, False))
+        if known is not case or waits != of.waits:
+            query = None if self.query is None else self.question.query(case, self.query)
+            exclude = self.question.exclude_errors
+            plan = CasePlan(case, self.observation, query, self.size_roots, exclude, points_only=of.waits)
+            self.prepare(sizes, case, of.waits, plan)
+        return self.plans[sizes]
+
+    def prepare(self, sizes: Sizes, case: Case, waits: bool, plan: CasePlan) -> None:
+        """Take note of a plan that was made before."""
+        self.plans[sizes], self._cases[sizes] = plan, (case, waits)
+
+    def run(self, of: Round, block: Block) -> Kept:
+        """Evaluate a block."""
+        known = dict(zip(self.size_roots, block.known, strict=True))
+        which = block.positions
+        positions = np.arange(which.start, which.stop) if isinstance(which, range) else which
+        rng = generator(self.seed, of.number, block.number)
+        try:
+            return self.plan(block.sizes, of).run(rng, positions, known)
+        except SampleFailure as failure:
+            again = generator(self.seed, of.number, block.number)
+            case = self.case(block.sizes, of)
+            raise explained(case, failure, again, positions, known) from failure.cause
+
+
+MOST_QUANTITIES = 5_000_000  # of a program that is lifted anew for every size: some minutes
+MOST_IN_PILOTS = MOST_RANDOM_NUMBERS // 10
+
+
+def equal_groups(columns: list[Array]) -> list[Array]:
+    """Return the positions of each distinct combination of whole numbers, in ascending order of the combination."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        low = int(column.min())
+        codes = codes * (int(column.max()) - low + 1) + (column - low)
+        if int(codes.max()) >= 1 << 16:
+            codes = np.unique(codes, return_inverse=True)[1]
+    # NumPy sorts 16-bit numbers by counting, which is several times faster than comparing.
+    order = np.argsort(codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes, kind="stable")
+    counts = np.bincount(codes)
+    return np.split(order, np.cumsum(counts[counts > 0])[:-1])
+
+
+def check_sizes(question: Question, sizes: int) -> None:
+    """Refuse tables of more sizes than a program can be lifted for, before it is for the second one."""
+    if interruption.seconds_left() is None and quantities_in_all(question, sizes) > MOST_QUANTITIES:
+        raise TooMuchWork(
+            f"the samples have tables of {sizes:,} different sizes, and the program has to be lifted for each of them, "
+            "which would take very long; ask for samples=100, for smaller tables, or for a size that varies less"
+        )
+
+
+class AllSizes:
+    """One model for draws of all sizes of their tables, if there is one that serves."""
+
+    def __init__(self, question: Question, observation: Observation | None, known: Sequence[Node]) -> None:
+        self._question = question
+        self._observation = observation
+        self._known = known
+        self._largest: list[int] = [0] * len(question.size_nodes)
+        self._prepared: tuple[Case, CasePlan] | None = None
+
+    @property
+    def largest(self) -> Sizes:
+        """The sizes up to which the model serves."""
+        return tuple(self._largest)
+
+    def case(self, sizes: list[Array]) -> Case | None:
+        """Return the model for draws whose tables have such sizes, and those of all rounds before."""
+        if min(int(array.min()) for array in sizes) < 0:
+            return None
+        tables = [self._question.prior[name] for name in self._question.random_tables]
+        for place, (table, array) in enumerate(zip(tables, sizes, strict=True)):
+            if array.max() > self._largest[place]:
+                self._largest[place] = table.looked_at(int(array.max()))
+        if self.waits:
+            return self._question.case_of_all_sizes(self.largest)
+        case = self._question.case_of_all_sizes(self.largest) if self._may_be_solved else None
+        return case if case is not None and self._is_solved(case) else None
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether draws that agree with the observation are just waited for."""
+        return self._observation is None or waits(self._question, self._observation, self._known)
+
+    @cached_property
+    def _may_be_solved(self) -> bool:
+        """Whether there are conditions alone to solve: values with a density are moved onto for each size by itself."""
+        assert self._observation is not None
+        return not self._question.case(self._question.typical_sizes).likelihood(self._observation).points
+
+    def _is_solved(self, case: Case) -> bool:
+        if self._prepared is None or self._prepared[0] is not case:
+            exclude = self._question.exclude_errors
+            plan = CasePlan(case, self._observation, None, self._known, exclude, points_only=False)
+            self._prepared = case, plan
+        return self._prepared[1].is_solved
+
+    def prepared(self, case: Case) -> CasePlan | None:
+        """Return how a case is evaluated, without a further query, if that was found out before."""
+        return self._prepared[1] if self._prepared is not None and self._prepared[0] is case else None
+
+
+def waits(question: Question, observation: Observation, known: Sequence[Node]) -> bool:
+    """Say whether draws that agree with an observation are just waited for, as far as the typical size tells."""
+    case = question.case(question.typical_sizes)
+    if case.likelihood(observation).points:
+        return False
+    return not CasePlan(case, observation, None, known, question.exclude_errors, points_only=False).is_solved
+
+
+def cuts(sizes: list[Array], typical: Sequence[int], block: int) -> list[slice]:
+    """Cut draws, in order, into blocks that hold as many rows as a block of draws of typical sizes."""
+    work = np.ones(len(sizes[0]))
+    for array, usual in zip(sizes, typical, strict=True):
+        np.maximum(work, array / max(1, usual), out=work)
+    edges = np.flatnonzero(np.diff(np.cumsum(work) // block)) + 1
+    ends = [0, *edges.tolist(), len(work)]
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def always_waits(question: Question, observation: Observation | None, known: Sequence[Node], sizes: int) -> bool:
+    """Say whether draws are just waited for at every size, as at the typical one, because trying each takes too long.
+
+    To find out for a size whether solving the observation pays takes a pilot run, of more draws than are made then.
+    """
+    if observation is None or sizes < 2:
+        return False
+    nodes = random_nodes(question.case(question.typical_sizes))
+    if sizes * pilot_samples(nodes, PILOT_SAMPLES) * random_numbers(nodes) <= MOST_IN_PILOTS:
+        return False
+    return waits(question, observation, known)
+
+
+ALIKE = 1e-13  # of the mean's square: a variance that is only rounding
+
+
+def log_weights_of(blocks: list[Kept]) -> Array | None:
+    """Return the log weights of the samples in some blocks; None if they agree with what was seen, or do not."""
+    if all(kept.log_weights is None for kept in blocks):
+        return None
+    # For some sizes of the tables agreement may have been waited for, for others not.
+    logs = [np.zeros(len(k.positions)) if k.log_weights is None else k.log_weights for k in blocks]
+    return np.concatenate(logs)
+
+
+def probability_of_observation(
+    log_weights: Array | None, accepted: int, draws: int, unit: str, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Return the probability of the observation, or its density where samples are weighted by one."""
+    if log_weights is None:
+        return proportion_estimate(accepted / draws, draws, f"n={draws}", confidence)
+    scale = float(log_weights.max())
+    weights = np.exp(log_weights - scale)
+    sums = float(weights.sum()), float((weights**2).sum())
+    return probability_of_sums(scale, *sums, len(weights), draws, unit, confidence)
+
+
+def probability_of_sums(
+    scale: float, total: float, squares: float, kept: int, draws: int, unit: str, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Return the same from the sums of the weights and of their squares, all divided by e to the power of `scale`."""
+    # Of draws moved onto the observation, more may be left than there are draws on which the program does not fail.
+    samples = max(draws, kept)
+    mean = total / samples
+    variance = squares / samples - mean**2
+    if samples < 2:
+        return Estimate(total * math.exp(scale), 0.0, math.inf, unit, f"n={draws}")
+    if variance <= ALIKE * mean**2:
+        variance = 0.0
+    half = float(scipy.special.stdtrit(samples - 1, 0.5 + confidence / 2)) * math.sqrt(variance / (samples - 1))
+    value, reach = (number * float(np.exp(scale)) * samples / draws for number in (mean, half))
+    return Estimate(value, max(0.0, value - reach), value + reach, unit, f"n={draws}")
+
+
+def among_possible(
+    probability: Callable[[int], Estimate],
+    question: Question,
+    draws: int,
+    excluded: int,
+    contradicting: int,
+    *,
+    moved: bool,
+) -> Estimate:
+    """Return a probability, told by so many draws, given that the program does not fail and that all facts hold.
+
+    Where draws are moved onto the observation, those that contradict a fact are among what it was told by.
+    """
+    valid = max(1, draws - excluded - contradicting)
+    if contradicting and moved:
+        known = None if question.exclude_errors else question.probability_of_facts
+        return probability(draws).divided_by(known or proportion_estimate(valid / draws, draws, ""))
+    return probability(valid)
+
 
 Answer = TypeVar("Answer")
 

@@ -6,8 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from privug.inference.belief import Belief
-from privug.inference.classes import Classes
-from privug.inference.joint import Joint
+from privug.inference.joint import Classes, Joint
 from privug.leakage.finite import Pairs, Shares, constant_value, keep_shares, made_shares, pairs_of, shares_of, unseen
 from privug.model.batch import Batch, DeferredBatch, Values
 from privug.model.node import Array

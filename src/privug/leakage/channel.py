@@ -11,7 +11,7 @@ from privug.arguments import check_takes, naming, shown
 from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
-from privug.inference.arguments import as_list, as_numbers
+from privug.inference.belief import as_list, as_numbers
 from privug.inference.joint import Joint
 from privug.leakage.alike import alike_pairs
 from privug.leakage.finite import Pairs, pairs_of

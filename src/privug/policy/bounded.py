@@ -9,8 +9,8 @@ import numpy as np
 
 from privug.attack import Attack, Result
 from privug.errors import InferenceError, UnsuitableEngine
-from privug.inference.added_noise import QuestionOfLocation, added_noise
 from privug.inference.belief import Belief
+from privug.inference.derived_questions import QuestionOfLocation, added_noise
 from privug.inference.engines import ENGINES
 from privug.leakage.finite import pairs_of
 from privug.model.node import Array, Kind

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privug.inference.added_noise import AddedNoise
+from privug.inference.derived_questions import AddedNoise
 from privug.leakage.finite import Pairs
 from privug.model.node import Array, Kind
 

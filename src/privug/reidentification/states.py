@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privug.inference.exact.finite.states import CERTAIN, States
-from privug.inference.support import support, support_sizes
+from privug.inference.graph.support import support, support_sizes
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.plan import Plan
 from privug.prior.conditional import Choose

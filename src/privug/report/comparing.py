@@ -7,8 +7,7 @@ from typing import Any
 
 from privug.arguments import represented
 from privug.digits import full_text
-from privug.inference.belief import Belief
-from privug.inference.describing import CredibleInterval
+from privug.inference.belief import Belief, CredibleInterval
 from privug.model.batch import Batch, Column
 from privug.model.node import Kind
 from privug.report.summary import Comparison, Shown

@@ -7,7 +7,7 @@ from typing import Any
 from privug.digits import number_text
 from privug.escaping import inert
 from privug.estimate import Estimate
-from privug.inference.describing import CredibleInterval
+from privug.inference.belief import CredibleInterval
 from privug.leakage.table import LeakageTable
 
 Shown = Estimate | CredibleInterval

@@ -6,8 +6,7 @@ from scipy import stats
 
 import privug as pv
 from privug.errors import NotConverged
-from privug.inference.chains.cross_check import check_against_prior
-from privug.inference.chains.finishing import Chains
+from privug.inference.chains.diagnosis import Chains, check_against_prior
 from privug.inference.chains.sizes import prepare
 from privug.model.plan import Plan
 

@@ -5,8 +5,7 @@ import pytest
 
 import privug as pv
 from privug.errors import NotConverged
-from privug.inference.chains.diagnosis import LARGEST_R_HAT, diagnose, judged, numbers_of
-from privug.inference.chains.finishing import Chains, finished
+from privug.inference.chains.diagnosis import LARGEST_R_HAT, Chains, diagnose, finished, judged, numbers_of
 from privug.inference.diagnostics import pareto_k
 from privug.model.batch import Batch
 from privug.model.variable import as_node

@@ -8,12 +8,12 @@ from scipy import integrate, special, stats
 
 import privug as pv
 from oracles.families import ROWS
-from privug.inference.chains.pymc_model import PyTensor
+from privug.inference.chains.pymc_engine import PyTensor
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("numpyro")
 
-from privug.inference.chains.numpyro_model import JaxNumpy  # noqa: E402
+from privug.inference.chains.numpyro_engine import JaxNumpy  # noqa: E402
 
 QUICK = ("DiscreteGaussian", "Hypergeometric", "NegativeBinomial", "Pareto", "Triangular", "Weibull")
 

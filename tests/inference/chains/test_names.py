@@ -7,8 +7,8 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from privug.inference.chains.numpyro_model import JaxNumpy
-from privug.inference.chains.pymc_model import PyTensor
+from privug.inference.chains.numpyro_engine import JaxNumpy
+from privug.inference.chains.pymc_engine import PyTensor
 from privug.inference.chains.translation import Untranslatable
 from privug.model.traits.table import OPERATIONS
 from privug.model.traits.traits import Role, Scope

@@ -10,8 +10,10 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("numpyro")
 
 from privug.inference.chains import numpyro_engine  # noqa: E402
-from privug.inference.chains.numpyro_engine import _states  # noqa: E402
-from privug.inference.chains.numpyro_model import JaxModel  # noqa: E402
+from privug.inference.chains.numpyro_engine import (  # noqa: E402
+    JaxModel,
+    _states,
+)
 from privug.inference.chains.problem import drawn  # noqa: E402
 from privug.inference.chains.sizes import prepare  # noqa: E402
 from privug.model.variable import as_node  # noqa: E402

@@ -10,7 +10,7 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import privug as pv
-from privug.inference.chains.pymc_model import PyTensor
+from privug.inference.chains.pymc_engine import PyTensor
 from privug.inference.chains.translation import Untranslatable, log_density, translate
 from privug.model.node import Node, ancestors
 from privug.model.plan import Plan

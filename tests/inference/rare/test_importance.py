@@ -9,12 +9,18 @@ from scipy import stats
 
 import privug as pv
 from privug.inference.rare import engine
-from privug.inference.rare.fitting import Mixture, Ray, Student
-from privug.inference.rare.importance import FEWEST_EFFECTIVE, Draws, Measurement, _pooled, evidence, log_mean
-from privug.inference.rare.latents import Layout
-from privug.inference.rare.model import LatentModel
-from privug.inference.rare.particles import Particles
-from privug.inference.rare.scattering import Scattering, Steps
+from privug.inference.rare.importance import (
+    FEWEST_EFFECTIVE,
+    Draws,
+    Measurement,
+    Mixture,
+    Ray,
+    Student,
+    _pooled,
+    evidence,
+    log_mean,
+)
+from privug.inference.rare.model import LatentModel, Layout, Particles, Scattering, Steps
 from rare_problems import PROBLEMS
 
 RNG = np.random.default_rng(5)

@@ -7,15 +7,78 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ImpossibleObservation, UnsuitableEngine
+from privug.errors import ImpossibleObservation, NotConverged, UnsuitableEngine
 from privug.estimate import Estimate
-from privug.inference.chains.finishing import Chains
+from privug.inference.chains.diagnosis import Chains
 from privug.inference.chains.problem import Problem, total
 from privug.inference.chains.sizes import constant_array, in_terms_of, together
-from privug.inference.chains.trimming import last_values, trimmed
-from privug.inference.support import exponent
+from privug.inference.graph.support import exponent
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, reached
+from privug.model.operations import SampleFailure
+from privug.model.plan import Plan
 from privug.prior.family import LogDensity, family_of
+from privug.prior.scalar import ScalarFamily
+
+SMALLEST_SHARE = 0.02
+LARGEST_SHARE_AT_END = 1e-3
+
+
+def trimmed(problem: Problem, roots: dict[Node, Array], divergences: int, remarks: tuple[str, ...] = ()) -> Chains:
+    """Return the chains of draws that count; `roots` are arrays of chains by draws."""
+    chains, draws = next(iter(roots.values())).shape[:2]
+    flat = {root: array.reshape(chains * draws, *array.shape[2:]) for root, array in roots.items()}
+    flat = problem.sized(flat)
+    for root, listed in problem.listed.items():
+        if root in flat:
+            _check_ends(root, listed, flat[root])
+    kept = problem.kept(flat).reshape(chains, draws)
+    length = int(kept.sum(axis=1).min())
+    if length < max(2, SMALLEST_SHARE * draws):
+        raise NotConverged(
+            f"only {kept.mean():.2%} of the draws agree with the observation, so no answer is given; "
+            "choose engine='rare' or 'sample'"
+        )
+    if length == draws:  # copying many draws of many numbers takes as much memory again
+        cut = {root: array.reshape(chains, draws, *array.shape[1:]) for root, array in flat.items()}
+    else:
+        remarks = (*remarks, f"{1 - kept.mean():.1%} of the draws lay outside of what was seen, and were dropped")
+        places = [chain * draws + np.flatnonzero(kept[chain])[:length] for chain in range(chains)]
+        cut = {root: array[np.stack(places)] for root, array in flat.items()}
+    return Chains(cut, divergences, spent=chains * draws, remarks=(*problem.remarks, *remarks))
+
+
+def _check_ends(root: Node, listed: Array, draws: Array) -> None:
+    """Refuse draws of a discrete root at the last value listed, if beyond it there are others."""
+    for last, is_open in last_values(root, listed):
+        if is_open and np.mean(draws == last) > LARGEST_SHARE_AT_END:
+            raise UnsuitableEngine(
+                f"the observation says that an input {family_of(root).name} is {last} or further out, where its prior "
+                "has next to no probability, and chains list likely values only; choose engine='exact' or 'rare'"
+            )
+
+
+def last_values(root: Node, listed: Array) -> list[tuple[Any, bool]]:
+    """Return the smallest and the largest value listed, and whether there are others beyond."""
+    low, high = _ends(root)
+    return [(listed.min(), bool(listed.min() > low)), (listed.max(), bool(listed.max() < high))]
+
+
+def _ends(root: Node) -> tuple[float, float]:
+    """Return the smallest and the largest value of a discrete root, as far as they are known."""
+    family = family_of(root)
+    if not isinstance(family, ScalarFamily):
+        return math.inf, -math.inf
+    low, high = family.ends_of(root.parents)
+    return _known(low, math.inf), _known(high, -math.inf)
+
+
+def _known(end: Node | float, otherwise: float) -> float:
+    if not isinstance(end, Node):
+        return end
+    if not isinstance(end.operation, ConstantValue):
+        return otherwise
+    return float((np.min if otherwise > 0 else np.max)(end.operation.array))
+
 
 MOST_STATES = 300  # beside continuous roots, each with a log weight of its own
 MOST_LISTED = 200_000
@@ -164,3 +227,62 @@ def _logs(problem: Problem, states: Mapping[Node, Array]) -> Array:
 
 def _rng(problem: Problem) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(problem.seed, spawn_key=(1 << 22,))))
+
+
+ROUND = 1000
+FEWEST_EACH = 20  # draws to choose from for each chain
+BEST = 0.1  # of the draws
+MOST_DRAWS = 200_000
+MOST_OPAQUE_DRAWS = 20_000
+
+
+def starting_points(problem: Problem, chains: int, seed: int) -> list[dict[Node, Array]]:
+    """Return a starting point for each chain."""
+    roots = list(problem.roots)
+    plan = Plan(roots)
+    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1 << 21,))))
+    judged = Plan([problem.log_weight, *problem.conditions])
+    most = MOST_OPAQUE_DRAWS if judged.is_opaque else MOST_DRAWS
+    size = max(chains, min(ROUND, plan.block))
+    found: dict[Node, list[Array]] = {root: [] for root in roots}
+    logs: list[Array] = []
+    tried = 0
+    while tried < most and sum(map(len, logs)) < FEWEST_EACH * chains:
+        tried += size
+        try:
+            values = dict(zip(roots, plan.run(size, rng), strict=True))
+        except SampleFailure:
+            continue
+        weights = problem.logs(values)
+        possible = np.isfinite(weights)
+        logs.append(weights[possible])
+        for root in roots:
+            found[root].append(values[root][possible])
+    together = np.concatenate(logs) if logs else np.zeros(0)
+    if not len(together):
+        raise _no_start(problem, tried)
+    return [{root: np.concatenate(found[root])[place] for root in roots} for place in dispersed(together, chains)]
+
+
+def dispersed(logs: Array, chains: int) -> Array:
+    """Return which of some draws chains start at, by how well they fit; draws come in no order.
+
+    >>> dispersed(np.array([0.0, -9.0, -5.0, -1.0]), 4)
+    array([0, 0, 3, 3])
+    """
+    order = np.argsort(-logs, kind="stable")
+    best = order[: max(chains // 2, round(BEST * len(logs)))]
+    halves = np.linspace(0, len(best) - 1, chains // 2), np.linspace(0, len(logs) - 1, chains - chains // 2)
+    return np.sort(np.concatenate([best[halves[0].astype(int)], halves[1].astype(int)]))
+
+
+def _no_start(problem: Problem, tried: int) -> ImpossibleObservation | NotConverged:
+    if not problem.conditions:
+        return NotConverged(
+            f"none of {tried:,} draws from the prior has a finite log density at the observation, so no chain "
+            "can start; check the observation, or choose engine='rare'"
+        )
+    return ImpossibleObservation(
+        f"none of {tried:,} draws from the prior agrees with the observation, so no chain can start: it is "
+        "impossible or too rare for this engine; engine='rare' searches for rare observations"
+    )

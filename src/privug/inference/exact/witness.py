@@ -16,11 +16,10 @@ from privug.errors import ImpossibleObservation, PrivugError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import LARGEST_PARETO_K
-from privug.inference.evidence import probability_of_observation
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.request import Part as Solver
 from privug.inference.run_beliefs import normalised
-from privug.inference.sampling import Run, Sampler
+from privug.inference.sampling import Run, Sampler, probability_of_observation
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Column
 from privug.model.node import Array, ancestors

@@ -24,7 +24,7 @@ from privug.errors import (
     TooFewSamples,
 )
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference import blocks, sampling
+from privug.inference import sampling
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
@@ -133,7 +133,7 @@ def _outcome(
     model: LatentModel, seed: int, attempt: _Attempt, allowance: int, wanted: int, watch: _Watch, number: int
 ) -> Outcome:
     """Let one population search."""
-    rng = blocks.generator(seed, attempt.number, number)
+    rng = sampling.generator(seed, attempt.number, number)
     return Population(model, rng, size=attempt.size, allowance=allowance, watch=watch).run(wanted)
 
 
@@ -188,7 +188,7 @@ class _Search:
         found = [outcome.points for outcome in outcomes if outcome.obstacle is None]
         if not found or self._model.size_nodes or not self._case.awaited:
             return
-        space = Space.reserved(self._model, blocks.generator(self._seed, STEPS_ASIDE))
+        space = Space.reserved(self._model, sampling.generator(self._seed, STEPS_ASIDE))
         points = np.concatenate(found)[:STEPS_ASIDE]
         moved = space.evaluate(points + LEAST_STEP * space.rng.standard_normal(points.shape))
         if not np.any(moved.distance <= 0):

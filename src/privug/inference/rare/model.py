@@ -1,21 +1,21 @@
 """A question in terms of normal numbers: from points in their space to distances from the observation."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from privug.errors import PriorError, UnsuitableEngine
 from privug.inference.case_plan import Quantity, answer, explained, needed_by, not_a_number, settled, total_log_weight
 from privug.inference.question import Case, Question, Sizes
-from privug.inference.rare.latents import Latent, Layout, with_latents
-from privug.inference.rare.particles import Particles
-from privug.inference.rare.scattering import Steps
 from privug.inference.solving import solve
 from privug.model.batch import Batch
 from privug.model.graph import parents_key
-from privug.model.node import Array, Kind, Node, ancestors
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.pickling import Shared
 from privug.model.plan import Plan
@@ -23,7 +23,244 @@ from privug.model.structure import random_leaves
 from privug.observation.distance import distance_of, is_graded
 from privug.observation.likelihood import CloseTo
 from privug.observation.observations import Observation
-from privug.prior.family import Draw
+from privug.prior.family import Draw, Family, OfNormals, family_of
+
+
+@dataclass
+class Particles:
+    """Points, how far each is from the observation, the log likelihood where it agrees, and the values to keep."""
+
+    latents: Array
+    distance: Array
+    log_likelihood: Array
+    columns: list[Array]
+    failed: Array
+    side: Array
+    """Which of two halves a particle belongs to; either half moves by where the other one is."""
+
+    def __len__(self) -> int:
+        return len(self.distance)
+
+    def take(self, which: Any) -> "Particles":
+        """Return a copy of the chosen particles."""
+        chosen = np.arange(len(self))[which]  # positions make copies, a slice would not
+        return Particles(
+            self.latents[chosen],
+            self.distance[chosen],
+            self.log_likelihood[chosen],
+            [column[chosen] for column in self.columns],
+            self.failed[chosen],
+            self.side[chosen],
+        )
+
+    def replace(self, where: Array, others: "Particles") -> None:
+        """Put others of the same positions in the places that are marked."""
+        self.latents[where] = others.latents[where]
+        self.distance[where] = others.distance[where]
+        self.log_likelihood[where] = others.log_likelihood[where]
+        for column, other in zip(self.columns, others.columns, strict=True):
+            column[where] = other[where]
+
+    @staticmethod
+    def concatenate(parts: Sequence["Particles"]) -> "Particles":
+        """Join particles end to end; the later ones may have more latent numbers, which the others then get too."""
+        return Particles(
+            np.concatenate([part.latents for part in parts]),
+            np.concatenate([part.distance for part in parts]),
+            np.concatenate([part.log_likelihood for part in parts]),
+            [np.concatenate(columns) for columns in zip(*(part.columns for part in parts), strict=True)],
+            np.concatenate([part.failed for part in parts]),
+            np.concatenate([part.side for part in parts]),
+        )
+
+
+FURTHEST = 28.0  # minus the logarithm of the smallest probability of a tail: 7e-13, at 7 standard deviations
+SCATTERED = 1.5  # numbers of a point, on average
+MOST_SCATTERED = 0.8  # of the numbers of a point
+HIDDEN = 0.05  # a value of a smaller share of what lies beyond it is not found by drawing from the tails
+
+
+class Steps(NamedTuple):
+    """Whether a number jumps from value to value, and up to which probabilities each value goes, if that is known."""
+
+    discrete: bool
+    levels: Array | None = None
+
+    @property
+    def hidden(self) -> Array:
+        """Which values are rare although they lie in no tail."""
+        if self.levels is None:
+            return np.empty(0, np.intp)
+        beyond = np.minimum(self.levels[:-1], 1 - self.levels[1:])
+        return np.flatnonzero(np.diff(self.levels) < HIDDEN * beyond)
+
+
+class Scattering:
+    """A distribution of points, by its density over that of standard normal numbers; `steps` are for each number.
+
+    >>> rng = np.random.default_rng(1)
+    >>> flag = Scattering([Steps(discrete=True), Steps(discrete=False)])
+    >>> bool((flag.draw(10_000, 2, rng) > 4.3).mean() > 0.03)  # of standard normal numbers less than 1e-5
+    True
+    """
+
+    def __init__(self, steps: Sequence[Steps]) -> None:
+        self._discrete = np.array([one.discrete for one in steps], np.bool_)
+        self._hidden = {
+            column: (one.levels, one.hidden)
+            for column, one in enumerate(steps)
+            if one.levels is not None and len(one.hidden)
+        }
+
+    def _shares(self, width: int) -> Array:
+        """Return how often each number is scattered, in each of the ways to do so."""
+        discrete = np.zeros(width, np.bool_)
+        discrete[: len(self._discrete)] = self._discrete
+        ways = [way for way in (discrete, ~discrete) if way.any()]
+        return np.stack([way * min(MOST_SCATTERED, SCATTERED / way.sum()) for way in ways])
+
+    def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
+        """Draw points of so many numbers."""
+        points: Array = rng.standard_normal((count, width))
+        shares = self._shares(width)
+        rows, columns = np.nonzero(rng.random((count, width)) < shares[rng.integers(len(shares), size=count)])
+        tails = np.exp(-FURTHEST * rng.random(len(rows)))
+        signs = np.where(rng.random(len(rows)) < 0.5, 1.0, -1.0)
+        points[rows, columns] = signs * scipy.special.ndtri(tails / 2)
+        for column, (levels, hidden) in self._hidden.items():
+            chosen = rows[(columns == column) & (rng.random(len(rows)) < 0.5)]
+            values = rng.choice(hidden, len(chosen))
+            places = levels[values] + np.diff(levels)[values] * rng.random(len(chosen))
+            points[chosen, column] = scipy.special.ndtri(np.clip(places, 1e-300, 1 - 1e-16))
+        return points
+
+    def widened(self, width: int) -> "Scattering":
+        """Return the same for points with more numbers: it scatters as many as there are."""
+        return self
+
+    def log_ratio(self, points: Array) -> Array:
+        """Return the log of this density over the standard normal one."""
+        tails = -math.log(2.0) - scipy.special.log_ndtr(-np.abs(points))
+        ratio = np.where(tails < FURTHEST, np.exp(np.minimum(tails, FURTHEST)) / FURTHEST, 0.0)
+        for column, (levels, hidden) in self._hidden.items():
+            surplus = np.zeros(len(levels) - 1)
+            surplus[hidden] = 1 / (len(hidden) * np.diff(levels)[hidden])
+            value = np.searchsorted(levels[1:-1], scipy.special.ndtr(points[:, column]), side="right")
+            ratio[:, column] = (ratio[:, column] + surplus[value]) / 2
+        logs = [np.log1p(share * (ratio - 1)).sum(axis=1) for share in self._shares(points.shape[1])]
+        total: Array = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
+        return total
+
+
+MOST_VALUES = 1000
+
+
+class Given(Operation):
+    """Standard normal numbers, whose values evaluation is handed."""
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        raise AssertionError("latent numbers were not given")
+
+
+class Latent(NamedTuple):
+    """The node of the normal numbers behind one root, and the root."""
+
+    node: Node
+    root: Node
+
+    @property
+    def size(self) -> int:
+        """How many normal numbers there are."""
+        return math.prod(self.node.shape)
+
+    def steps(self) -> list[Steps]:
+        """Return for each number whether and where it steps from value to value."""
+        family = family_of(self.root)
+        chances = _chances(family, self.root.parents)
+        known = None if chances is None else np.concatenate([[0.0], np.cumsum(chances)])
+        chooser = Steps(bool(family.families) or self.root.kind is Kind.DISCRETE, known)
+        others = Steps(self.root.kind is Kind.DISCRETE)
+        return [others if place % family.latents else chooser for place in range(self.size)]
+
+    def states(self, normals: Array, values: Array) -> list[Array]:
+        """Return which value a discrete root took at some points, or a mixture which component, column by column."""
+        if self.root.kind is Kind.DISCRETE:
+            return [np.unique(cells, return_inverse=True)[1] for cells in values.reshape(len(values), -1).T]
+        columns = zip(normals.reshape(len(normals), -1).T, self.steps(), strict=True)
+        return [
+            np.searchsorted(steps.levels[1:-1], scipy.special.ndtr(cells), side="right")
+            for cells, steps in columns
+            if steps.levels is not None
+        ]
+
+
+@dataclass(frozen=True)
+class Latents:
+    """Nodes as functions of normal numbers: the numbers, one latent for each root, and the images of the nodes."""
+
+    latents: list[Latent]
+    images: dict[Node, Node]
+
+    def of(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return nodes in terms of normal numbers."""
+        return [self.images.get(node, node) for node in nodes]
+
+
+def with_latents(targets: Sequence[Node]) -> Latents:
+    """Replace every root whose family has quantiles by those of normal numbers; other roots are still drawn."""
+    latents: list[Latent] = []
+    images: dict[Node, Node] = {}
+    for node in ancestors(targets):
+        operation = node.operation
+        parents = tuple(images.get(parent, parent) for parent in node.parents)
+        if isinstance(operation, Draw) and operation.family.latents:
+            shape = _latent_shape(node.shape, operation.family.latents)
+            given = Node(Given(), (), shape, np.dtype(np.float64), kind=Kind.CONTINUOUS)
+            latents.append(Latent(given, node))
+            image = Node(OfNormals(operation), (given, *parents), node.shape, node.dtype, node.levels, node.kind)
+        elif any(new is not old for new, old in zip(parents, node.parents, strict=True)):
+            image = Node(operation, parents, node.shape, node.dtype, node.levels, node.kind)
+        else:
+            continue
+        image.bound = node.bound
+        images[node] = image
+    return Latents(latents, images)
+
+
+def _chances(family: Family, parents: Sequence[Node]) -> Array | None:
+    """Return the probabilities of the values that a number chooses among, in their order, if there are few."""
+    constants = [parent.operation for parent in parents[:1] if isinstance(parent.operation, ConstantValue)]
+    if not family.chooses or not constants or constants[0].array.ndim != 2:
+        return None
+    chances: Array = constants[0].array.reshape(-1)
+    return chances / chances.sum() if 1 < len(chances) <= MOST_VALUES and np.all(chances > 0) else None
+
+
+def _latent_shape(shape: Shape, latents: int) -> Shape:
+    return shape if latents == 1 else (*shape, latents)
+
+
+class Layout:
+    """Which columns of a matrix hold the normal numbers behind the k-th root, in models of any size.
+
+    Models of different sizes share columns root by root. What a larger model needs beyond is added at the end.
+    """
+
+    def __init__(self) -> None:
+        self._columns: list[Array] = []
+        self.width = 0
+
+    def columns(self, position: int, count: int) -> Array:
+        """Return the first `count` columns of the root at a position."""
+        while len(self._columns) <= position:
+            self._columns.append(np.empty(0, np.intp))
+        missing = count - len(self._columns[position])
+        if missing > 0:
+            more = np.arange(self.width, self.width + missing)
+            self._columns[position] = np.concatenate([self._columns[position], more])
+            self.width += missing
+        return self._columns[position][:count]
+
 
 CLOSEST = 1e-200  # the distance of what does not agree, though nothing tells how far it is
 

@@ -34,9 +34,9 @@ from privug.inference.exact.rows.regrouping import (
     placeholder,
 )
 from privug.inference.graph.conditions import clauses
+from privug.inference.graph.support import is_truncated, support, support_sizes
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
-from privug.inference.support import is_truncated, support, support_sizes
 from privug.model.batch import first_places
 from privug.model.distinct import combined, digits
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached

@@ -21,10 +21,10 @@ from privug.inference.exact.finite.solver import FAR, checked_error, far_tails, 
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Refused, Request, exact_run
 from privug.inference.exact.rows.regrouping import NotRows
+from privug.inference.graph.support import lost_in_tails
 from privug.inference.joint import Joint
 from privug.inference.question import Sizes
 from privug.inference.sampling import Run
-from privug.inference.support import lost_in_tails
 from privug.inference.tally import Tally, marginal
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Batch

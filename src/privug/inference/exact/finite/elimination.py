@@ -15,11 +15,11 @@ from itertools import product
 import numpy as np
 
 from privug.errors import UnsuitableEngine
+from privug.inference.case_plan import failure_of_program
 from privug.inference.effort import spend
 from privug.inference.exact.finite.elements import Elements
 from privug.inference.exact.finite.states import States, crossed
-from privug.inference.failures import failure_of_program
-from privug.inference.support import exponent, is_truncated, lost_in_tails, support, support_sizes
+from privug.inference.graph.support import exponent, is_truncated, lost_in_tails, support, support_sizes
 from privug.model.distinct import ranked
 from privug.model.node import Array, ConstantValue, Context, Node, ancestors
 from privug.model.numpy_functions import Cast

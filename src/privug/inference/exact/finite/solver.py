@@ -18,16 +18,14 @@ from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.estimate import ROUNDING, UNDERFLOW, Estimate
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity, settled
-from privug.inference.channel import Block, Channel
-from privug.inference.classes import Classes, ClassTally
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination, full, value_of
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
 from privug.inference.exact.finite.states import CERTAIN, Combinations, Roots, States
 from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Request, exact_run
-from privug.inference.joint import Joint
+from privug.inference.graph.support import longer_tails
+from privug.inference.joint import Block, Channel, Classes, ClassTally, Joint
 from privug.inference.sampling import Run
-from privug.inference.support import longer_tails
 from privug.inference.tally import Tally, marginal
 from privug.model.batch import Batch, DeferredBatch, codes_of
 from privug.model.node import Array, ancestors

@@ -10,7 +10,7 @@ import numpy as np
 from privug.errors import PrivugError
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
-from privug.inference.support import is_truncated, lost_in_tails, support, support_sizes
+from privug.inference.graph.support import is_truncated, lost_in_tails, support, support_sizes
 from privug.model.batch import Batch, DeferredBatch
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned

@@ -18,10 +18,10 @@ from privug.inference.effort import spend
 from privug.inference.exact.finite.states import CERTAIN, Roots, States
 from privug.inference.exact.rows.regrouping import Addend, NotRows, RowSum, row_key
 from privug.inference.graph.simplification import is_known, specialised, value_of
+from privug.inference.graph.support import support
 from privug.inference.measure.curve import Curve, discrete_part, smooth_part
 from privug.inference.measure.density import panel_nodes
 from privug.inference.measure.piecewise_map import Evaluation, Image, Images, Unfollowed
-from privug.inference.support import support
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
 from privug.model.plan import Plan
