@@ -227,3 +227,24 @@ def test_a_table_that_the_prior_holds_hardly_possible_still_tells_about_people()
     result = pv.Attack(by_zip_and_illness, prior, first_ill).run(pv.equals(seen))
     assert float(result.posterior.mean()) == pytest.approx(0.4, rel=1e-10)
     assert result.diagnostics.evidence.high <= 1e-300
+
+
+@pytest.mark.parametrize(
+    ("size", "chances"),
+    [(lambda: pv.Choice([0, 3]), {0: 0.5, 3: 0.5}), (lambda: pv.Binomial(2, 0.5), {0: 0.25, 1: 0.5, 2: 0.25})],
+)
+def test_noise_on_a_count_of_a_table_that_may_be_empty(size, chances):
+    def program(rows):
+        return sum(1 for row in rows if row.ill) + pv.sample(pv.Laplace(0, 1.5))
+
+    rows = pv.Records(size(), lambda i: pv.Row(ill=pv.Bernoulli(0.35)))
+    result = pv.Attack(program, {"rows": rows}, len).run(pv.equals(0.5))
+    weights = {
+        n: chance * sum(stats.binom(n, 0.35).pmf(k) * stats.laplace(k, 1.5).pdf(0.5) for k in range(n + 1))
+        for n, chance in chances.items()
+    }
+    assert result.engine == "exact (counts)"
+    assert result.diagnostics.evidence.value == pytest.approx(sum(weights.values()), rel=1e-9)
+    for n, weight in weights.items():
+        found = float(result.posterior.probability(lambda size, n=n: size == n))
+        assert found == pytest.approx(weight / sum(weights.values()), rel=1e-9)

@@ -375,6 +375,7 @@ class CountModel:
         adding = Counter(j for row in self._rows for j in {j for j, _ in row.terms})
         self.sums_up = max(adding.values(), default=0) > 1 or any(row.count > 1 for row in self._rows)
         self._noisy = self._noise(likelihood)
+        self._rows = self._rows or [Row((), (), 1)]  # nobody is in the table: one row that adds nothing
 
     def _noise(self, likelihood: Likelihood) -> dict[int, NoisySum]:
         """Return the sums to which one row adds continuous noise of its own, with what was seen of them."""
