@@ -57,11 +57,12 @@ def releases() -> Iterator[Posed]:
 
 
 def cases() -> Iterator[Posed]:
-    """Yield the published cases."""
+    """Yield the published cases that have a prior; the others are samples or numbers alone."""
     from oracles.cases import CASES, attack, observation
 
     for name, case in CASES.items():
-        yield name, attack(case), observation(case), "auto"
+        if all(isinstance(law, dict) for law in case["prior"].values()):
+            yield name, attack(case), observation(case), "auto"
 
 
 def counts() -> Iterator[Posed]:

@@ -290,6 +290,7 @@ INSTANCES = {
 # Methods of Python's own sequences, and those that need a library or that only the library itself calls.
 NOT_FUZZED = {
     "Attack.to_pymc",
+    "Belief.listed",
     "Belief.of_curve",
     "Records.alike",
     "Records.copied_table",

@@ -10,13 +10,12 @@ from oracles import cases
 from oracles.enumeration import exact_joint, is_finite
 from privug.leakage.capacity import shannon_capacity
 from privug.leakage.channel import bayes_capacity, epsilon
-from privug.leakage.counted import exact_information
 from privug.leakage.finite import pairs_of
 from privug.leakage.gain import g_vulnerability, guess_or_abstain
 from privug.leakage.information import mutual_information
+from privug.leakage.plugin import exact_information
 from privug.leakage.pointwise import max_posterior_belief
-from privug.leakage.strategy import Tries
-from privug.leakage.trial import Trial
+from privug.leakage.strategy import Trial, Tries
 from privug.leakage.vulnerability import (
     bayes_risk,
     bayes_vulnerability,

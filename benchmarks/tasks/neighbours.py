@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 from harness.tasks import Answer, Growth, Task, Work, register, sized
 
-from privug.leakage.nearest import nearest_votes
+from privug.leakage.black_box import nearest_votes
 from privug.leakage.neighbours import ksg
 
 NEIGHBOURS = 3

@@ -8,8 +8,7 @@ import scipy
 
 from privug import Belief, Joint
 from privug.errors import ArgumentError, TooFewSamples
-from privug.leakage.black_box import convergence, cover_hart, estimate_bayes_risk
-from privug.leakage.learning import METHODS, neighbours
+from privug.leakage.black_box import METHODS, convergence, cover_hart, estimate_bayes_risk, neighbours
 from privug.model.batch import Batch
 from privug.model.node import Kind
 

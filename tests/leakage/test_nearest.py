@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privug.errors import ArgumentError
-from privug.leakage.nearest import nearest_support, nearest_votes
+from privug.leakage.black_box import nearest_support, nearest_votes
 
 
 def plain_votes(train, labels, test, k):

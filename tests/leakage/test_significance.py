@@ -7,7 +7,7 @@ import pytest
 
 from privug import Belief, Joint
 from privug.errors import ArgumentError
-from privug.leakage.contingency import (
+from privug.leakage.plugin import (
     drawn_tables,
     informations,
     observed_table,

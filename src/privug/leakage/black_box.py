@@ -6,33 +6,467 @@ estimator is best is settled among the teaching half alone, so taking the best o
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
-from privug.arguments import kinds_checked
+from privug import settings
+from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference.belief import Belief
 from privug.inference.intervals import proportion_estimate
 from privug.inference.joint import Joint
-from privug.leakage.examples import examples_of, pooled_examples
-from privug.leakage.learning import (
-    NEAREST,
-    Guesser,
-    Split,
-    best_guesser,
-    blur,
-    check_method,
-    guesses,
-    neighbours,
-    pair_counts,
-    wrong_guesses,
-)
 from privug.leakage.ranges import ranging, risk_range
+from privug.model.batch import Batch
+from privug.model.distinct import ranked
 from privug.model.node import Array, Kind
 from privug.pictures import plots
+
+CELLS = 1 << 21  # most entries of a temporary matrix
+FARTHEST = {1: 1e307, 2: 1e150}  # beyond it distances, or their squares, could overflow; infinite values are moved here
+
+
+class Votes(NamedTuple):
+    """The label that wins at each test point, and its share of the votes there."""
+
+    label: Array
+    share: Array
+
+
+def nearest_votes(train: Array, labels: Array, test: Array, k: int) -> Votes:
+    """Let the k nearest training points vote at each test point.
+
+    `train` and `test` hold a number or a row of coordinates for each point, `labels` whole numbers from zero on.
+    The time grows with the number of labels, unless k is smaller. Distances are Euclidean.
+
+    >>> nearest_votes(np.array([0.0, 1.0, 5.0]), np.array([0, 1, 1]), np.array([0.2, 4.0]), k=2).share
+    array([0.5, 1. ])
+    """
+    known, codes, asked = _checked(train, labels, test, k)
+    if known.ndim == 1:
+        return _votes_on_line(known, codes, asked, min(k, len(known)))
+    label, share = np.empty(len(asked), np.int64), np.empty(len(asked))
+    for part, votes in _votes_in_space(known, codes, asked, min(k, len(known))):
+        label[part] = votes.argmax(axis=1)
+        share[part] = votes.max(axis=1) / votes.sum(axis=1)
+    return Votes(label, share)
+
+
+def nearest_support(train: Array, labels: Array, test: Array, claims: Array, k: int) -> Array:
+    """Return the share of the k nearest training points' votes that each test point's own label, its claim, gets.
+
+    >>> nearest_support(np.array([0.0, 1.0, 5.0]), np.array([0, 1, 1]), np.array([0.2, 4.0]), np.array([0, 0]), k=2)
+    array([0.5, 0. ])
+    """
+    known, codes, asked = _checked(train, labels, test, k)
+    if known.ndim == 1:
+        return _support_on_line(known, codes, asked, claims, min(k, len(known)))
+    support = np.zeros(len(asked))
+    for part, votes in _votes_in_space(known, codes, asked, min(k, len(known))):
+        present = np.flatnonzero(claims[part] < votes.shape[1])
+        support[part][present] = votes[present, claims[part][present]] / votes[present].sum(axis=1)
+    return support
+
+
+def _checked(train: Array, labels: Array, test: Array, k: int) -> tuple[Array, Array, Array]:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ArgumentError(f"k must be a positive whole number of neighbours, not {k!r}")
+    known, asked = _points(train, "train"), _points(test, "test")
+    if len(known) != len(labels) or known.shape[1:] != asked.shape[1:]:
+        raise ArgumentError(
+            f"train, labels and test must fit together, not have shapes {train.shape}, {labels.shape}, {test.shape}"
+        )
+    if not len(known):
+        raise ArgumentError("train must hold at least one point")
+    return known, labels.astype(np.int64, copy=False), asked
+
+
+def _points(values: Array, name: str) -> Array:
+    points = np.asarray(values, float)
+    points = points[:, 0] if points.ndim == 2 and points.shape[1] == 1 else points
+    if points.ndim not in (1, 2) or np.isnan(points).any():
+        raise ArgumentError(f"{name} must hold a number or a row of numbers for each point, none of them missing")
+    farthest = FARTHEST[points.ndim]
+    clipped: Array = np.clip(points, -farthest, farthest)
+    return clipped
+
+
+def _votes_on_line(train: Array, labels: Array, test: Array, k: int) -> Votes:
+    known, order = _ascending(train)
+    asked, back = _ascending(test)
+    low, high = _windows(known, asked, k)
+    winner, count = _winners(labels if order is None else labels[order], low, high)
+    share = count / (high - low)
+    if back is None:
+        return Votes(winner, share)
+    label, shares = np.empty_like(winner), np.empty_like(share)
+    label[back], shares[back] = winner, share
+    return Votes(label, shares)
+
+
+def _support_on_line(train: Array, labels: Array, test: Array, claims: Array, k: int) -> Array:
+    known, order = _ascending(train)
+    asked, back = _ascending(test)
+    low, high = _windows(known, asked, k)
+    voters = labels if order is None else labels[order]
+    claimed = claims if back is None else claims[back]
+    support = np.zeros(len(test))
+    for label in np.unique(claimed):
+        mine = np.flatnonzero(claimed == label)
+        before = np.append(0, np.cumsum(voters == label))
+        support[mine if back is None else back[mine]] = (before[high[mine]] - before[low[mine]]) / (high - low)[mine]
+    return support
+
+
+def _ascending(values: Array) -> tuple[Array, Array | None]:
+    """Return the values in ascending order, and that order unless they had it already."""
+    if np.all(values[1:] >= values[:-1]):
+        return values, None
+    order = np.argsort(values)
+    return values[order], order
+
+
+def _windows(train: Array, test: Array, k: int) -> tuple[Array, Array]:
+    """Return where the voters of each test point begin and end in the training points; both are sorted.
+
+    A window of k starts after every point that lies farther away than the point k places later, that is, after as
+    many points as there are such pairs with their middle below the test point.
+    """
+    last = len(train) - 1
+    low = np.searchsorted((train[:-k] + train[k:]) / 2, test)
+    high = low + k
+    left, right = test - train[low], train[high - 1] - test
+    radius = np.maximum(left, right)
+    tied = np.flatnonzero((left == radius) & (train[np.maximum(low - 1, 0)] == train[low]))
+    following = train[np.minimum(high, last)]
+    beyond = np.flatnonzero((high <= last) & (following - test <= radius))
+    low[tied] = np.searchsorted(train, train[low[tied]], "left")
+    high[beyond] = np.searchsorted(train, following[beyond], "right")
+    return low, high
+
+
+def _winners(labels: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the most frequent label in each window of the sorted training points, and how often it occurs."""
+    sizes = high - low
+    winner, count = labels[low], np.ones(len(low), np.int64)
+    many = np.flatnonzero(sizes > 1)
+    if not len(many):
+        return winner, count
+    narrow = sizes[many] < int(labels.max()) + 1
+    for chosen, vote in ((many[narrow], _vote_by_runs), (many[~narrow], _vote_by_label)):
+        if len(chosen):
+            winner[chosen], count[chosen] = vote(labels, low[chosen], high[chosen])
+    return winner, count
+
+
+def _vote_by_label(labels: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Count each label in all windows at once by differences of its cumulative count."""
+    winner, count = np.zeros(len(low), np.int64), np.zeros(len(low), np.int64)
+    before: Array = np.zeros(len(labels) + 1, np.int32 if len(labels) < 2**31 else np.int64)
+    for label in np.flatnonzero(np.bincount(labels)):
+        np.cumsum(labels == label, out=before[1:])
+        votes = before[high] - before[low]
+        better = votes > count
+        np.copyto(winner, label, where=better)
+        np.copyto(count, votes, where=better)
+    return winner, count
+
+
+def _vote_by_runs(labels: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Sort the labels of each window, narrower than there are labels, and find the longest run."""
+    winner, count = np.zeros(len(low), np.int64), np.zeros(len(low), np.int64)
+    width = int((high - low).max())
+    step = max(1, CELLS // width)
+    for start in range(0, len(low), step):
+        part = slice(start, start + step)
+        places = low[part, np.newaxis] + np.arange(width)
+        inside = places < high[part, np.newaxis]
+        # Places beyond a window's end hold labels of their own that never win.
+        filled = np.where(inside, labels[np.minimum(places, len(labels) - 1)], -1 - np.arange(width))
+        ordered = np.sort(filled, axis=1).T.copy()
+        run = np.zeros(ordered.shape[1], np.int64)
+        for place, row in enumerate(ordered):
+            run = np.where((row == ordered[place - 1]) & (place > 0), run + 1, 1)
+            better = (run > count[part]) & (row >= 0)
+            np.copyto(winner[part], row, where=better)
+            np.copyto(count[part], run, where=better)
+    return winner, count
+
+
+def _votes_in_space(train: Array, labels: Array, test: Array, k: int) -> Iterator[tuple[slice, Array]]:
+    """Search a tree of the distinct training points; equal points vote together. Yields votes for each label in parts.
+
+    Distinct points at the same distance beyond the k-th vote only as far as the search met them.
+    """
+    points, place = np.unique(train, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    classes = int(labels.max()) + 1
+    ballots = scipy.sparse.csr_array((np.ones(len(labels)), (place, labels)), shape=(len(points), classes))
+    counts = np.bincount(place)
+    tree = scipy.spatial.cKDTree(points)
+    nearest = np.arange(1, min(k, len(points)) + 1)
+    step = max(1, CELLS // max(len(nearest), classes))
+    for start in range(0, len(test), step):
+        part = slice(start, start + step)
+        answer = tree.query(test[part], nearest, workers=settings.current().workers)
+        distance, found = np.asarray(answer[0]), np.asarray(answer[1])
+        reached = np.argmax(np.cumsum(counts[found], axis=1) >= k, axis=1)
+        voting = distance <= np.take_along_axis(distance, reached[:, np.newaxis], axis=1)
+        rows = np.arange(0, found.size + 1, len(nearest))
+        shape = (len(found), len(points))
+        voters = scipy.sparse.csr_array((voting.reshape(-1).astype(float), found.reshape(-1), rows), shape=shape)
+        yield part, (voters @ ballots).toarray()
+
+
+MOST_ONE_BY_ONE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Pairs as arrays: the secret's and the output's number among the distinct values, and the output's coordinates.
+
+    `points` is None for outputs that are not numbers. Several coordinates are ranks, so their units do not matter.
+    """
+
+    labels: Array
+    outputs: Array
+    points: Array | None
+    secrets: int
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, which: Array) -> "Examples":
+        """Return the chosen examples."""
+        points = None if self.points is None else self.points[which]
+        return replace(self, labels=self.labels[which], outputs=self.outputs[which], points=points)
+
+
+def examples_of(joint: Joint, what: str, seed: int) -> Examples:
+    """Return the samples of a joint with a discrete secret as examples, thinned if they are weighted."""
+    check_sampled(joint, what)
+    if joint.secret.kind is not Kind.DISCRETE:
+        raise ArgumentError(
+            f"{what}: the secret is {joint.secret.kind.value}, so no guess is ever exactly right and the risk is 1; "
+            "ask for mutual_information, or make the secret a range or a yes-or-no question"
+        )
+    plain = thinned(joint, seed)
+    labels, secrets = plain.secret.batch.factorized()
+    return Examples(
+        labels, plain.output.batch.factorized()[0], coordinates(plain.output.batch), len(secrets), joint.output.kind
+    )
+
+
+def pooled_examples(joint: Joint, test: Joint, what: str, seed: int) -> tuple[Examples, Examples]:
+    """Return the examples of two joints about the same secret and output, numbered alike."""
+    for part in (joint, test):
+        check_sampled(part, what)
+    first, second = thinned(joint, seed), thinned(test, seed)
+    both = examples_of(_joined(first, second), what, seed)
+    return both.take(np.arange(len(first.secret.batch))), both.take(np.arange(len(first.secret.batch), len(both)))
+
+
+def _joined(first: Joint, second: Joint) -> Joint:
+    def end_to_end(left: Belief, right: Belief) -> Belief:
+        spread = left.spread if left.spread is right.spread else None
+        return Belief(Batch.concatenate([left.batch, right.batch]), spread=spread)
+
+    return Joint(end_to_end(first.secret, second.secret), end_to_end(first.output, second.output))
+
+
+def check_sampled(joint: Joint, what: str) -> None:
+    """Refuse what is not a joint of samples."""
+    if not isinstance(joint, Joint):
+        raise ArgumentError(f"{what} needs a Joint such as Joint.from_samples(secrets, outputs), not {shown(joint)}")
+    if joint.exact:
+        raise ArgumentError(
+            f"{what} learns from samples, but this joint is exact; use bayes_risk(joint), which is exact"
+        )
+
+
+def thinned(joint: Joint, seed: int) -> Joint:
+    """Return equally weighted samples: each is kept with a probability proportional to its weight, and none twice."""
+    if joint.weights is None or joint.secret.squares is not None:
+        return one_by_one(joint)
+    rng = np.random.default_rng((seed, 2))
+    kept = rng.random(len(joint.weights)) * joint.weights.max() < joint.weights
+    secret, output = (Belief(side.batch.take(kept), spread=side.spread) for side in (joint.secret, joint.output))
+    return Joint(secret, output)
+
+
+def one_by_one(joint: Joint) -> Joint:
+    """Return equally weighted samples of a joint whose pairs stand for several each: all of them, or a million."""
+    if joint.weights is None or joint.secret.squares is None:
+        return joint
+    samples = round(joint.effective_samples)
+    counts = np.rint(joint.weights * samples).astype(np.int64)
+    if samples > MOST_ONE_BY_ONE:
+        counts = np.random.default_rng(0).multinomial(MOST_ONE_BY_ONE, joint.weights)
+    places = np.repeat(np.arange(len(counts)), counts)
+    secret, output = (Belief(side.batch.take(places), spread=side.spread) for side in (joint.secret, joint.output))
+    return Joint(secret, output)
+
+
+def coordinates(batch: Batch) -> Array | None:
+    """Return a number or a row of ranks for each sample; None if some part is not a number."""
+    arrays = [column.array for column in batch.columns]
+    if any(column.levels is not None or column.array.dtype.kind not in "bif" for column in batch.columns):
+        return None
+    if len(arrays) == 1 and arrays[0].ndim == 1 and arrays[0].dtype.kind != "f":
+        return arrays[0].astype(float)
+    table = np.column_stack([array.reshape(len(batch), -1).astype(float) for array in arrays])
+    if np.isnan(table).any():
+        raise ArgumentError("some values are not a number (NaN); leave those samples out")
+    return table[:, 0] if table.shape[1] == 1 else np.column_stack([_ranks(column) for column in table.T])
+
+
+def _ranks(values: Array) -> Array:
+    ordered = np.sort(values)
+    ranks: Array = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
+    return ranks
+
+
+NEAREST = ("nearest", "knn-log10", "knn-ln", "knn-sqrt")  # from few neighbours to many
+METHODS = ("auto", "frequentist", *NEAREST)
+MOST_FOUND = 1 << 22  # neighbours to search for in several dimensions
+MOST_TO_CHOOSE = 1 << 19  # examples by which a method is chosen: what differs by less matters little
+MOST_BLUR = 4.0  # no more times the loss of agreement: near chance the factor only multiplies noise
+
+
+class Split(NamedTuple):
+    """Examples to learn from and examples to judge by."""
+
+    train: Examples
+    judge: Examples
+
+    @classmethod
+    def of(cls, train: Examples, judge: Examples, method: str = "knn-sqrt") -> "Split":
+        """Make a split with no more to judge by than a method can search for in reasonable time."""
+        most = MOST_FOUND // neighbours(method, len(train)) if _dimensions(train) > 1 else len(judge)
+        return cls(train, judge if len(judge) <= most else judge.take(np.arange(most)))
+
+
+class Guesser(NamedTuple):
+    """A method of guessing, and whether it seems no better than always guessing the likeliest secret."""
+
+    method: str
+    useless: bool = False
+
+
+def neighbours(method: str, samples: int) -> int:
+    """Return how many neighbours a method asks: an odd number, so that two secrets cannot tie.
+
+    >>> [neighbours(method, 1000) for method in NEAREST]
+    [1, 3, 7, 33]
+    """
+    counts = {"nearest": 1.0, "knn-log10": math.log10(samples), "knn-ln": math.log(samples)}
+    count = max(1, math.ceil(counts.get(method, math.sqrt(samples))))
+    return count + (count % 2 == 0)
+
+
+def guesses(method: str, train: Examples, test: Examples) -> Votes:
+    """Guess the secret of each test example from its output, as learnt from the training examples."""
+    if method == "prior":
+        prior = np.bincount(train.labels) / len(train)
+        return Votes(np.full(len(test), prior.argmax()), np.full(len(test), prior.max()))
+    if method == "frequentist":
+        return _looked_up(train, test)
+    return nearest_votes(
+        _points_of_examples(train), train.labels, _points_of_examples(test), neighbours(method, len(train))
+    )
+
+
+def wrong_guesses(method: str, split: Split) -> Array:
+    """Say for each judging example whether the guess of its secret is wrong."""
+    wrong: Array = guesses(method, *split).label != split.judge.labels
+    return wrong
+
+
+def blur(method: str, split: Split, success: float) -> float:
+    """Return how much of the chance of success is lost because the secret changes within the reach of the neighbours.
+
+    All neighbours share the secret of an example less often than the nearest one, by d. Where they mix what should be
+    apart, chances fall from p to 1/c for c secrets, and the shares, sums of squared probabilities, by
+    (p - 1/c)^2 c/(c-1); so d stands for a loss of d (c-1)/c / (p - 1/c), taken at the guesser's average chance p.
+    """
+    train, judge = split
+    reach = neighbours(method, len(train))
+    support = nearest_support(_points_of_examples(train), train.labels, _points_of_examples(judge), judge.labels, reach)
+    nearest = nearest_support(_points_of_examples(train), train.labels, _points_of_examples(judge), judge.labels, 1)
+    chance = 1 / train.secrets
+    factor = min(MOST_BLUR, (1 - chance) / (success - chance)) if success > chance else MOST_BLUR
+    return factor * max(0.0, float((nearest - support).mean()))
+
+
+def best_guesser(split: Split, seed: int) -> Guesser:
+    """Choose a method by the errors within the training examples; those that judge take no part.
+
+    Of methods that differ by less than a standard error the one with most voters is taken: it is the steadiest.
+    """
+    train = split.train
+    methods = [*(NEAREST if train.points is not None else ()), *_counting(train)]
+    order = np.random.default_rng((seed, 1)).permutation(len(train))[:MOST_TO_CHOOSE]
+    inner = Split.of(train.take(order[: len(order) // 2]), train.take(order[len(order) // 2 :]))
+    wrong = {method: wrong_guesses(method, inner) for method in ("prior", *methods)}
+    best = min(methods, key=lambda method: wrong[method].mean())
+    chosen = [method for method in methods if _not_worse(wrong[method], wrong[best])][-1]
+    return Guesser(chosen, useless=bool(wrong["prior"].mean() <= wrong[chosen].mean()))
+
+
+def check_method(train: Examples, method: str, what: str) -> None:
+    """Refuse a method that does not exist or cannot learn from such outputs."""
+    if method not in METHODS:
+        raise ArgumentError(f"{what}: method must be one of {', '.join(METHODS)}, not {method!r}")
+    if method == "frequentist" and not _counting(train):
+        raise ArgumentError(f"{what}: a continuous output never repeats, so frequentist learns nothing; use knn-sqrt")
+    if method in NEAREST and train.points is None:
+        raise ArgumentError(f"{what}: these outputs have no distances; use method='frequentist'")
+    if train.points is None and not _counting(train):
+        raise ArgumentError(f"{what}: the outputs mix continuous numbers with other values; give their numbers alone")
+
+
+def _counting(train: Examples) -> tuple[str, ...]:
+    return ("frequentist",) if train.kind is Kind.DISCRETE else ()
+
+
+def _dimensions(examples: Examples) -> int:
+    return 1 if examples.points is None or examples.points.ndim == 1 else examples.points.shape[1]
+
+
+def _points_of_examples(examples: Examples) -> Array:
+    assert examples.points is not None
+    return examples.points
+
+
+def _not_worse(wrong: Array, best: Array) -> bool:
+    difference = wrong.astype(float) - best
+    return bool(difference.mean() <= difference.std() / math.sqrt(len(difference)))
+
+
+def pair_counts(examples: Examples) -> tuple[Array, Array]:
+    """Return the pairs of output and secret that occur, each as one number in ascending order, and how often."""
+    codes, cells = ranked(examples.outputs * examples.secrets + examples.labels)
+    return cells, np.bincount(codes)
+
+
+def _looked_up(train: Examples, test: Examples) -> Votes:
+    """Guess the secret seen most often with the output; with an output never seen, the likeliest secret."""
+    cells, counts = pair_counts(train)
+    output = cells // train.secrets
+    order = np.lexsort((cells, -counts, output))
+    first = order[np.flatnonzero(np.diff(output[order], prepend=-1))]
+    prior = np.bincount(train.labels) / len(train)
+    outputs = int(max(output.max(), test.outputs.max(initial=0))) + 1
+    label, share = np.full(outputs, prior.argmax()), np.full(outputs, prior.max())
+    label[output[first]] = (cells % train.secrets)[first]
+    share[output[first]] = counts[first] / np.bincount(output, counts)[output[first]]
+    return Votes(label[test.outputs], share[test.outputs])
+
 
 FEWEST = 5  # samples to learn from, and to judge by
 MOST_JUDGES = 100_000  # of each point of a convergence curve

@@ -10,7 +10,7 @@ from privug.estimate import Estimate
 from privug.inference.joint import Joint
 from privug.leakage.channel import Channel, as_channel
 from privug.leakage.ranges import capacity_in_bits_range, ranging
-from privug.leakage.trial import TELLING_DIGITS
+from privug.leakage.strategy import TELLING_DIGITS
 from privug.model.node import Array
 
 GAP = 1e-13  # in nats; below it rounding decides

@@ -13,8 +13,7 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import as_list, as_numbers
 from privug.inference.joint import Joint
-from privug.leakage.alike import alike_pairs
-from privug.leakage.finite import Pairs, pairs_of
+from privug.leakage.finite import Pairs, alike_pairs, pairs_of
 from privug.leakage.ranges import POSITIVE, PROBABILITY, capacity_in_bits_range, capacity_range, ranging
 from privug.model.node import Array, Kind
 

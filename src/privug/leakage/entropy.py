@@ -11,10 +11,8 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.alike import alike_shares
 from privug.leakage.continuous import equally_weighted, kernel_entropy, minus_infinite, neighbour_entropy
-from privug.leakage.crossfit import unseen_output
-from privug.leakage.finite import Shares
+from privug.leakage.finite import Shares, alike_shares
 from privug.leakage.plugin import (
     Dependence,
     bias,
@@ -28,6 +26,7 @@ from privug.leakage.plugin import (
     variance,
 )
 from privug.leakage.ranges import entropy_range, guesses_range, min_entropy_range, ranging, renyi_range
+from privug.leakage.strategy import unseen_output
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
 

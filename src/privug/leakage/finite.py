@@ -12,12 +12,47 @@ import numpy as np
 from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.inference.belief import Belief
-from privug.inference.joint import Joint
-from privug.leakage.equal_values import distinct_values
-from privug.model.batch import Batch, Values
+from privug.inference.joint import Classes, Joint
+from privug.model.batch import Batch, Column, DeferredBatch, Values
 from privug.model.distinct import ranked
 from privug.model.keys import key_of
 from privug.model.node import Array
+from privug.model.structure import LEAF, Structure
+from privug.model.table import Row, Table
+
+PLAIN = (tuple, list, dict, Row, Table)
+
+
+def distinct_values(batch: Batch) -> tuple[Array, Sequence[Any]]:
+    """Return a code for each sample and the distinct values; what Python holds equal, such as 1 and True, is one."""
+    if batch.numbers() is not None:
+        return batch.factorized()
+    if _differ_by_columns(batch):
+        codes, distinct = batch.coded()
+        return codes, Values(distinct)
+    codes, values = batch.factorized()
+    places: dict[Hashable, int] = {}
+    merged = [places.setdefault(key_of(value), len(places)) for value in values]
+    if len(places) == len(values):
+        return codes, values
+    first = np.unique(merged, return_index=True)[1]
+    return np.array(merged)[codes], [values[k] for k in first]
+
+
+def _differ_by_columns(batch: Batch) -> bool:
+    """Say whether values are equal just where all of their columns are, so that they need not be made to see it."""
+    return _is_plain(batch.structure) and all(map(_tells_apart, batch.columns))
+
+
+def _is_plain(structure: Structure) -> bool:
+    return structure is LEAF or (structure.container in PLAIN and all(map(_is_plain, structure.children)))
+
+
+def _tells_apart(column: Column) -> bool:
+    if column.levels is None:
+        return column.array.dtype != object
+    return len({key_of(level) for level in column.levels}) == len(column.levels)
+
 
 PART = 1 << 15  # samples that stay in the cache
 
@@ -340,3 +375,59 @@ def _spread(shares: Shares, places: Array, values: Sequence[Any]) -> Shares:
     probability, squares = np.zeros(len(values)), np.zeros(len(values))
     probability[places], squares[places] = shares.probability, shares.squares
     return replace(shares, values=values, probability=probability, squares=squares)
+
+
+_pairs_of_classes: "WeakKeyDictionary[Joint, Pairs]" = WeakKeyDictionary()
+_shares_of_classes: "WeakKeyDictionary[Belief, Shares]" = WeakKeyDictionary()
+
+
+def alike_pairs(joint: Joint) -> Pairs:
+    """Collect the pairs of a joint, those of secrets that are alike together where an engine found them so."""
+    if not isinstance(joint, Joint) or not joint.exact or joint.channel is not None:
+        return pairs_of(joint)
+    if joint.classes is not None:
+        if joint not in _pairs_of_classes:
+            _pairs_of_classes[joint] = _of_classes(joint, joint.classes)
+        return _pairs_of_classes[joint]
+    constant = constant_value(joint.output.batch)
+    return pairs_of(joint) if constant is None else unseen(alike_shares(joint.secret), constant)
+
+
+def alike_shares(belief: Belief) -> Shares:
+    """Collect the values of a belief, those of the same probability together if all are known to be different."""
+    known = _shares_of_classes.get(belief)
+    if known is None and belief.exact and belief.batch.each_once and belief.weights is not None:
+        probability, copies = np.unique(belief.weights[belief.weights > 0], return_counts=True)
+        known = _shares_of_classes[belief] = _together(belief, probability, copies)
+    return shares_of(belief) if known is None else known
+
+
+def _together(belief: Belief, probability: Array, copies: Array) -> Shares:
+    return replace(made_shares(belief, (), probability, np.zeros(len(probability))), copies=copies)
+
+
+def _of_classes(joint: Joint, known: Classes) -> Pairs:
+    representatives = Values(_representatives(known))
+    outputs = Values(known.outputs)
+    _shares_of_classes.setdefault(joint.secret, _together(joint.secret, known.prior, known.copies))
+    keep_shares(joint.output, made_shares(joint.output, outputs, known.marginal, np.zeros(len(outputs))))
+    return Pairs(
+        known.secret,
+        known.output,
+        known.probability,
+        representatives,
+        outputs,
+        samples=joint.effective_samples,
+        method=joint.secret.method,
+        squares=np.zeros(len(known.secret)),
+        copies=known.copies,
+    )
+
+
+def _representatives(known: Classes) -> Batch:
+    """Return one secret of each class, found and made when somebody asks for it."""
+
+    def made(some: Array | None) -> Batch:
+        return known.secrets.take(known.representatives if some is None else known.representatives[some])
+
+    return DeferredBatch(known.secrets.structure, len(known.copies), made)

@@ -12,12 +12,19 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.crossfit import try_guesses, unseen_output
-from privug.leakage.equal_values import distinct_values
-from privug.leakage.finite import pairs_of
+from privug.leakage.finite import distinct_values, pairs_of
 from privug.leakage.ranges import g_leakage_range, ranging
-from privug.leakage.strategy import Abstention, Gain, Strategy, Tries, Worths
-from privug.leakage.trial import PRIOR_HINDSIGHT, Trial
+from privug.leakage.strategy import (
+    PRIOR_HINDSIGHT,
+    Abstention,
+    Gain,
+    Strategy,
+    Trial,
+    Tries,
+    Worths,
+    try_guesses,
+    unseen_output,
+)
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 

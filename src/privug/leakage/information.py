@@ -12,27 +12,22 @@ from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.alike import alike_pairs
-from privug.leakage.contingency import sparse_information
-from privug.leakage.counted import (
+from privug.leakage.black_box import one_by_one
+from privug.leakage.entropy import entropy
+from privug.leakage.finite import Pairs, alike_pairs, pairs_of, shares_of
+from privug.leakage.neighbours import LABEL_DRIFT, finest, labelled_information, point_information, settled
+from privug.leakage.plugin import (
     Counted,
     counted_conditional_entropy,
     counted_information,
     exact_conditional_entropy,
     exact_information,
     information_by_chance,
-    seen_once,
+    sides_seen_once,
+    sparse_information,
 )
-from privug.leakage.entropy import entropy
-from privug.leakage.examples import one_by_one
-from privug.leakage.finite import Pairs, pairs_of, shares_of
-from privug.leakage.ladder import LABEL_DRIFT, finest, settled
-from privug.leakage.neighbours import labelled_information, point_information
 from privug.leakage.ranges import information_range, ranging, rest_range
-from privug.leakage.sides import Side, is_discrete, side_of, thinned
-from privug.leakage.singular import is_singular
-from privug.leakage.smooth import continuous_side, is_smooth
-from privug.leakage.ties import is_tied
+from privug.leakage.sides import Side, continuous_side, is_discrete, is_singular, is_smooth, is_tied, side_of, thinned
 from privug.model.node import Array, Kind
 
 FEWEST = 10  # samples below which nothing is said
@@ -179,7 +174,7 @@ def _sampled(joint: Joint) -> _Sampled:
 def _of_table(sampled: _Sampled, k: int) -> Estimate:
     pairs = pairs_of(sampled.joint)
     counted = counted_information(pairs)
-    if counted.sparse or max(seen_once(pairs)) > MOST_SINGLE:
+    if counted.sparse or max(sides_seen_once(pairs)) > MOST_SINGLE:
         smooth = _smoothed(sampled, k)
         if smooth is not None:
             return _capped(smooth, sampled)
@@ -298,7 +293,7 @@ def _described(counted: Counted, pairs: Pairs) -> Estimate:
 
 
 def _refuse_single(pairs: Pairs) -> None:
-    for name, share in zip(("secret", "output"), seen_once(pairs), strict=True):
+    for name, share in zip(("secret", "output"), sides_seen_once(pairs), strict=True):
         if share > MOST_SINGLE:
             raise TooFewSamples(
                 f"{share:.0%} of the samples hold a value of the {name} that no other sample has: a table of such "

@@ -13,8 +13,7 @@ from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
-from privug.leakage.alike import alike_pairs
-from privug.leakage.finite import Pairs
+from privug.leakage.finite import Pairs, alike_pairs
 from privug.leakage.ranges import belief_range, pointwise_range, ranging
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind

@@ -20,8 +20,7 @@ from privug.errors import InferenceError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.alike import alike_shares
-from privug.leakage.finite import Shares, aligned, shares_of
+from privug.leakage.finite import Shares, aligned, alike_shares, shares_of
 from privug.leakage.plugin import rarest_missed
 from privug.model.node import Kind
 

@@ -8,8 +8,7 @@ from privug.arguments import check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
 from privug.inference.workload import TooMuchWork
-from privug.leakage.alike import alike_pairs
-from privug.leakage.finite import pairs_of
+from privug.leakage.finite import alike_pairs, pairs_of
 from privug.model.node import Kind
 from privug.observation.observations import Observation
 from privug.observation.structured import as_observation

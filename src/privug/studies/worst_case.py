@@ -8,8 +8,7 @@ import numpy as np
 
 from privug.attack import Attack, Result
 from privug.estimate import Estimate
-from privug.leakage.alike import alike_pairs
-from privug.leakage.finite import pairs_of
+from privug.leakage.finite import alike_pairs, pairs_of
 from privug.leakage.pointwise import RARE, max_posterior_belief
 from privug.leakage.vulnerability import bayes_vulnerability
 from privug.model.node import Kind

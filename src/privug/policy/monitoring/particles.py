@@ -19,8 +19,7 @@ from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.equal_values import distinct_values
-from privug.leakage.finite import Pairs, pairs_of, shares_of
+from privug.leakage.finite import Pairs, distinct_values, pairs_of, shares_of
 from privug.model.keys import key_of
 from privug.model.node import Array, Kind
 from privug.policy.clauses import BoundsClause
