@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,10 @@ def frames() -> Iterator[Posed]:
     """Yield the programs of the corpora, of whose outputs draws are taken."""
     from corpus.table import ALL_THEMES
 
-    for entries in ALL_THEMES.values():
+    for theme, entries in ALL_THEMES.items():
         for entry in entries:
             prior = entry.prior()
-            yield entry.name, pv.Attack(entry.program, prior, list(prior), on_error=entry.on_error), None, "draws"
+            yield f"{theme}, {entry.name}", pv.Attack(entry.program, prior, list(prior), on_error=entry.on_error), None, "draws"
 
 
 GROUPS = {group.__name__: group for group in (releases, cases, counts, engines, random, frames)}
@@ -157,7 +158,10 @@ def answered(groups: list[str]) -> dict[str, dict[str, str]]:
     tasks = [(group, part, 8) for group in groups for part in range(8)]
     with ProcessPoolExecutor(2, max_tasks_per_child=1) as pool:
         found = [pool.submit(answers_of, *task) for task in tasks]
-        return dict(sorted(item for future in found for item in future.result().items()))
+        told = [item for future in found for item in future.result().items()]
+    names = [name for name, _ in told]
+    assert len(set(names)) == len(names), "two questions have one name"
+    return dict(sorted(told, key=itemgetter(0)))
 
 
 def by_how_much(before: str, after: str) -> float:
