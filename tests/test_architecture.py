@@ -79,11 +79,11 @@ INSIDE = {
         "claims joint tally",
         "answer",
         "sampling",
-        "run_beliefs",
         "tallying",
         "tallied_beliefs",
         "exact rare chains",
         "engines",
+        "prepared",
     ],
     "inference/measure": [
         "density lattice_law",

@@ -48,7 +48,7 @@ def digits(x, y):
 
 
 def bits(result):
-    run = result._run
+    run = result._answer
     values = [column.array for batch in run.quantities for column in batch.columns]
     return values, run.log_weights, result.diagnostics.evidence
 

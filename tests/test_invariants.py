@@ -11,14 +11,20 @@ import pytest
 
 import privug as pv
 from privug.estimate import Estimate
-from privug.inference.answer import Exact
+from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
+from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.leakage.entropy import entropy
 from privug.leakage.information import conditional_entropy, mutual_information
 from privug.leakage.vulnerability import bayes_risk
 
 ROUNDING = 1e-9
+
+
+def answered(beliefs, joint):
+    """Return what a solver hands over that found these."""
+    return ExactAnswer("solver", "test", beliefs, lambda: joint, Diagnostics(1, 1, math.inf, None, 0))
 
 
 def random_question(seed):
@@ -151,7 +157,7 @@ class TestHandingOver:
     OUTPUT = Belief.of([0, 1], probabilities=[0.55, 0.45])
 
     def handed(self, joint, secret=None, output=None):
-        return Exact("part", "test", (secret or self.PRIOR, output or self.OUTPUT), lambda: joint).joint_before()
+        return answered((secret or self.PRIOR, output or self.OUTPUT), joint).joint()
 
     def test_what_is_right_passes(self):
         assert self.handed(self.JOINT) is self.JOINT
@@ -166,7 +172,7 @@ class TestHandingOver:
         with pytest.raises(pv.UnsuitableEngine, match="sum to one"):
             self.handed(Joint(*sides))
         with pytest.raises(pv.UnsuitableEngine, match="sum to one"):
-            Exact("part", "test", (sides[0],), lambda: self.JOINT)
+            answered((sides[0],), self.JOINT)
 
     def test_another_prior_than_is_known(self):
         with pytest.raises(pv.UnsuitableEngine, match="secret"):
@@ -189,7 +195,7 @@ class TestHandingOver:
 
     def test_a_belief_known_to_no_digit(self):
         with pytest.raises(pv.UnsuitableEngine, match="known"):
-            Exact("part", "test", (replace(self.PRIOR, error=0.4),), lambda: self.JOINT)
+            answered((replace(self.PRIOR, error=0.4),), self.JOINT)
 
     def test_a_density_that_its_cells_do_not_show(self):
         known = pv.Attack(lambda x: x, prior={"x": pv.Normal(0, sd=1)}, secret="x").run(engine="exact")

@@ -88,8 +88,8 @@ def run(program, prior, seen=None, limits=None, **options):
         result = pv.Attack(program, prior, secret="x").run(observe=seen, seed=3, **options)
     if result.engine.startswith("exact"):
         return [(value, p.value) for value, p in result.posterior.distribution().items()]
-    arrays = [column.array.tolist() for batch in result._run.quantities for column in batch.columns]
-    weights = result._run.log_weights
+    arrays = [column.array.tolist() for batch in result._answer.quantities for column in batch.columns]
+    weights = result._answer.log_weights
     return arrays, None if weights is None else weights.tolist(), result.lifting.tier
 
 

@@ -146,7 +146,7 @@ def long_run(samples, path=None, **options):
 
 def bits(result) -> str:
     """Return a hash of the samples of secret and output."""
-    told = repr([batch.values() for batch in result._run.quantities])
+    told = repr([batch.values() for batch in result._answer.quantities])
     return hashlib.sha256(told.encode()).hexdigest()
 
 

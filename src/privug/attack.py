@@ -2,10 +2,10 @@
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
-from operator import itemgetter, methodcaller
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,20 +14,19 @@ from privug.arguments import check_kind, is_one_of, kinds_checked, shown
 from privug.checkpoints.checkpoint import Checkpoint, section_of
 from privug.checkpoints.questions import checkpoint_of
 from privug.digits import how_many
-from privug.errors import ArgumentError, UnsuitableEngine
+from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference import engines
+from privug.inference.answer import OUTPUT, QUERY, SECRET, UNDEFINED, Answer, ExactAnswer, SampledAnswer, definition_of
 from privug.inference.belief import Belief
 from privug.inference.claims import as_claims, check_answers
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.engines import bounded, checked_facts, checked_options, positive, until_precise
 from privug.inference.joint import Joint
+from privug.inference.prepared import PreparedQuestion
 from privug.inference.question import Question
-from privug.inference.run_beliefs import Definition, belief_of, definition_of, normalised
-from privug.inference.sampling import Run
-from privug.inference.tallied_beliefs import merged_prior, merged_query, with_values_merged
-from privug.inference.workload import FEWEST_OF_PRIOR, TooMuchWork, enough_samples
+from privug.inference.workload import FEWEST_OF_PRIOR, TooMuchWork
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table
 from privug.model.batch import Batch
@@ -125,7 +124,7 @@ class Attack(Tallied, Portable):
         options = checked_options(samples=samples, seed=seed, budget=budget)
         limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
         observation = self.observe if observe is None else as_observation(observe)
-        name, serve = engines.choose(engine)
+        name = engines.choose(engine)[0]
         check_kind("run", "measure", measure, (Callable[..., Any], type(None)))
         kept = None
         if checkpoint is not None:
@@ -137,9 +136,9 @@ class Attack(Tallied, Portable):
                     engines.check_facts(self.question)
             check_answers(self.questions, self.question)
             if width is None:
-                return Result(self, observation, name, serve, options, limit, kept, on)
+                return Result(self, observation, name, options, limit, kept, on)
             return until_precise(
-                lambda count: Result(self, observation, name, serve, {**options, "samples": count}, limit, kept, on),
+                lambda count: Result(self, observation, name, {**options, "samples": count}, limit, kept, on),
                 measure or self._first_question,
                 width,
                 Result._remarked,
@@ -216,7 +215,6 @@ class Result(Unchanging):
         attack: Attack,
         observation: Observation | None,
         engine: str,
-        serve: engines.Engine,
         options: Mapping[str, Any],
         seconds: float | None = None,
         checkpoint: Checkpoint | None = None,
@@ -227,105 +225,77 @@ class Result(Unchanging):
         output = "output" if attack.name == "<lambda>" else f"output of {attack.name}"
         self._names = (attack.question.secret_name, output)
         self.observation = observation
-        self._serve = serve
         self._options = dict(options)
-        self._asked_for = engine
         self._settings = {"rounding": settings.current().rounding, "on": on}
         self._seconds = seconds
-        self._run = self._answered(serve, observation, **self._options)
-        self.engine = engines.served(engine, self._run)
-        self.lifting = self._run.lifting or attack.question.lifting()
+        self._prepared = PreparedQuestion(attack.question, engine, self._options, partial(section_of, checkpoint))
+        with self._as_asked():
+            answer = self._prepared.condition(observation)
+        kept = () if checkpoint is None else checkpoint.remarks
+        self._answer = answer.noting(remarks=(*answer.diagnostics.remarks, *kept))
+        self.engine = answer.engine or engine
+        self.lifting = answer.lifting or attack.question.lifting()
         attack._latest = self.lifting
 
-    def _answered(self, serve: engines.Engine, observation: Observation | None, **options: Any) -> Run:
-        """Ask an engine; values that differ only by rounding are one, unless that was not wanted when this was run."""
-        asked = observation is not None, sorted(options.items(), key=itemgetter(0))
-        with settings.limited(**self._settings), bounded(self._asked_for, self._seconds):
-            with section_of(self._checkpoint, *asked):
-                run = serve(self.attack.question, observation, **options)
-            run = with_values_merged(run, self.attack.question, options.get("extra"))
-        remarks = (*run.diagnostics.remarks, *(() if self._checkpoint is None else self._checkpoint.remarks))
-        return replace(run, diagnostics=replace(run.diagnostics, remarks=remarks))
+    @contextmanager
+    def _as_asked(self) -> Iterator[None]:
+        """Hold to what this was run with: rounding, where, and for how long at most."""
+        with settings.limited(**self._settings), bounded(self._prepared.engine, self._seconds):
+            yield
 
     def _remarked(self, remark: str) -> "Result":
-        diagnostics = replace(self.diagnostics, remarks=(*self.diagnostics.remarks, remark))
-        self._run = replace(self._run, diagnostics=diagnostics)
+        self._answer = self._answer.noting(remarks=(*self.diagnostics.remarks, remark))
         return self
 
     @property
     def diagnostics(self) -> Diagnostics:
         """How the run went."""
-        return self._run.diagnostics
+        return self._answer.diagnostics
 
     @cached_property
     def posterior(self) -> Belief:
         """What the attacker believes about the secret after the observation."""
-        return belief_of(self._run, 0, self._defined("secret", given=self.observation is not None))
+        known = definition_of(self.attack.question, "secret", given=self.observation is not None)
+        belief = self._answer.belief(SECRET, known)
+        assert belief is not None
+        return belief
 
     @cached_property
     def joint(self) -> Joint:
         """Secret and output together, before the observation."""
-        run = self._unconditioned
-        if run.exact is not None:
-            try:
-                with settings.limited(**self._settings), engines.effort_of_joint(self._asked_for):
-                    return run.exact.joint_before().named(*self._names)
-            except UnsuitableEngine:
-                if self._asked_for == "exact":
-                    raise
-                run = self._drawn_before(engines.ENGINES["sample"])
-        secret, output = belief_of(run, 0, self._defined("secret")), belief_of(run, 1, self._defined("output"))
-        return Joint(secret, output, prior=self._known_prior).named(*self._names)
+        before = self._before
+        with self._as_asked():
+            return self._prepared.joint(before).named(*self._names)
 
     @cached_property
-    def _unconditioned(self) -> Run:
-        if self.observation is None and self._run.groups is None:
-            return self._run
-        return self._drawn_before(engines.before(self._asked_for))
-
-    def _drawn_before(self, serve: engines.Engine) -> Run:
-        """Run without the observation, on enough samples where samples are drawn."""
-        samples = enough_samples(self.attack.question, self._options["samples"])
-        # A stream of its own: the prior must not reuse the draws that the posterior was chosen from.
-        options = {**self._options, "samples": samples, "budget": None, "seed": self._options["seed"] + (1 << 64)}
-        return self._answered(serve, None, **options)
+    def _before(self) -> Answer:
+        """The answer without the observation."""
+        if self.observation is None and self._answer.is_independent:
+            return self._answer
+        with self._as_asked():
+            return self._prepared.before()
 
     @cached_property
     def prior(self) -> Belief:
         """What the attacker believes about the secret before the observation: computed, where that can be done."""
-        return (self._known_prior or self._before(0) or self.joint.secret).named(self._names[0])
-
-    @cached_property
-    def _known_prior(self) -> Belief | None:
         with settings.limited(**self._settings):
-            known = engines.known_prior(self.attack.question)
-            return None if known is None else merged_prior(known, self.attack.question)
+            known = self._prepared.prior()
+        return (known or self._before_seeing(SECRET) or self.joint.secret).named(self._names[0])
 
     @property
     def prediction(self) -> Belief:
         """What the attacker believes about the output before the observation."""
-        return (self._before(1) or self.joint.output).named(self._names[1])
+        return (self._before_seeing(OUTPUT) or self.joint.output).named(self._names[1])
 
-    def _before(self, position: int) -> Belief | None:
-        exact = self._unconditioned.exact
-        return None if exact is None else exact.beliefs[position]
+    def _before_seeing(self, position: int) -> Belief | None:
+        return self._before.belief(position, UNDEFINED) if self._before.is_exact else None
 
     def belief(self, query: Callable[..., Any]) -> Belief:
         """Return the posterior belief about any function of the inputs and of `output`."""
         if not callable(query):
             raise ArgumentError(f"belief: a function of the inputs is needed, not {shown(query)}")
-        if self._run.further is not None:
-            weights = normalised(self._run.log_weights)
-            with settings.limited(**self._settings):
-                found = merged_query(self._run.further(query), self.attack.question, query)
-            return Belief(found, weights, groups=self._run.groups)
-        try:
-            run = self._answered(self._serve, self.observation, **self._options, extra=query)
-        except UnsuitableEngine:
-            run = self._answered(engines.ENGINES["sample"], self.observation, **self._options, extra=query)
-        belief = belief_of(run, 2, Definition())
-        is_exception = self._run.exact is not None and run.exact is None
-        return replace(belief, label="sampled, though the posterior is exact, ") if is_exception else belief
+        with self._as_asked():
+            return self._prepared.belief(self._answer, self.observation, query)
 
     def leakage(self) -> LeakageTable:
         """Return all measures that make sense for this question, with what each means for a person."""
@@ -358,35 +328,37 @@ class Result(Unchanging):
             seam = importlib.import_module("privug.inference.chains.arviz_seam")
         except ImportError:
             raise ArgumentError("to_arviz needs ArviZ: pip install 'privug[numpyro]' or 'privug[pymc]'") from None
-        groups = {"posterior": self._sampled(self._run, self.posterior), "prior": self._sampled_before()}
+        groups = {"posterior": self._sampled(), "prior": self._sampled_before()}
         return seam.inference_data(groups, observed_values(self.observation))
 
-    def _sampled(self, run: Run, secret: Belief) -> dict[str, Array]:
+    def _sampled(self) -> dict[str, Array]:
         """Return secret, output and inputs as equally weighted draws, as far as they are numbers."""
-        if run.exact is not None:
-            return drawn_from({"secret": secret}, self._options["samples"])
-        question, quantities = self.attack.question, {"secret": run.quantities[0], "output": run.quantities[1]}
+        answer = self._answer
+        if not isinstance(answer, SampledAnswer):
+            return drawn_from({"secret": self.posterior}, self._options["samples"])
+        question, quantities = self.attack.question, dict(zip(("secret", "output"), answer.quantities, strict=False))
         for name in () if question.size_nodes else question.prior:
-            quantities[name] = self._on_the_same_samples(that_input(name))
-        return chain_by_chain(quantities, normalised(run.log_weights), run.chains or 1)
+            quantities[name] = self._on_the_same_samples(answer, that_input(name))
+        return chain_by_chain(quantities, answer.weights, answer.chains or 1)
 
-    def _on_the_same_samples(self, query: Callable[..., Any]) -> Batch:
-        if self._run.further is not None:
-            return self._run.further(query)
-        _, serve = engines.choose(self.engine)
-        return self._answered(serve, self.observation, **self._options, extra=query).quantities[2]
+    def _on_the_same_samples(self, answer: SampledAnswer, query: Callable[..., Any]) -> Batch:
+        if answer.on_samples is not None:
+            return answer.on_samples(query)
+        with self._as_asked():
+            found = PreparedQuestion(self.attack.question, self.engine, self._options).condition(
+                self.observation, query
+            )
+        assert isinstance(found, SampledAnswer)
+        return found.quantities[QUERY]
 
     def _sampled_before(self) -> dict[str, Array]:
         beliefs = {"secret": self.prior, "output": self.prediction}
         return drawn_from(beliefs, max(self._options["samples"], FEWEST_OF_PRIOR))
 
-    def _defined(self, which: str, *, given: bool = False) -> Definition:
-        return definition_of(self.attack.question, which, given=given)
-
     @property
     def options(self) -> Mapping[str, Any]:
         """What this was run with: the engine that was asked for, samples, seed, budget and seconds."""
-        known = {"engine": self._asked_for, **self._options, "seconds": self._seconds}
+        known = {"engine": self._prepared.engine, **self._options, "seconds": self._seconds}
         return {name: value for name, value in known.items() if value is not None}
 
     @property
@@ -396,8 +368,8 @@ class Result(Unchanging):
     @cached_property
     def content(self) -> Summary:
         """What a report says about this result, apart from how it looks."""
-        merged = dict.fromkeys([*self.diagnostics.merged, *self._unconditioned.diagnostics.merged])
-        return summary_of(self, self._run, list(merged))
+        merged = dict.fromkeys([*self.diagnostics.merged, *self._before.diagnostics.merged])
+        return summary_of(self, self._answer, list(merged))
 
     def summary(self) -> str:
         """Say in one sentence what the attacker learns: about the question whose answer changes most, or the secret."""
@@ -422,9 +394,10 @@ class Result(Unchanging):
         return result_html(self.content)
 
     def __reduce__(self) -> tuple[Any, ...]:  # the same seed gives the same result
-        return methodcaller("run", self.observation, engine=self._asked_for, **self._options), (self.attack,)
+        return methodcaller("run", self.observation, engine=self._prepared.engine, **self._options), (self.attack,)
 
     def __repr__(self) -> str:
-        exact = self._run.exact
-        what = how_many(self.diagnostics.accepted, "sample") if exact is None else exact.source
+        answer = self._answer
+        sampled = how_many(self.diagnostics.accepted, "sample")
+        what = answer.computed_from if isinstance(answer, ExactAnswer) else sampled
         return f"<Result of {self.attack.name!r}: engine {self.engine!r}, {what}>"

@@ -16,10 +16,10 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import engines, tallied_beliefs
+from privug.inference.answer import Definition, definition_of
 from privug.inference.belief import Belief, Histogram, as_numbers
 from privug.inference.engines import bounded, checked_whole, positive
 from privug.inference.joint import Joint
-from privug.inference.run_beliefs import Definition, definition_of
 from privug.inference.tallying import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Bins, Numbers, Tally, tally
 from privug.markup import paragraphs, table
 from privug.model.node import Array, Kind

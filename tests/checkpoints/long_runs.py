@@ -61,10 +61,10 @@ def sweep(path):
 def bits(result):
     """Return a hash of the samples of secret and output, their weights, and the evidence."""
     told = hashlib.sha256(repr(result.diagnostics.evidence).encode())
-    for batch in result._run.quantities:
+    for batch in result._answer.quantities:
         told.update(repr(batch.values()).encode())
-    if result._run.log_weights is not None:
-        told.update(np.ascontiguousarray(result._run.log_weights).tobytes())
+    if result._answer.log_weights is not None:
+        told.update(np.ascontiguousarray(result._answer.log_weights).tobytes())
     return told.hexdigest()
 
 

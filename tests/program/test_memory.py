@@ -335,5 +335,5 @@ def test_a_memory_of_few_states_is_noticed_in_every_block(seed):
     attack = pv.Attack(remainder_of_all, {"a": pv.DiscreteUniform(0, 2)}, "a")
     with pytest.warns(LiftingWarning, match="depend on earlier calls"):
         result = attack.run(engine="sample", samples=2000, seed=seed)
-    secrets, outputs = result._run.quantities[0].values(), result._run.quantities[1].values()
+    secrets, outputs = result._answer.quantities[0].values(), result._answer.quantities[1].values()
     assert [str(secret) for secret in secrets] == outputs

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -28,6 +27,7 @@ from privug.errors import (
 )
 from privug.estimate import Estimate
 from privug.inference import effort, sampling
+from privug.inference.answer import SECRET, Answer, SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
@@ -37,7 +37,6 @@ from privug.inference.effort import OPERATIONS
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Prepared, Request
 from privug.inference.question import Question
-from privug.inference.sampling import Run
 from privug.inference.workload import pilot_samples, random_nodes
 from privug.model.critical import quietly
 from privug.model.node import Kind, Node, ancestors
@@ -172,7 +171,7 @@ class Engine(Protocol):
         seed: int,
         budget: int | None = None,
         extra: Callable[..., Any] | None = None,
-    ) -> Run:
+    ) -> Answer:
         """Answer the question."""
 
 
@@ -242,7 +241,7 @@ def _searching_engine(name: str, **options: Any) -> Engine:
     return partial(_given_facts, partial(loaded(name).infer, **options))
 
 
-def _given_facts(engine: Engine, question: Question, observation: Observation | None, **options: Any) -> Run:
+def _given_facts(engine: Engine, question: Question, observation: Observation | None, **options: Any) -> Answer:
     """Ask an engine that tells how likely observation and facts are together; make it that of the observation alone."""
     run = engine(question, observation, **options)
     together = run.diagnostics.evidence
@@ -251,7 +250,7 @@ def _given_facts(engine: Engine, question: Question, observation: Observation | 
     evidence: Estimate | None = Estimate.exactly(1.0)
     if observation is not None:  # on inputs that contradict a fact the program may fail too: that is not known
         evidence = None if question.exclude_errors else together.divided_by(check_facts(question))
-    return replace(run, diagnostics=replace(run.diagnostics, evidence=evidence))
+    return run.noting(evidence=evidence)
 
 
 def check_facts(question: Question) -> Estimate:
@@ -269,7 +268,7 @@ def check_facts(question: Question) -> Estimate:
     return question.probability_of_facts
 
 
-def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
+def _facts_found(question: QuestionOfFacts, **options: Any) -> Answer:
     """Find out how likely facts are: exactly, by draws, or by a search that ends soon where there is nothing."""
     request = Request(question, Equals(True))
     prepared = exact.prepare(request)
@@ -284,7 +283,7 @@ def _facts_found(question: QuestionOfFacts, **options: Any) -> Run:
     except (TooFewSamples, NotConverged):
         options |= SEARCH_FOR_FACTS
         loaded("rare").scout(question, Equals(True), **options)
-        run: Run = loaded("rare").infer(question, Equals(True), **options)
+        run: SampledAnswer = loaded("rare").infer(question, Equals(True), **options)
         return run
 
 
@@ -302,10 +301,9 @@ def known_prior(question: Question) -> Belief | None:
         if isinstance(prepared, Obstacle) or prepared.cost > COST_OF_PRIOR:
             return None
         with effort.limited(_patience()):
-            found = exact.answer(request, prepared).exact
+            return exact.answer(request, prepared).beliefs[SECRET]
     except PrivugError:  # of a prior or a secret that only samples can be drawn of
         return None
-    return None if found is None else found.beliefs[0]
 
 
 def before(name: str) -> Engine:
@@ -323,13 +321,6 @@ def effort_of_joint(name: str) -> AbstractContextManager[Any]:
     return effort.limited(None if name == "exact" else JOINT_EXCESS * _patience())
 
 
-def served(name: str, run: Run) -> str:
-    """Return the name of the engine that gave an answer, where 'auto' was asked for too."""
-    if run.exact is not None:
-        return run.exact.engine
-    return run.engine or name
-
-
 def automatic(
     question: Question,
     observation: Observation | None,
@@ -337,7 +328,7 @@ def automatic(
     samples: int,
     extra: Callable[..., Any] | None = None,
     **options: Any,
-) -> Run:
+) -> Answer:
     """Answer exactly where that takes some seconds at most, or no more than the samples asked for; else by sampling.
 
     Where a pilot run shows that draws from the prior are not worth enough, an engine that searches for the observation
@@ -362,7 +353,7 @@ def _is_worth(prepared: Prepared, question: Question, observation: Observation |
     return affordable <= samples or affordable <= samples * _draws_per_sample(question, observation)
 
 
-def _sampled(question: Question, observation: Observation | None, tried: Tried, **options: Any) -> Run:
+def _sampled(question: Question, observation: Observation | None, tried: Tried, **options: Any) -> Answer:
     if observation is None and not question.facts:
         with tried.last_attempt("sample"):
             run = sampling.draw(question, None, **options)
@@ -384,7 +375,7 @@ def _sampled(question: Question, observation: Observation | None, tried: Tried, 
 
 def _searched(
     question: Question, observation: Observation | None, obstacle: str, tried: Tried, **options: Any
-) -> Run | None:
+) -> Answer | None:
     """Ask the engines that need no draw from the prior to fit, the likeliest to succeed first."""
     names = list(_searching(question, observation, options["seed"], options["samples"]))
     for name in names:
@@ -426,8 +417,8 @@ def _dimensions(question: Question) -> int | None:
     return sum(math.prod(root.shape) for root in roots)
 
 
-def _because(run: Run, reason: str, engine: str) -> Run:
-    return replace(run, engine=run.engine or engine, diagnostics=replace(run.diagnostics, chosen_because=reason))
+def _because(answer: Answer, reason: str, engine: str) -> Answer:
+    return answer.served_by(engine).noting(chosen_because=reason)
 
 
 def _draws_per_sample(question: Question, observation: Observation | None) -> float:

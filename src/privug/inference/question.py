@@ -1,11 +1,11 @@
 """The question an attack asks: program, prior and secret together, one model for each size of the tables."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from privug.program.staged import Staged
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS
 
 Sizes = tuple[int, ...]
+Found = TypeVar("Found")
 
 LABELS = {"secret": "the secret", "assume": "what is assumed"}
 
@@ -77,10 +78,11 @@ class Question(Shared):
     """What the attacker knows that ties inputs together: predicates on them, part of the prior."""
     _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
     _of_all_sizes: dict[Sizes, Case | None] = field(default_factory=dict, repr=False)
+    _found: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     probability_of_facts: Estimate | None = field(default=None, compare=False)
     """How likely the facts are before they are assumed, once that has been found out."""
 
-    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict, "_of_all_sizes": dict}
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict, "_of_all_sizes": dict, "_found": dict}
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -116,6 +118,18 @@ class Question(Shared):
     def typical_sizes(self) -> Sizes:
         """Sizes of the tables of random size that lie in the middle."""
         return tuple(int(np.sort(array)[50]) for array in self.drawn_sizes)
+
+    def once(
+        self, what: Hashable, find: Callable[[], Found], is_kept: Callable[[Found], bool] = lambda found: True
+    ) -> Found:
+        """Return what is found out about this question once, whatever is seen of its output."""
+        if what in self._found:
+            known: Found = self._found[what]
+            return known
+        found = find()
+        if is_kept(found):
+            self._found[what] = found
+        return found
 
     def secret_at(self, sizes: Sizes) -> Any:
         """Return the secret for given sizes of the tables of random size, without a look at the program."""

@@ -19,7 +19,7 @@ from privug import interruption, settings
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference.answer import Exact
+from privug.inference.answer import SampledAnswer
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
 from privug.inference.intervals import proportion_estimate
@@ -41,7 +41,6 @@ from privug.model.operations import SampleFailure
 from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
-from privug.program.lifting import Lifting
 from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
 
@@ -332,7 +331,7 @@ def among_possible(
     return probability(valid)
 
 
-Answer = TypeVar("Answer")
+Outcome = TypeVar("Outcome")
 
 FEWEST_SAMPLES = 100
 FEWEST_PILOT, LARGEST_PILOT = 1_000, 1 << 18
@@ -342,27 +341,6 @@ LARGEST_OPAQUE_BUDGET = 1_000_000
 MOST_FUTILE = 1_000_000  # draws after which it is asked whether there is any hope
 LARGEST_WEIGHTED_BUDGET = 4_000_000  # weighted draws are all kept
 DEFAULT_RANDOM_NUMBERS = 5_000_000_000  # about a minute on two cores
-
-
-@dataclass(frozen=True)
-class Run:
-    """Samples of secret, output and further quantities given the observation."""
-
-    quantities: tuple[Batch, ...]
-    log_weights: Array | None
-    diagnostics: Diagnostics
-    lifting: Lifting | None = None
-    """How the program was lifted for so many draws."""
-    exact: Exact | None = None
-    """The answers of an exact engine, which has no samples."""
-    groups: int | None = None
-    """Samples that depend on each other come in so many consecutive groups of equal length; None: they do not."""
-    engine: str = ""
-    """The engine that served, where that is not the one asked for."""
-    further: Callable[[Callable[..., Any]], Batch] | None = None
-    """Answers one more query on the very samples of this run."""
-    chains: int | None = None
-    """How many chains of equal length the samples are, one after the other."""
 
 
 class TooRare(TooFewSamples):
@@ -404,7 +382,7 @@ class Sampler:
         self._waits = False  # whether it is known that solving conditions does not pay
         self._remarks: list[str] = []
 
-    def run(self) -> Run:
+    def run(self) -> SampledAnswer:
         """Draw rounds until there are enough samples or the budget is spent."""
         started = time.perf_counter()
         label = "trying to sample" if self._abandon else "sampling"
@@ -426,7 +404,7 @@ class Sampler:
         run = self._found(time.perf_counter() - started)
         return replace(run, diagnostics=self._judged(run.diagnostics))
 
-    def once(self) -> Run | None:
+    def once(self) -> SampledAnswer | None:
         """Draw one round and return what it left, however little that is; None if nothing agrees with what was seen."""
         with ProgressMeter("looking at draws", self._samples) as meter:
             self._round(0, self._samples, meter)
@@ -587,7 +565,7 @@ class Sampler:
                 raise PriorError(f"the size of a table must not be negative, but {min(values)} was drawn")
             yield values, members, [array[members] for array in roots]
 
-    def _found(self, seconds: float) -> Run:
+    def _found(self, seconds: float) -> SampledAnswer:
         counted = self._counted()
         total = sum(len(kept.positions) for kept in counted)
         quantities = [Batch.concatenate([k.quantities[i] for k in counted]) for i in range(len(counted[0].quantities))]
@@ -619,7 +597,7 @@ class Sampler:
         lifting = self._of_all_sizes.lifting if self._of_all_sizes else self._question.lifting(self._expected)
         if self._not_compiled is not None:
             lifting = replace(lifting, not_compiled=self._not_compiled)
-        return Run(kept, weights, diagnostics, lifting)
+        return SampledAnswer(kept, weights, diagnostics, lifting)
 
     def _evidence(
         self, log_weights: Array | None, accepted: int, draws: int, excluded: int, contradicting: int
@@ -669,7 +647,7 @@ class Sampler:
         )
 
 
-def compiled_or_not(run: Callable[[str | None], Answer]) -> Answer:
+def compiled_or_not(run: Callable[[str | None], Outcome]) -> Outcome:
     """Run, once more without compiling if it turns out that compiled code cannot hold all outputs: for that reason."""
     try:
         return run(None)
@@ -680,6 +658,6 @@ def compiled_or_not(run: Callable[[str | None], Answer]) -> Answer:
     return run(reason)
 
 
-def draw(question: Question, observation: Observation | None, **options: Any) -> Run:
+def draw(question: Question, observation: Observation | None, **options: Any) -> SampledAnswer:
     """Run the sampling engine."""
     return compiled_or_not(lambda reason: Sampler(question, observation, **options, not_compiled=reason).run())

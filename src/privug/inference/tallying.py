@@ -12,11 +12,11 @@ import numpy as np
 from privug import interruption
 from privug.errors import ImpossibleObservation, NotConverged, TooFewSamples
 from privug.estimate import Estimate
+from privug.inference.answer import definition_of
 from privug.inference.case_plan import Kept, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k_of_largest
 from privug.inference.intervals import distances, proportion_estimate, starts
 from privug.inference.question import Question
-from privug.inference.run_beliefs import definition_of
 from privug.inference.sampling import (
     FEWEST_SAMPLES,
     LARGEST_ROUND,

@@ -72,9 +72,8 @@ def bounded(question: Attack, clause: Clause, result: Result, kind: Kind) -> Bou
     if noise is None:
         return None
     try:
-        answer = ENGINES["exact"](QuestionOfLocation.of(question.question, noise), None, samples=1, seed=0).exact
-        assert answer is not None
-        pairs = pairs_of(answer.joint_before())
+        answer = ENGINES["exact"](QuestionOfLocation.of(question.question, noise), None, samples=1, seed=0)
+        pairs = pairs_of(answer.joint())
     except (InferenceError, UnsuitableEngine):
         return None
     anything = np.ones((1, len(pairs.secrets)))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from privug.inference import engines
+from privug.inference.answer import Answer
 from privug.inference.claims import probability_of
 from privug.inference.question import Question
-from privug.inference.sampling import Run
 from privug.report.comparing import comparisons
 from privug.report.facts import assumption, how_it_went, known_inputs, known_tables
 from privug.report.summary import Comparison, Summary
@@ -16,8 +16,8 @@ NOTHING_YET = "nothing yet: these are the attacker's predictions"
 MOST_INPUTS_NAMED = 3
 
 
-def summary_of(result: Any, run: Run, remarks: Sequence[str]) -> Summary:
-    """Return what a report says about the result of an attack, which a run of an engine gave."""
+def summary_of(result: Any, answer: Answer, remarks: Sequence[str]) -> Summary:
+    """Return what a report says about the result of an attack, which an engine gave."""
     attack, after = result.attack, None if result.observation is None else result.posterior
     question: Question = attack.question
     attacker = _attacker(result)
@@ -34,7 +34,7 @@ def summary_of(result: Any, run: Run, remarks: Sequence[str]) -> Summary:
     sentences += [table.warning] if table.warning else []
     names = question.secret if isinstance(question.secret, list | tuple) else ()
     changes = comparisons(result.prior, after, names)
-    return Summary(f"Privug: {attack.name}", sentences, lines, changes, _facts(result, run, remarks), table)
+    return Summary(f"Privug: {attack.name}", sentences, lines, changes, _facts(result, answer, remarks), table)
 
 
 def secret_words(question: Question) -> str:
@@ -53,7 +53,7 @@ def _attacker(result: Any) -> Attacker:
     return Attacker(knows, "" if result.observation is None else str(result.observation))
 
 
-def _facts(result: Any, run: Run, remarks: Sequence[str]) -> list[tuple[str, str]]:
+def _facts(result: Any, answer: Answer, remarks: Sequence[str]) -> list[tuple[str, str]]:
     """Return who attacked what, what was seen, and how the answer was found."""
     question: Question = result.attack.question
     seen = NOTHING_YET if result.observation is None else str(result.observation)
@@ -62,7 +62,7 @@ def _facts(result: Any, run: Run, remarks: Sequence[str]) -> list[tuple[str, str
         facts.append(("attacker assumes", assumption(question.facts, engines.check_facts(question))))
     facts += [("attacker sees", seen), ("program", f"{result.lifting.tier}; engine '{result.engine}'")]
     notes = [("note", remark) for remark in remarks]
-    return facts + how_it_went(run, observed=result.observation is not None) + notes
+    return facts + how_it_went(answer, observed=result.observation is not None) + notes
 
 
 def plain_values(result: Any) -> dict[str, Any]:

@@ -5,20 +5,20 @@ from typing import Any
 
 from privug.digits import how_many
 from privug.estimate import Estimate
+from privug.inference.answer import Answer
 from privug.inference.question import Question
-from privug.inference.sampling import Run
 from privug.model.framed import rows_of
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.prior.family import describe
 
 
-def how_it_went(run: Run, *, observed: bool) -> list[tuple[str, str]]:
+def how_it_went(answer: Answer, *, observed: bool) -> list[tuple[str, str]]:
     """Return what was computed from what, why so, how likely the observation was, and what is to be said besides."""
-    diagnostics = run.diagnostics
-    facts = [("computed from", _source(run))]
-    if diagnostics.chosen_because and run.exact is None:
-        facts.append(("engine chosen", f"'{run.engine}' because {diagnostics.chosen_because}"))
+    diagnostics = answer.diagnostics
+    facts = [("computed from", answer.source)]
+    if diagnostics.chosen_because and not answer.is_exact:
+        facts.append(("engine chosen", f"'{answer.engine}' because {diagnostics.chosen_because}"))
     if observed and diagnostics.evidence is not None:
         evidence = diagnostics.evidence
         facts.append(("P(observation)" if not evidence.unit else "density there", evidence.number()))
@@ -61,18 +61,3 @@ def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> st
     unnamed = len(names) - len(named)
     shown = named + ([f"{unnamed} fact{'s' if unnamed > 1 else ''} about the inputs"] if unnamed else [])
     return f"{'; '.join(shown)} (of probability {probability.number()} under the prior alone)"
-
-
-def _source(run: Run) -> str:
-    diagnostics = run.diagnostics
-    worth = f"worth {diagnostics.effective_samples:,.0f}"
-    if run.exact is not None:
-        return f"exact, {run.exact.source}"
-    if diagnostics.r_hat is not None:
-        chains = f"{diagnostics.accepted:,} draws of {diagnostics.chains} chains"
-        return f"{chains}, {worth} independent ones; R-hat {diagnostics.r_hat:.3f}"
-    if run.groups is not None:
-        found = f"{diagnostics.accepted:,} samples of {run.groups} populations, {worth} independent ones"
-        return f"{found}; {diagnostics.draws:,} runs of the program"
-    drawn = f"{how_many(diagnostics.accepted, 'sample')} kept of {how_many(diagnostics.draws, 'draw')}"
-    return drawn if run.log_weights is None else f"{drawn}, {worth} equally weighted ones"

@@ -98,7 +98,7 @@ def test_channel_of_secrets_that_several_inputs_share(monkeypatch):
     monkeypatch.setattr(solver, "ALWAYS_LISTED", 10)
     monkeypatch.setattr(solver, "MOST_PAIRS", 10)
     monkeypatch.setattr(solver, "BLOCK_CELLS", 1000)
-    channel = exact(attack).joint.channel
+    channel = exact(attack.replace()).joint.channel
     assert channel.mutual_information() == pytest.approx(summed_information(listed), abs=1e-11)
     assert channel.bayes_vulnerability() == pytest.approx(summed_vulnerability(listed), rel=1e-11)
 
@@ -264,7 +264,7 @@ def test_tables_of_random_size():
         dict(zip(range(1, 5), weights / weights.sum(), strict=True)), rel=1e-12
     )
     assert float(result.diagnostics.evidence) == pytest.approx(weights.mean(), rel=1e-12)
-    assert float(result.prior.mean()) == 2.5
+    assert float(result.prior.mean()) == pytest.approx(2.5, rel=1e-15)
     assert sum(result.joint.weights) == pytest.approx(1.0)
 
 

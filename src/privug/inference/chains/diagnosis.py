@@ -22,12 +22,12 @@ from scipy.special import chdtri
 
 from privug.errors import ArgumentError, NotConverged, ProgramError
 from privug.estimate import Estimate
+from privug.inference.answer import SampledAnswer, normalised
 from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
 from privug.inference.chains.problem import Problem
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k
-from privug.inference.run_beliefs import normalised
-from privug.inference.sampling import FEWEST_SAMPLES, Run
+from privug.inference.sampling import FEWEST_SAMPLES
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node
 from privug.model.operations import SampleFailure
@@ -211,7 +211,7 @@ def finished(
     seconds: float,
     extra: Callable[..., Any] | None = None,
     judging: bool = True,
-) -> Run:
+) -> SampledAnswer:
     """Return the run that chains of draws are, or raise NotConverged if they do not agree."""
     count, draws = chains.shape
     values = chains.flat()
@@ -235,7 +235,7 @@ def finished(
         )
     diagnostics = _diagnostics(chains, diagnosis, worth, shape, samples, seconds)
     query = partial(_further, evaluate, values)
-    return Run(quantities, weights, diagnostics, groups=groups, engine=engine, further=query, chains=count)
+    return SampledAnswer(quantities, weights, diagnostics, groups=groups, engine=engine, on_samples=query, chains=count)
 
 
 def _further(evaluate: Evaluate, values: Values, query: Callable[..., Any]) -> Batch:

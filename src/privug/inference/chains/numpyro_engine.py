@@ -17,6 +17,7 @@ from numpyro.infer import NUTS
 
 from privug import interruption
 from privug.errors import NotConverged, UnsuitableEngine
+from privug.inference.answer import SampledAnswer
 from privug.inference.chains.diagnosis import check_against_prior, draws_of_each, finished
 from privug.inference.chains.problem import Problem
 from privug.inference.chains.sizes import prepare
@@ -31,7 +32,6 @@ from privug.inference.chains.states import (
 )
 from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.inference.question import Question
-from privug.inference.sampling import Run
 from privug.model.node import Array, Kind, Node, ancestors, reached
 from privug.model.traits.table import traits_of
 from privug.observation.observations import Observation
@@ -202,7 +202,7 @@ def infer(
     extra: Callable[..., Any] | None = None,
     sampler: str | None = None,
     chains: int = CHAINS,
-) -> Run:
+) -> SampledAnswer:
     """Answer by chains that follow gradients; discrete inputs are summed out and drawn afterwards."""
     started = time.perf_counter()
     problem = prepare(question, observation, seed, samples)

@@ -22,6 +22,7 @@ from pytensor.graph.op import Op
 
 from privug import interruption, settings
 from privug.errors import UnsuitableEngine
+from privug.inference.answer import SampledAnswer
 from privug.inference.chains.diagnosis import (
     FEWEST_DRAWS,
     FEWEST_LARGE_DRAWS,
@@ -35,7 +36,6 @@ from privug.inference.chains.sizes import prepare
 from privug.inference.chains.states import directly, starting_points, summed_out, trimmed
 from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.inference.question import Question
-from privug.inference.sampling import Run
 from privug.model.critical import quietly
 from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
@@ -178,7 +178,7 @@ def infer(
     extra: Callable[..., Any] | None = None,
     sampler: str | None = None,
     chains: int = CHAINS,
-) -> Run:
+) -> SampledAnswer:
     """Answer by Markov chains; `sampler` is one of 'nutpie', 'nuts', 'metropolis' and 'smc'."""
     started = time.perf_counter()
     problem = prepare(question, observation, seed, samples)

@@ -10,6 +10,7 @@ from typing import Any
 from privug import interruption
 from privug.errors import UnsuitableEngine
 from privug.inference import effort
+from privug.inference.answer import ExactAnswer
 from privug.inference.exact.counts.lattice import HOPEFUL
 from privug.inference.exact.counts.solver import prepare_counts
 from privug.inference.exact.finite.elements import Elements, TooManyElements
@@ -21,7 +22,6 @@ from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Re
 from privug.inference.exact.rows.solver import COST_OF_CASE, prepare_rows
 from privug.inference.exact.witness import witnessed
 from privug.inference.question import Case, Question
-from privug.inference.sampling import Run
 from privug.model.garbage import without_garbage_collection
 from privug.model.graph import everything_behind
 from privug.model.node import ConstantValue, Kind, Node
@@ -172,7 +172,7 @@ def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
     return replace(ranked[0], run=partial(_in_turn, ranked)) if ranked else None, obstacles
 
 
-def _in_turn(ranked: Sequence[Prepared]) -> Run:
+def _in_turn(ranked: Sequence[Prepared]) -> ExactAnswer:
     """Return the answer of the first solver that does not meet an obstacle after all."""
     for prepared in ranked[:-1]:
         with suppress(Refused):
@@ -187,7 +187,7 @@ def _affordable(prepared: Prepared | Obstacle) -> Prepared | Obstacle:
     return Obstacle(f"it would take some {prepared.cost:.0e} operations (the limit is {MOST_COST:.0e})")
 
 
-def answer(request: Request, prepared: Prepared) -> Run:
+def answer(request: Request, prepared: Prepared) -> ExactAnswer:
     """Return what was prepared, unless draws of the model contradict it."""
     return witnessed(request, prepared, prepare)
 
@@ -198,7 +198,7 @@ def infer(
     *,
     extra: Callable[..., Any] | None = None,
     **_: Any,
-) -> Run:
+) -> ExactAnswer:
     """Answer exactly, or say what stands in the way; samples, seed and budget change nothing."""
     request = Request(question, observation, extra)
     prepared, obstacles = _asked(request)

@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
-from privug.inference.answer import Exact
+from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.question import Case, Question, Sizes
-from privug.inference.sampling import Run
 from privug.model.node import Node
 from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
@@ -56,7 +55,7 @@ class Prepared:
 
     cost: float
     cost_of_sample: float
-    run: Callable[[], Run]
+    run: Callable[[], ExactAnswer]
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Obstacle:
     node: Node | None = None
 
 
-def exact_run(
+def exact_answer(
     solver: str,
     source: str,
     beliefs: Sequence[Belief | None],
@@ -80,11 +79,11 @@ def exact_run(
     evidence: Estimate,
     counts: tuple[int, int, int],
     seconds: float,
-) -> Run:
+) -> ExactAnswer:
     """Return what a solver found; `counts` are its states, those that agree with what was seen, and excluded ones."""
     states, agreeing, excluded = counts
     diagnostics = Diagnostics(states, agreeing, math.inf, evidence, 0, excluded, seconds)
-    return Run((), None, diagnostics, exact=Exact(solver, source, tuple(beliefs), joint))
+    return ExactAnswer(solver, source, tuple(beliefs), joint, diagnostics)
 
 
 Part = Callable[[Request], Prepared | Obstacle]

@@ -14,12 +14,12 @@ import numpy as np
 from privug import settings
 from privug.errors import ImpossibleObservation, PrivugError
 from privug.estimate import Estimate
+from privug.inference.answer import ExactAnswer, SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import LARGEST_PARETO_K
 from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
 from privug.inference.exact.request import Part as Solver
-from privug.inference.run_beliefs import normalised
-from privug.inference.sampling import Run, Sampler, probability_of_observation
+from privug.inference.sampling import Sampler, probability_of_observation
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Column
 from privug.model.node import Array, ancestors
@@ -49,7 +49,7 @@ class Contradicted(Refused):
     """Draws contradict an exact answer, which is none then."""
 
 
-def witnessed(request: Request, prepared: Prepared, prepare: Solver) -> Run:
+def witnessed(request: Request, prepared: Prepared, prepare: Solver) -> ExactAnswer:
     """Return an exact answer that draws do not contradict; else refuse. Solvers `prepare` a further question."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
@@ -68,9 +68,9 @@ def contradiction(request: Request, what: str) -> Contradicted:
     return Contradicted(Obstacle(f"draws of the model contradict its answer: {what}", precise=True))
 
 
-def _confirmed(request: Request, prepared: Prepared, run: Run, prepare: Solver) -> Run:
+def _confirmed(request: Request, prepared: Prepared, run: ExactAnswer, prepare: Solver) -> ExactAnswer:
     draws = _affordable(request, prepared)
-    if run.exact is None or not draws:
+    if not draws:
         return run
     seen = _drawn(request, draws)
     if request.observation is not None and (seen is None or not _is_telling(seen)):
@@ -80,7 +80,7 @@ def _confirmed(request: Request, prepared: Prepared, run: Run, prepare: Solver) 
     return run
 
 
-def _check(request: Request, run: Run, seen: Run | None, draws: int) -> None:
+def _check(request: Request, run: ExactAnswer, seen: SampledAnswer | None, draws: int) -> None:
     """Refuse an answer that draws contradict; weighted ones have to do so twice."""
     what = next(_contradictions(run, seen), None)
     if what is not None and seen is not None and seen.log_weights is not None:
@@ -134,7 +134,7 @@ def _affordable(request: Request, prepared: Prepared) -> int:
     return int(min(max(FEWEST, worth), MOST, LARGEST // numbers))
 
 
-def _drawn(request: Request, draws: int, seed: int = SEED) -> Run | None:
+def _drawn(request: Request, draws: int, seed: int = SEED) -> SampledAnswer | None:
     """Return draws given the observation; None if none of them agrees, or if there are none."""
     try:
         with settings.limited(on=settings.HERE):
@@ -151,22 +151,22 @@ def _some_draw_agrees(request: Request, prepared: Prepared) -> bool:
     return seen is not None and (seen.log_weights is None or float(seen.log_weights.max()) > SMALLEST_WEIGHT)
 
 
-def _contradictions(run: Run, seen: Run | None) -> Iterator[str]:
+def _contradictions(run: ExactAnswer, seen: SampledAnswer | None) -> Iterator[str]:
     """Yield what draws say otherwise."""
-    assert run.exact is not None
     if seen is None or not _is_telling(seen):
         return
     evidence = run.diagnostics.evidence
     if evidence is not None and not _is_evidence(evidence, seen):
         told = seen.diagnostics.evidence
         yield f"P(observation) is {told} by draws and {evidence.value:.6g} by its own account"
-    weights = normalised(seen.log_weights)
-    for name, belief, batch in zip(("secret", "output", "query"), run.exact.beliefs, seen.quantities, strict=False):
-        if belief is not None and not _is_belief(belief, batch.columns, weights, seen.diagnostics.effective_samples):
+    for name, belief, batch in zip(("secret", "output", "query"), run.beliefs, seen.quantities, strict=False):
+        if belief is not None and not _is_belief(
+            belief, batch.columns, seen.weights, seen.diagnostics.effective_samples
+        ):
             yield f"its belief about the {name} is not what draws show"
 
 
-def _is_telling(seen: Run) -> bool:
+def _is_telling(seen: SampledAnswer) -> bool:
     """Say whether draws are worth enough to contradict anything."""
     if seen.log_weights is None:
         return True
@@ -174,7 +174,7 @@ def _is_telling(seen: Run) -> bool:
     return seen.diagnostics.effective_samples >= FEWEST_WORTH and (shape is None or shape <= LARGEST_PARETO_K)
 
 
-def _is_evidence(exact: Estimate, seen: Run) -> bool:
+def _is_evidence(exact: Estimate, seen: SampledAnswer) -> bool:
     """Say whether P(observation) lies within six standard errors of what draws say."""
     told = seen.diagnostics.evidence
     if told is None or (told.unit == "density") is not (exact.unit == "density"):

@@ -25,13 +25,13 @@ from privug.errors import (
 )
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import sampling
+from privug.inference.answer import SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
 from privug.inference.rare.importance import DISAGREEMENT, Measurement, evidence, log_mean
 from privug.inference.rare.model import LatentCase, LatentModel, Space
 from privug.inference.rare.population import Outcome, Population
-from privug.inference.sampling import Run
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
 from privug.model.node import Array
@@ -76,7 +76,7 @@ def infer(
     seed: int,
     budget: int | None = None,
     extra: Callable[..., Any] | None = None,
-) -> Run:
+) -> SampledAnswer:
     """Search for a rare observation; without one, draw from the prior.
 
     `budget` is how many times the program may be run. The samples come in groups, one of each population, weighted by
@@ -164,7 +164,7 @@ class _Search:
         self._remarks: list[str] = []
         self._wanted = max(-(-samples // POPULATIONS), FEWEST_OF_EACH)
 
-    def run(self) -> Run:
+    def run(self) -> SampledAnswer:
         """Search with larger and larger populations until they agree."""
         attempts = self._attempts()
         for attempt in attempts:
@@ -236,7 +236,7 @@ class _Search:
                 self._remarks.append(interruption.taken_note(kept))
         return outcomes
 
-    def _measured(self, attempt: int, outcomes: Sequence[Outcome]) -> Run | None:
+    def _measured(self, attempt: int, outcomes: Sequence[Outcome]) -> SampledAnswer | None:
         """Draw from where the populations found the observation, if that is known and the draws can be trusted."""
         found = [outcome.points for outcome in outcomes if outcome.obstacle is None]
         if not found or self._model.size_nodes:
@@ -258,7 +258,7 @@ class _Search:
         unit = "density" if outcomes[0].density else ""
         probability = evidence(center, error, unit, f"importance sampling, {self._runs:,} program runs")
         quantities, log_weights = measurement.quantities(draws)
-        return Run(
+        return SampledAnswer(
             quantities,
             log_weights,
             Diagnostics(
@@ -318,7 +318,7 @@ class _Search:
             f"probability {bound:.2g}, and the observation is rarer than that if it is possible at all.{ungraded}"
         )
 
-    def _result(self, outcomes: Sequence[Outcome]) -> Run:
+    def _result(self, outcomes: Sequence[Outcome]) -> SampledAnswer:
         logs = np.array([outcome.log_evidence for outcome in outcomes])
         quantities = tuple(Batch.concatenate(parts) for parts in zip(*(o.quantities for o in outcomes), strict=True))
         evidence = _evidence(logs, "density" if outcomes[0].density else "", self._runs)
@@ -333,7 +333,7 @@ class _Search:
             tuple(self._remarks),
         )
         lifting = self._model.question.lifting(self._expected)
-        return Run(quantities, np.repeat(logs, self._wanted), diagnostics, lifting, groups=len(outcomes))
+        return SampledAnswer(quantities, np.repeat(logs, self._wanted), diagnostics, lifting, groups=len(outcomes))
 
 
 def _worth(outcomes: Sequence[Outcome], logs: Array) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import UNDERFLOW, Estimate
+from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.counts.lattice import HOPEFUL, MOST_COST, TooManyCounts
@@ -19,12 +20,11 @@ from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, is_answered, table_sizes
 from privug.inference.exact.finite.solver import FAR, checked_error, far_tails, listed_belief, listed_joint
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Refused, Request, exact_run
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Refused, Request, exact_answer
 from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.graph.support import lost_in_tails
 from privug.inference.joint import Joint
 from privug.inference.question import Sizes
-from privug.inference.sampling import Run
 from privug.inference.tally import Tally, marginal
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Batch
@@ -101,7 +101,7 @@ def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Size
     return Sized(CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings), [*outputs, *asked])
 
 
-def _run(request: Request, sized: Sequence[Sized]) -> Run:
+def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
     started = time.perf_counter()
     try:
         found = _converged(request, sized) if any(one.model.continuous for one in sized) else Found.of(sized)
@@ -196,7 +196,7 @@ class Found:
         return tally.result()
 
 
-def _answer(request: Request, found: Found, facts: float, seconds: float) -> Run:
+def _answer(request: Request, found: Found, facts: float, seconds: float) -> ExactAnswer:
     if not found.states:
         less = f", or less likely than {found.lost:.0e}" if found.lost else ""
         raise ImpossibleObservation(
@@ -216,7 +216,7 @@ def _answer(request: Request, found: Found, facts: float, seconds: float) -> Run
     evidence = _evidence(request, found, facts)
     source = f"{how_many(found.states, 'state')} of a table of counts"
     joined = partial(_joint, request) if joint is None else lambda: joint
-    return exact_run("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), seconds)
+    return exact_answer("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), seconds)
 
 
 def _evidence(request: Request, found: Found, facts: float) -> Estimate:
@@ -249,6 +249,4 @@ def _joint(request: Request) -> Joint:
     prepared = prepare_counts(before)
     if isinstance(prepared, Obstacle):
         raise Refused(prepared)
-    exact = prepared.run().exact
-    assert exact is not None
-    return exact.joint()
+    return prepared.run().pairs()

@@ -16,16 +16,16 @@ import numpy as np
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, ProgramError, UnsuitableEngine
 from privug.estimate import ROUNDING, UNDERFLOW, Estimate
+from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity, settled
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination, full, value_of
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
 from privug.inference.exact.finite.states import CERTAIN, Combinations, Roots, States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Request, exact_run
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Request, exact_answer
 from privug.inference.graph.support import longer_tails
 from privug.inference.joint import Block, Channel, Classes, ClassTally, Joint
-from privug.inference.sampling import Run
 from privug.inference.tally import Tally, marginal
 from privug.model.batch import Batch, DeferredBatch, codes_of
 from privug.model.node import Array, ancestors
@@ -353,7 +353,7 @@ class Sums:
         return Estimate(min(1.0, share), min(1.0, share), min(1.0, share + lost), method="exact", exact=True)
 
 
-def _enumerated(request: Request, settings: Sequence[Setting]) -> Run:
+def _enumerated(request: Request, settings: Sequence[Setting]) -> ExactAnswer:
     started = time.perf_counter()
     apart = _apart(request, settings)
     if apart is not None:
@@ -429,7 +429,7 @@ def _skip(sums: Sums, setting: Setting) -> None:
         sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
 
 
-def _answer(request: Request, found: Found, seconds: float) -> Run:
+def _answer(request: Request, found: Found, seconds: float) -> ExactAnswer:
     sums, lost = found.sums, found.lost
     if not sums.weight > 0:
         raise _nothing(request, found)
@@ -446,7 +446,9 @@ def _answer(request: Request, found: Found, seconds: float) -> Run:
     joint = None if together is None else listed_joint(*together, error)
     source = _source(request, found.settings, sums.states)
     counts = sums.states, sums.accepted, sums.excluded
-    return exact_run(request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, seconds)
+    return exact_answer(
+        request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, seconds
+    )
 
 
 def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
@@ -531,26 +533,24 @@ def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
 
 def _answered_apart(
     request: Request, settings: Sequence[Setting], beliefs: tuple[Belief, Belief], seconds: float
-) -> Run:
+) -> ExactAnswer:
     states = round(settings[0].count)
     source = _source(request, settings, states)
     joint = partial(finite_joint, settings, *beliefs)
-    return exact_run(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, (states, states, 0), seconds)
+    return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, (states, states, 0), seconds)
 
 
-def _answered_by_class(request: Request, settings: Sequence[Setting], found: ByClass, seconds: float) -> Run:
+def _answered_by_class(request: Request, settings: Sequence[Setting], found: ByClass, seconds: float) -> ExactAnswer:
     error = min(1.0, settings[0].roots.lost / found.probability)
     source, beliefs = _source(request, settings, found.states), found.beliefs(error)
     joint = partial(finite_joint, settings, *beliefs, found)
     counts = found.states, found.accepted, found.excluded
-    return exact_run(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
+    return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
 
 
 def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:
     settings = settings_of(Request(request.question, way=request.way))
     assert not isinstance(settings, Obstacle)  # what was enumerated together with a query can be without it
     if request.observation is not None:
-        exact = _enumerated(Request(request.question, way=request.way), settings).exact
-        assert exact is not None
-        return exact.joint()
+        return _enumerated(Request(request.question, way=request.way), settings).pairs()
     return finite_joint(settings, beliefs[0], beliefs[1])

@@ -10,6 +10,7 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import Estimate
+from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
 from privug.inference.exact.gaussian.model import (
     Conditioned,
@@ -21,12 +22,11 @@ from privug.inference.exact.gaussian.model import (
     length,
     product,
 )
-from privug.inference.exact.request import Obstacle, Prepared, Request, exact_run
+from privug.inference.exact.request import Obstacle, Prepared, Request, exact_answer
 from privug.inference.graph.conditions import Restriction, Unreadable, Value, read
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
 from privug.inference.question import Case
-from privug.inference.sampling import Run
 from privug.model.batch import Batch
 from privug.model.node import Array, Kind
 from privug.model.structure import flatten
@@ -207,7 +207,7 @@ def _conditioned(forms: Forms) -> tuple[Conditioned, list[Normal]]:
 
 def _run(
     request: Request, case: Case, forms: Forms, conditioned: Conditioned, asked: Sequence[Normal], started: float
-) -> Run:
+) -> ExactAnswer:
     beliefs = iter([Belief.of_curve(conditioned.curve(quantity)) for quantity in asked])
     present = [form is not None for form in (forms.secret, forms.output, forms.query)]
     answers = tuple(next(beliefs) if there else None for there in present)
@@ -217,7 +217,7 @@ def _run(
     if case.facts:
         evidence = evidence.divided_by(_probability_of_facts(request, case))
     source, seconds = f"closed form of {forms.size:,} normal variables", time.perf_counter() - started
-    return exact_run("gaussian", source, answers, lambda: _joint(case, forms), evidence, (0, 0, 0), seconds)
+    return exact_answer("gaussian", source, answers, lambda: _joint(case, forms), evidence, (0, 0, 0), seconds)
 
 
 def _probability_of_facts(request: Request, case: Case) -> Estimate:

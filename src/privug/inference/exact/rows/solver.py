@@ -11,11 +11,12 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation
 from privug.estimate import Estimate
+from privug.inference.answer import ExactAnswer
 from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.finite.enumeration import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import Obstacle, Prepared, Refused, Request, exact_run
+from privug.inference.exact.request import Obstacle, Prepared, Refused, Request, exact_answer
 from privug.inference.exact.rows.joint import Source, Table, approximately, shift_information, sources, tabulated
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
 from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
@@ -27,7 +28,6 @@ from privug.inference.joint import Joint
 from privug.inference.measure.convolution import Unsummable
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import Unfollowed
-from privug.inference.sampling import Run
 from privug.model.batch import Batch, Column, first_places
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits.traits import Role
@@ -183,7 +183,7 @@ def _obstacle(problem: Exception, *, suits: bool) -> Obstacle:
     return Obstacle(str(problem), not suits, suits, getattr(problem, "node", None))
 
 
-def _run(request: Request, sized: Sequence[Sized]) -> Run:
+def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
     started = time.perf_counter()
     settings = [(one, one.settings()) for one in sized]
     beliefs: list[Belief | None] = []
@@ -215,7 +215,7 @@ def _run(request: Request, sized: Sequence[Sized]) -> Run:
     count = len(sized)
     source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
     joint = partial(_followed, _joint, request, sized, beliefs[1])
-    return exact_run("sums", source, beliefs, joint, estimate, (count, count, 0), time.perf_counter() - started)
+    return exact_answer("sums", source, beliefs, joint, estimate, (count, count, 0), time.perf_counter() - started)
 
 
 def _probability_of_facts(request: Request) -> float:
