@@ -251,7 +251,7 @@ def test_a_worker_does_not_wait_for_an_answer_that_another_thread_is_computing(f
         done.wait(60)
         raise pv.InferenceError("given up")
 
-    slow._drawn_before = slowly
+    slow._prepared.before = slowly
     slow.observation = pv.equals(1)
 
     def refused():

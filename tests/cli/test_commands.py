@@ -6,14 +6,15 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import privug as pv
-from privug.cli import doctor, trials
+from privug.cli import doctor, options, trials
 from privug.cli.main import COMMANDS, main
 from privug.cli.new import KINDS
-from privug.cli.options import ENGINES, MEASURES
+from privug.cli.options import ENGINES
 from privug.inference import engines
 from privug.studies import cells
 
@@ -141,7 +142,7 @@ def test_too_few_samples_are_undecided(run, script):
         (["nix"], "Error: No such command 'nix'; see privug --help\n"),
         (["analyze"], "Error: Missing argument 'FILE[::NAME]'; see privug analyze --help\n"),
         (["sweep", "FILE", "--over", "epsilon"], "Error: --over epsilon: write a parameter and its values"),
-        (["sweep", "FILE", "--over", "x=1", "--measure", "mutual information"], "is not one of 'mutual_information'"),
+        (["sweep", "FILE", "--over", "x=1", "--measure", "mutual information"], "is not one of 'additive_leakage'"),
         (["sweep", "FILE", "--over", "y=1"], "has no function of y that could return a pv.Attack"),
         (["audit", "FILE"], "has no mechanism at its top level"),
         (["analyze", "FILE", "-o", "nowhere/report.html"], "there is no such folder"),
@@ -283,8 +284,10 @@ def test_doctor_tells_what_works_what_is_missing_and_what_fails(monkeypatch, run
 
 def test_names_on_the_command_line_are_those_of_python():
     assert ENGINES == engines.NAMES
-    assert set(MEASURES) == {*cells.ON_JOINTS, "max_posterior_belief"}
-    assert all(name == measure.__name__ and name in pv.leakage.__all__ for name, measure in cells.ON_JOINTS.items())
+    found = set(pv.leakage.measures("joint")) | set(pv.leakage.measures("channel"))
+    assert all(cells.is_measure(name) and options.MeasureType().convert(name, None, None) == name for name in found)
+    with pytest.raises(click.BadParameter, match="is not one of"):
+        options.MeasureType().convert("mutual", None, None)
 
 
 def test_every_command_is_on_its_page():

@@ -12,16 +12,25 @@ from privug.cli.finding import TargetType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 ENGINES = ("auto", "exact", "sample", "rare", "pymc", "numpyro")
-MEASURES = (
-    "mutual_information",
-    "conditional_entropy",
-    "bayes_vulnerability",
-    "bayes_risk",
-    "bayes_security",
-    "min_entropy_leakage",
-    "multiplicative_leakage",
-    "max_posterior_belief",
-)
+
+
+class MeasureType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """The name of a measure of joints, which are looked up when one is given."""
+
+    name = "measure"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self._known():
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, self._known()))}.", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in self._known() if name.startswith(incomplete)]
+
+    @staticmethod
+    def _known() -> list[str]:
+        return [*pv.leakage.measures("joint"), *pv.leakage.measures("channel")]
+
 
 existing = click.Path(exists=True, dir_okay=False, path_type=Path)
 written = click.Path(dir_okay=False, path_type=Path)
@@ -38,7 +47,7 @@ measures = click.option(
     "--measure",
     "measures",
     multiple=True,
-    type=click.Choice(MEASURES),
+    type=MeasureType(),
     metavar="NAME",
     help="A measure by the name of its function in pv.leakage; may be given several times.",
 )

@@ -15,6 +15,7 @@ from privug.leakage.entropy import differential_entropy, entropy, guessing_entro
 from privug.leakage.gain import distance, g_leakage, g_vulnerability, guess_or_abstain, identity, property_of, tries
 from privug.leakage.information import conditional_entropy, mutual_information
 from privug.leakage.pointwise import PointwiseLeakage, max_posterior_belief, pointwise_leakage, worst_output
+from privug.leakage.ranges import measures
 from privug.leakage.refinement import Refinement, refines
 from privug.leakage.significance import Evidence, evidence_of_leak, samples_to_detect
 from privug.leakage.table import LeakageRow, LeakageTable, leakage_table
@@ -61,6 +62,7 @@ __all__ = [
     "kl_divergence",
     "leakage_table",
     "max_posterior_belief",
+    "measures",
     "min_capacity",
     "min_entropy",
     "min_entropy_leakage",

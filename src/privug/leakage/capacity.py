@@ -9,7 +9,7 @@ import scipy
 from privug.estimate import Estimate
 from privug.inference.joint import Joint
 from privug.leakage.channel import Channel, as_channel
-from privug.leakage.ranges import capacity_in_bits_range, ranging
+from privug.leakage.ranges import Of, capacity_in_bits_range, measure
 from privug.leakage.strategy import TELLING_DIGITS
 from privug.model.node import Array
 
@@ -35,7 +35,7 @@ class Certified(NamedTuple):
         return self.high - self.low
 
 
-@ranging(capacity_in_bits_range)
+@measure(Of.CHANNEL, capacity_in_bits_range)
 def shannon_capacity(channel: Channel | Joint) -> Estimate:
     """The greatest mutual information of secret and output over all priors.
 

@@ -14,7 +14,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import as_list, as_numbers
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, alike_pairs, pairs_of
-from privug.leakage.ranges import POSITIVE, PROBABILITY, capacity_in_bits_range, capacity_range, ranging
+from privug.leakage.ranges import POSITIVE, PROBABILITY, Of, capacity_in_bits_range, capacity_range, measure
 from privug.model.node import Array, Kind
 
 MOST_CELLS = 50_000_000
@@ -113,7 +113,7 @@ def as_channel(channel: Any, every_secret: bool = True) -> Channel:
     return Channel.of(channel) if every_secret else Channel.of_rows(channel)
 
 
-@ranging(capacity_range)
+@measure(Of.CHANNEL, capacity_range)
 def bayes_capacity(channel: Channel | Joint) -> Estimate:
     """The most by which a channel can multiply the chance of the best guess, over all priors.
 
@@ -138,7 +138,7 @@ def bayes_capacity(channel: Channel | Joint) -> Estimate:
     return Estimate(value, max(1.0, value - lost), value + lost, method="cells of a density")
 
 
-@ranging(capacity_in_bits_range)
+@measure(Of.CHANNEL, capacity_in_bits_range)
 def min_capacity(channel: Channel | Joint) -> Estimate:
     """The greatest min-entropy leakage over all priors, in bits: the logarithm of the Bayes capacity. Exact.
 
@@ -150,7 +150,7 @@ def min_capacity(channel: Channel | Joint) -> Estimate:
     return Estimate(value, low, high, "bit", ratio.method, ratio.exact)
 
 
-@ranging(PROBABILITY)
+@measure(Of.CHANNEL, PROBABILITY)
 def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
     """The most by which a channel can raise the chance of the best guess, over all priors.
 
@@ -175,7 +175,7 @@ def additive_bayes_capacity(channel: Channel | Joint) -> Estimate:
     )
 
 
-@ranging(POSITIVE)
+@measure(Of.CHANNEL, POSITIVE)
 def epsilon(channel: Channel | Joint, adjacent: Callable[[Any, Any], Any] | None = None) -> Estimate:
     """The smallest epsilon for which the channel is (locally) differentially private.
 

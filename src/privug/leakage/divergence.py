@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import kinds_checked
+from privug.digits import how_many, number_text
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -31,7 +32,7 @@ from privug.leakage.plugin import (
     undersampled,
     variance,
 )
-from privug.leakage.ranges import CHANGE, PROBABILITY, drop_range, kl_range, ranging
+from privug.leakage.ranges import ANY, CHANGE, NOTHING, PROBABILITY, Of, Row, drop_range, kl_range, measure, ranging
 from privug.model.node import Array, Kind
 
 POINTS_PER_PANEL = 64
@@ -121,7 +122,27 @@ def _estimate(value: float, off: float, unit: str, posterior: Curve, prior: Curv
     return Estimate(value, value - off, value + off, unit, method, exact=True)
 
 
-@ranging(kl_range, difference=True)
+def _moved(estimate: Estimate, prior: Belief) -> str:
+    if estimate.value <= NOTHING:
+        return "The belief after this observation is the one before."
+    if math.isinf(estimate.value):
+        return "The belief after this observation is on single values that had no probability of their own before."
+    bits = how_many(number_text(estimate.value), "bit")
+    return f"The belief after this observation is {bits} away from the one before."
+
+
+def _dropped(estimate: Estimate, prior: Belief) -> str:
+    if abs(estimate.value) <= NOTHING:
+        return "This observation leaves the attacker as uncertain as before."
+    if estimate.value == math.inf:
+        return "This observation leaves the attacker no uncertainty: the secret is known to any precision."
+    bits = number_text(abs(estimate.value))
+    if estimate.value > 0:
+        return f"This observation leaves the attacker {how_many(bits, 'bit')} less uncertain."
+    return f"The belief is spread wider, by {how_many(bits, 'bit')}, which does not mean that nothing was learned."
+
+
+@measure(Of.BELIEFS, kl_range, Row(12, "here", _moved), difference=True)
 def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     """Kullback-Leibler divergence of the posterior from the prior: how surprising the posterior is to the prior.
 
@@ -151,7 +172,12 @@ def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     return neighbour_divergence(posterior, prior)
 
 
-@ranging(PROBABILITY, difference=True)
+@measure(
+    Of.BELIEFS,
+    PROBABILITY,
+    Row(11, "here", "This observation moves {percent} of the attacker's belief to other values.", discrete=True),
+    difference=True,
+)
 def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     """Total variation: the most by which the probability of any event changed.
 
@@ -170,7 +196,7 @@ def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     return _through_bins(posterior, prior, _discrete_tv, "total_variation")
 
 
-@ranging(PROBABILITY, difference=True)
+@measure(Of.BELIEFS, PROBABILITY, difference=True)
 def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     """Jensen-Shannon divergence: what one draw says about which of the two beliefs it came from.
 
@@ -206,7 +232,7 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
     return _difference(posterior.probability(predicate), prior.probability(predicate), "")
 
 
-@ranging(drop_range, difference=True)
+@measure(Of.BELIEFS, drop_range, Row(40, "here", _dropped), difference=True)
 def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
     """Entropy drop: how many bits of uncertainty the observation took away.
 
@@ -236,6 +262,7 @@ def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
     return _infinite(after.method) if math.isinf(after.value) else _difference(before, after, "bit")
 
 
+@measure(Of.BELIEFS, ANY)
 def cohens_d(prior: Belief, posterior: Belief) -> Estimate:
     """Cohen's d: by how many standard deviations the mean moved.
 

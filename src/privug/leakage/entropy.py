@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 
 from privug.arguments import kinds_checked, shown
+from privug.digits import how_many, number_text, percent_text
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -25,7 +26,16 @@ from privug.leakage.plugin import (
     undersampled,
     variance,
 )
-from privug.leakage.ranges import entropy_range, guesses_range, min_entropy_range, ranging, renyi_range
+from privug.leakage.ranges import (
+    Of,
+    Row,
+    entropy_range,
+    guesses_range,
+    measure,
+    min_entropy_range,
+    ranging,
+    renyi_range,
+)
 from privug.leakage.strategy import unseen_output
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
@@ -38,7 +48,18 @@ BITS_PER_UNSEEN = 3.0
 FEWEST_OF_EACH = 5  # samples of every value, or orders below one depend on values that were not seen
 
 
-@ranging(entropy_range)
+def _uncertainty(estimate: Estimate, prior: Belief) -> str:
+    if prior.kind is Kind.DISCRETE:
+        questions = how_many(number_text(estimate.value), "yes-or-no question")
+        return f"Before, finding the person's value takes some {questions}."
+    return "Before: the differential entropy of the secret, on a scale whose zero is one unit of the secret."
+
+
+def _best_guess_here(estimate: Estimate, prior: Belief) -> str:
+    return f"After this observation the best guess is right with probability {percent_text(2.0**-estimate.value)}."
+
+
+@measure(Of.BELIEF, entropy_range, Row(41, "before", _uncertainty))
 def entropy(belief: Belief) -> Estimate:
     """Shannon entropy of a discrete belief; the differential entropy, and called so, of a continuous one.
 
@@ -92,7 +113,7 @@ def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko",
     return neighbour_entropy(*equally_weighted(belief), k)
 
 
-@ranging(min_entropy_range)
+@measure(Of.BELIEF, min_entropy_range, Row(10, "here", _best_guess_here, discrete=True))
 def min_entropy(belief: Belief) -> Estimate:
     """Min-entropy: how hard it is to guess the value in one try.
 
@@ -111,7 +132,7 @@ def min_entropy(belief: Belief) -> Estimate:
     return replace(chance, value=value, low=low, high=high, unit="bit", method=_turned(chance.method))
 
 
-@ranging(guesses_range)
+@measure(Of.BELIEF, guesses_range)
 def guessing_entropy(belief: Belief) -> Estimate:
     """Guessing entropy: the number of guesses the attacker needs on average, the likeliest value first.
 

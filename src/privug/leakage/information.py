@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from privug.arguments import kinds_checked, shown
-from privug.digits import how_many
+from privug.digits import how_many, number_text
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -26,7 +26,7 @@ from privug.leakage.plugin import (
     sides_seen_once,
     sparse_information,
 )
-from privug.leakage.ranges import information_range, ranging, rest_range
+from privug.leakage.ranges import Of, Row, information_range, measure, rest_range
 from privug.leakage.sides import Side, continuous_side, is_discrete, is_singular, is_smooth, is_tied, side_of, thinned
 from privug.model.node import Array, Kind
 
@@ -38,8 +38,24 @@ DETERMINED = "the output determines the secret without noise, or the other way r
 SOMETIMES = "with some probability the output gives the secret away to the last digit"
 
 
+def _told(estimate: Estimate, prior: Belief) -> str:
+    if estimate.value == float("inf"):
+        return f"The output tells the secret to any precision: {estimate.method}."
+    if estimate.high <= 1e-12:
+        return "The output tells nothing about the secret."
+    return f"On average an output tells {how_many(number_text(estimate.value), 'bit')} about the secret."
+
+
+def _left(estimate: Estimate, prior: Belief) -> str:
+    if prior.kind is Kind.DISCRETE:
+        left = number_text(estimate.value)
+        are = "is" if left == "1" else "are"
+        return f"After seeing an output, some {how_many(left, 'such question')} {are} left on average."
+    return "After seeing an output, on the same scale and on average."
+
+
 @kinds_checked
-@ranging(information_range, difference=True)
+@measure(Of.JOINT, information_range, Row(30, "", _told), difference=True)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 
@@ -77,7 +93,7 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
 
 
 @kinds_checked
-@ranging(rest_range)
+@measure(Of.JOINT, rest_range, Row(42, "after", _left))
 def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
     """Entropy of the secret given the output: how uncertain the attacker still is on average.
 

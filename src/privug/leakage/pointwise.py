@@ -14,7 +14,7 @@ from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, alike_pairs
-from privug.leakage.ranges import belief_range, pointwise_range, ranging
+from privug.leakage.ranges import Of, Row, belief_range, measure, pointwise_range
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
 from privug.pictures import plots
@@ -92,7 +92,11 @@ def _key(output: Any) -> Hashable:
     return hashable
 
 
-@ranging(belief_range)
+@measure(
+    Of.JOINT,
+    belief_range,
+    Row(26, "", "After the worst output, the attacker is {percent} sure of one value.", discrete=True),
+)
 def max_posterior_belief(joint: Joint) -> Estimate:
     """The greatest probability that the attacker can come to give any secret, over all outputs.
 

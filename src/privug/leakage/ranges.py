@@ -1,4 +1,7 @@
-"""The range that each measure can have, from what is known for certain; estimates and their intervals keep to it.
+"""The register of measures, and the range that each can have, to which estimates and their intervals keep.
+
+A measure registers itself where it is defined, and is then found by its name: by policies, studies, the command line
+and the leakage table.
 
 A discrete secret whose prior is known has a known entropy and a known chance of being guessed unseen, and these bound
 what an output can add. Of samples alone, the number of different values is taken as known if another one, to be missed,
@@ -10,13 +13,15 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from enum import StrEnum
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 import scipy
 
-from privug.errors import InferenceError
+from privug.arguments import shown
+from privug.errors import ArgumentError, InferenceError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
@@ -24,12 +29,67 @@ from privug.leakage.finite import Shares, aligned, alike_shares, shares_of
 from privug.leakage.plugin import rarest_missed
 from privug.model.node import Kind
 
+NOTHING = 1e-9  # bits, or shares; less is rounding
 NUMERICAL_ERROR = 1e-9  # of exact measures, with room to spare: they are sums of up to millions of terms
 FEWEST_ROUNDINGS = 16  # in a sum of few terms: each is a product of some probabilities, a quotient and a logarithm
 NEGLIGIBLE_SHARE = 0.01  # of the rarest value seen: a value that is rarer is taken not to exist
 
 Arguments = ParamSpec("Arguments")
 Measure = Callable[Arguments, Estimate]
+
+
+class Of(StrEnum):
+    """What a measure takes: one belief; those before and after; secret and output together; the channel of these."""
+
+    BELIEF = "belief"
+    BELIEFS = "beliefs"
+    JOINT = "joint"
+    CHANNEL = "channel"
+
+
+class Row(NamedTuple):
+    """A place of a measure in the leakage table: its order, what it is about there, and what the number means.
+
+    `meaning` is a sentence with {percent} or {tries} in it, or a function of the estimate and the prior belief.
+    """
+
+    order: int
+    about: str
+    meaning: str | Callable[[Estimate, Belief], str]
+    discrete: bool = False
+    """Whether it makes sense for discrete secrets alone."""
+    label: str = ""
+    """What it is called there, where that is not its name."""
+
+
+class Registered(NamedTuple):
+    """A measure, what it takes, and its places in the leakage table."""
+
+    function: Callable[..., Estimate]
+    of: Of
+    rows: tuple[Row, ...]
+
+
+REGISTER: dict[str, Registered] = {}
+
+
+def measures(of: str | None = None) -> list[str]:
+    """Return the names of the measures that take a joint ("joint"), and so on; of all, if nothing is said.
+
+    The others are of one belief ("belief"), of those before and after an observation ("beliefs"), and of a channel or
+    the channel of a joint ("channel"). Measures that need an argument besides are not among them.
+
+    >>> measures("beliefs")
+    ['cohens_d', 'entropy_drop', 'jensen_shannon', 'kl_divergence', 'total_variation']
+    """
+    if of is not None and of not in [*Of]:
+        raise ArgumentError(f"of must be one of {', '.join(map(repr, map(str, Of)))}, not {shown(of)}")
+    return sorted(name for name, known in REGISTER.items() if of is None or known.of == of)
+
+
+def measure_of_change(name: str, prior: Belief, posterior: Belief) -> Estimate:
+    """Return one of the measures that compare the beliefs before and after."""
+    return REGISTER[name].function(prior=prior, posterior=posterior)
 
 
 class Range(NamedTuple):
@@ -77,6 +137,19 @@ def ranging(
     return decorated
 
 
+def measure(
+    of: Of, range_of: "Callable[..., Range] | Range", *rows: Row, difference: bool = False
+) -> Callable[[Measure[Arguments]], Measure[Arguments]]:
+    """Return a decorator that registers a measure, and keeps it within its range."""
+
+    def decorated(function: Measure[Arguments]) -> Measure[Arguments]:
+        kept = ranging(range_of, difference=difference)(function)
+        REGISTER[function.__name__] = Registered(kept, of, rows)
+        return kept
+
+    return decorated
+
+
 def _rounding(arguments: tuple[Any, ...]) -> float:
     """Return how far rounding may move the sums over what a measure was given, whose terms add up to one."""
     terms = FEWEST_ROUNDINGS
@@ -91,6 +164,7 @@ def _rounding(arguments: tuple[Any, ...]) -> float:
 PROBABILITY = Range(0.0, 1.0)
 CHANGE = Range(-1.0, 1.0)
 POSITIVE = Range(0.0, math.inf)
+ANY = Range(-math.inf, math.inf)
 
 
 def entropy_range(belief: Belief, *_: Any) -> Range:

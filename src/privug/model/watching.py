@@ -1,6 +1,7 @@
 """Calls of programs that take long: the user is told of the input on which one has not returned, and so is the run."""
 
 import contextvars
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -39,13 +40,14 @@ def tell_of(where: str, label: str = "the program") -> None:
 
 
 class Watch:
-    """A block in which a program is called time and again: a thread tells of calls that take long."""
+    """A block in which a program is called time and again: calls that take long are told of."""
 
     def __init__(self, label: str, shown: Callable[..., str], each: Callable[[str], None] | None = None) -> None:
         self._label, self._shown, self._each = label, shown, each
         self._call: tuple[float, tuple[Any, ...]] | None = None
-        self._patience = patience()
-        self._ended = threading.Event()
+        self._told: tuple[float, tuple[Any, ...]] | None = None
+        self.patience = patience()
+        self._context = contextvars.copy_context()
 
     def begin(self, *call: Any) -> None:
         """Take note that the program is called; the arguments are those that `shown` takes. `each` is told at once."""
@@ -54,27 +56,77 @@ class Watch:
             self._each(self._shown(*call))
 
     def __enter__(self) -> "Watch":
-        self._thread = interruption.thread_started(contextvars.copy_context().run, self._watch)
+        interruption.undisturbed(lambda: _watcher.add(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended.set()
-        self._thread.join(PATIENCE)
+        interruption.undisturbed(lambda: _watcher.remove(self))
 
-    def _watch(self) -> None:
-        told, wait = None, self._patience
-        while not self._ended.wait(wait):
-            call, wait = self._call, self._patience
-            if call is not None and call is not told:
-                wait = call[0] + self._patience - time.monotonic()
-                if wait <= 0:
-                    told, wait = call, self._patience
-                    tell_of(self._told(*call[1]), self._label)
+    def look(self) -> float:
+        """Tell of a call that has taken long; return in how many seconds to look again."""
+        call = self._call
+        if call is None or call is self._told:
+            return self.patience
+        wait = call[0] + self.patience - time.monotonic()
+        if wait > 0:
+            return wait
+        self._told = call
+        self._context.run(tell_of, self._where(*call[1]), self._label)
+        return self.patience
 
-    def _told(self, *call: Any) -> str:
+    def _where(self, *call: Any) -> str:
         try:
             return self._shown(*call)
         except Exception:  # the program may be changing its input
             return "on the input that it was given last"
+
+
+class _Watcher:
+    """The one thread that looks after all calls under way; it ends when there has been none for a while."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._watches: set[Watch] = set()
+        self._wakes = 0.0
+        self._thread: threading.Thread | None = None
+
+    def add(self, watch: Watch) -> None:
+        """Look after the calls of a block."""
+        with self._changed:
+            self._watches.add(watch)
+            if self._thread is None:
+                self._wakes = time.monotonic() + watch.patience
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+            elif time.monotonic() + watch.patience < self._wakes:
+                self._wakes = 0.0
+                self._changed.notify()
+
+    def remove(self, watch: Watch) -> None:
+        """Let the calls of a block be: nothing more is said of them."""
+        with self._changed:
+            self._watches.discard(watch)
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                self._changed.wait(max(0.0, self._wakes - time.monotonic()))
+                if not self._watches:
+                    self._thread = None
+                    return
+                self._wakes = time.monotonic() + min(watch.look() for watch in list(self._watches))
+
+
+_watcher = _Watcher()
+
+
+def _start_anew() -> None:
+    """Forget, in a forked process, a thread that is not there, and its lock."""
+    global _watcher
+    _watcher = _Watcher()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)

@@ -1,10 +1,9 @@
 """The numbers that a policy can limit: beliefs, their changes, the best guess, the width of an interval, measures."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.pointwise import RARE
+from privug.leakage.ranges import measure_of_change
 from privug.model.node import Array, Kind
 from privug.policy import levels
 from privug.policy.asking import FAILURE
@@ -25,7 +25,7 @@ from privug.policy.policies import Clause
 from privug.policy.verdict import Limit
 
 Predicate = Callable[[Any], Any]
-OF_ONE_OUTPUT = ("kl_divergence", "total_variation", "entropy_drop")
+OF_ONE_OUTPUT = tuple(leakage.measures("beliefs"))
 """Measures that compare the beliefs before and after an observation."""
 NO_TRUTH = "the predicate of a policy must return True or False for every secret"
 
@@ -169,10 +169,7 @@ class MeasureClause(Clause):
         return f"the {self.measure.replace('_', ' ')}"
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
-        if self.measure == "entropy_drop":
-            return leakage.entropy_drop(prior, posterior)
-        estimate: Estimate = getattr(leakage, self.measure)(posterior, prior)
-        return estimate
+        return measure_of_change(self.measure, prior, posterior)
 
     def average(self, joint: Joint) -> Estimate:
         estimate: Estimate = getattr(leakage, self.measure)(joint)
@@ -289,33 +286,18 @@ def measure(
 ) -> Clause:
     """Limit a measure of `pv.leakage`, by its name: on average over outputs, such as the mutual information.
 
-    `kl_divergence`, `total_variation` and `entropy_drop` are limited for every output by itself.
+    Measures of the beliefs before and after, such as `kl_divergence`, are limited for every output by itself.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
     >>> pv.policy.check(attack, pv.policy.measure("mutual_information", at_most=0.1)).worst.value
     0.5
     """
-    if name not in OF_ONE_OUTPUT and name not in _averages():
-        known = ", ".join([*OF_ONE_OUTPUT, *_averages()])
-        raise ArgumentError(f"measure: {shown(name)} is none of those that a policy can limit: {known}")
+    known = [*OF_ONE_OUTPUT, *leakage.measures("joint"), *leakage.measures("channel")]
+    if name not in known:
+        raise ArgumentError(f"measure: {shown(name)} is none of those that a policy can limit: {', '.join(known)}")
     limit = _limit("measure", at_most, at_least, -np.inf, np.inf)
     return MeasureClause(limit, for_each, "", name)
-
-
-def _averages() -> list[str]:
-    """Return the measures that take a joint and nothing else."""
-    found = []
-    for name in leakage.__all__:
-        function = getattr(leakage, name)
-        if not inspect.isfunction(function):
-            continue
-        signature = inspect.signature(function)
-        needed = [one.annotation for one in signature.parameters.values() if one.default is one.empty]
-        takes_joint = len(needed) == 1 and Joint in (needed[0], *get_args(needed[0]))
-        if takes_joint and signature.return_annotation is Estimate:
-            found.append(name)
-    return found
 
 
 def _limit(what: str, at_most: Any, least: Any, low: float, high: float, *, at_least: str = "at_least") -> Limit:

@@ -25,6 +25,7 @@ from privug.model.operations import SampleFailure
 from privug.model.table import Row
 from privug.model.watching import patience, tell_of
 
+FIRST, PATIENCE = 3, 0.05  # times, and seconds: a program that writes two lines for one does so from the start
 READ_BYTES = 1 << 16
 WRITER_SECONDS = 5.0  # in which a thread notices that nobody reads
 LONGEST_LINE = 1 << 26
@@ -212,6 +213,7 @@ class _Process:
             raise ProgramError(f"External: {command[0]!r} cannot be started: {reason}") from None
         self._unread = bytearray()
         self._said = bytearray()
+        self._asked = 0
         self._writer: threading.Thread | None = None
         self._listener = interruption.thread_started(self._listen)
 
@@ -231,13 +233,14 @@ class _Process:
         for line in lines:
             yield self._read_line(line, timeout)
         self._writer.join()
-        self._check_nothing_unasked()
+        self._check_nothing_unasked(PATIENCE if self._asked < FIRST else 0.0)
+        self._asked += 1
 
-    def _check_nothing_unasked(self) -> None:
-        """Refuse answers to no question: those to the next ones would be taken for one another."""
+    def _check_nothing_unasked(self, seconds: float = 0.0) -> None:
+        """Refuse answers to no question, waiting for them a while: the next ones would be taken for one another."""
         assert self._popen.stdout is not None
         waiting = bytes(self._unread)
-        if not waiting and select.select([self._popen.stdout], [], [], 0)[0]:
+        if not waiting and select.select([self._popen.stdout], [], [], seconds)[0]:
             waiting = os.read(self._popen.stdout.fileno(), READ_BYTES)  # empty if the process has ended
         if waiting:
             shown = waiting[:100].decode(errors="replace")

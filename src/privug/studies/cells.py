@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from privug import settings
+from privug import leakage, settings
 from privug.arguments import LARGEST, is_truth, naming, plain_number, shown
 from privug.attack import Attack, Result
 from privug.checkpoints.checkpoint import Checkpoint
@@ -16,15 +16,7 @@ from privug.errors import ArgumentError, PrivugError, StudyError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.divergence import kl_divergence
-from privug.leakage.information import conditional_entropy, mutual_information
-from privug.leakage.vulnerability import (
-    bayes_risk,
-    bayes_security,
-    bayes_vulnerability,
-    min_entropy_leakage,
-    mirrored,
-    multiplicative_leakage,
-)
+from privug.leakage.vulnerability import mirrored
 from privug.model.execution import run_tasks
 from privug.model.node import Kind
 from privug.program.logic import where
@@ -100,21 +92,6 @@ class Settings:
         return Outcome(cells, result.engine, titles={claim: title.format(claim) for claim in asked})
 
 
-ON_JOINTS: dict[str, Callable[[Any], Estimate]] = {
-    measure.__name__: measure
-    for measure in (
-        mutual_information,
-        conditional_entropy,
-        bayes_vulnerability,
-        bayes_risk,
-        bayes_security,
-        min_entropy_leakage,
-        multiplicative_leakage,
-    )
-}
-"""The measures that a study may be asked for by name."""
-
-
 WORST_GUESS = "max_posterior_belief"
 
 
@@ -133,8 +110,9 @@ def _by_name(name: str, options: Mapping[str, Any]) -> Measure:
     """Return what measures a result: a measure of joints, the worst case of a guess, or the answer to a question."""
     if name == WORST_GUESS:
         return lambda result: worst_guess(result.attack, options)
-    if name in ON_JOINTS:
-        return lambda result: ON_JOINTS[name](result.joint)
+    if is_measure(name):
+        measure: Callable[[Any], Estimate] = getattr(leakage, name)
+        return lambda result: measure(result.joint)
     return partial(answer, name, options)
 
 
@@ -156,7 +134,7 @@ def asked_by_name(attack: Attack, claim: str) -> Callable[[Any], Any]:
     if claim not in attack.questions:
         own = f"the questions of the attack ({', '.join(map(repr, attack.questions)) or 'it has none'})"
         raise StudyError(
-            f"measures: {claim!r} is neither one of {own} nor of {', '.join([*ON_JOINTS, WORST_GUESS])}; "
+            f"measures: {claim!r} is neither one of {own} nor of {', '.join(_of_joints())}; "
             "write it so, or give a function from a result to an estimate"
         )
     return attack.questions[claim]
@@ -181,7 +159,11 @@ def checked_measures(measures: Any, options: Mapping[str, Any]) -> Mapping[str, 
 
 def is_measure(name: str) -> bool:
     """Say whether a name is that of a measure; else it is that of a question."""
-    return name in {*ON_JOINTS, WORST_GUESS}
+    return name in _of_joints()
+
+
+def _of_joints() -> list[str]:
+    return [*leakage.measures("joint"), *leakage.measures("channel")]
 
 
 def label(measure: str, outcomes: Iterable[Outcome] = ()) -> str:

@@ -94,7 +94,7 @@ def test_a_finished_run_says_how_it_went():
     assert run.diagnostics.effective_samples == pytest.approx(2000, rel=0.5)
     assert run.diagnostics.evidence is None
     assert any("3 of 2,000 draws are divergent" in remark for remark in run.diagnostics.remarks)
-    assert len(run.further(lambda x: x)) == 2000
+    assert len(run.on_samples(lambda x: x)) == 2000
 
 
 def test_weights_of_few_draws_are_refused():

@@ -37,7 +37,7 @@ from privug.inference.measure.density import (
 from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
 from privug.inference.measure.transforms import Term, inverted_sum
 from privug.model.node import Array
-from privug.prior.standard import StandardNormal, StandardUniform
+from privug.prior.standard import StandardNormal, StandardUniform, UniformPlusNormal
 
 CHUNK = 1 << 9  # stretches whose values at the nodes stay in the processor's cache
 COST_OF_STRETCH = 5000.0  # elementary operations
@@ -47,6 +47,7 @@ LONGEST = 64  # panels that are taken together
 FAINT = 1e-4  # narrow panels with less of the mass show by themselves, as they are halved towards a singular end
 UNSEEN = 1e-19  # of the density: stretches with less are left out
 NARROW = 0.02  # of the width of the body
+NARROWEST = 0.25  # deviations: differences over less lose digits
 
 
 class Stretches(NamedTuple):
@@ -498,7 +499,9 @@ def added(left: Curve, right: Curve) -> Curve:
     for one, other in ((left, right), (right, left)):
         if not one.parts and len(one.atoms) == 1:
             return _moved(other, float(one.atoms[0]))
-    closed = _closed([(left, 1), (right, 1)]) or _with_noise(left, right) or _with_noise(right, left)
+    closed = _closed([(left, 1), (right, 1)])
+    for one, other in ((left, right), (right, left)):
+        closed = closed or _with_noise(one, other) or _with_uniform(one, other)
     if closed is not None:
         return closed
     if not left.parts and not right.parts:
@@ -563,6 +566,23 @@ def _with_noise(curve: Curve, noise: Curve) -> Curve | None:
     panels = _panels(curve) if curve.parts else None
     made = blurred(panels, curve.continuous_share, curve.atoms, curve.masses, scale)
     return None if made is None else _told(made.shifted(float(part.mean())))
+
+
+def _with_uniform(normal: Curve, uniform: Curve) -> Curve | None:
+    """Add a uniform quantity to a normal one; nothing if they are none, or it is so narrow that digits would be lost.
+
+    Tables of random size ask for such a sum for every size.
+    """
+    if _family(normal) != "normal" or len(uniform.parts) != 1 or len(uniform.atoms):
+        return None
+    bell, window = _analytic(normal), uniform.parts[0][1]
+    if not isinstance(window, Analytic) or window.is_cut or not isinstance(window.frozen, StandardUniform):
+        return None
+    sd, width = abs(bell.scale), abs(window.scale)
+    if width < NARROWEST * sd:
+        return None
+    low = min(window.shift, window.shift + window.scale)
+    return Curve(((1.0, Analytic(UniformPlusNormal(width / sd), sd, bell.shift + low)),))
 
 
 def _transformed(curve: Curve, count: int, most: int) -> Curve | None:

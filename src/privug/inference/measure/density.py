@@ -180,9 +180,10 @@ class Analytic:
 
     def pdf(self, x: Array) -> Array:
         """Return the density."""
-        inside = (x >= self.low) & (x <= self.high)
         density = density_of(self.frozen, (x - self.shift) / self.scale) / (abs(self.scale) * self.total)
-        return np.where(inside, density, 0.0)
+        if self.low == -math.inf and self.high == math.inf:
+            return density
+        return np.where((x >= self.low) & (x <= self.high), density, 0.0)
 
     def logpdf(self, x: Array) -> Array:
         """Return the natural logarithm of the density, which does not vanish where the density underflows."""

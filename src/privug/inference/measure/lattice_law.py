@@ -38,6 +38,8 @@ def sum_law(values: Array, probabilities: Array, count: int, most: float = MOST_
     order = np.argsort(-probabilities, kind="stable")
     order = order[probabilities[order] > 0]
     values, probabilities = values[order], probabilities[order]
+    if len(values) == 1:
+        return SumLaw((values * count).astype(np.int64), np.ones(1))
     steps = values - values.min(axis=0)
     cells = float(np.prod(steps.max(axis=0) // _units(steps) * float(count) + 1))
     if cells**2 <= MOST_PRODUCTS:

@@ -72,10 +72,13 @@ def _sized(request: Request, halvings: int = 1) -> list[Sized] | Obstacle:
     groups = table_sizes(request)
     if isinstance(groups, Obstacle):
         return groups
+    # The likeliest size comes first: if it cannot be counted, no other need be looked at.
+    likeliest = max(groups, key=lambda group: float(group[1].weights.sum()))
+    first = _model(request, *likeliest, halvings)
     found = []
     for sizes, start in groups:
         try:
-            found.append(_model(request, sizes, start, halvings))
+            found.append(first if sizes == likeliest[0] else _model(request, sizes, start, halvings))
         except NotRows:
             if start.weights.sum() > NEGLIGIBLE_SIZE:
                 raise

@@ -1,10 +1,10 @@
 """The states of a question: which roots to enumerate in each case, and what the program makes of their values."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import MOST_EXPECTED, Elimination
 from privug.inference.exact.finite.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Roots, States
 from privug.inference.exact.request import Obstacle, Request
-from privug.inference.question import Case, Sizes
+from privug.inference.graph.support import exponent
+from privug.inference.question import Case, Question, Sizes
 from privug.inference.workload import quantities_in_all
 from privug.model.execution import run_tasks
 from privug.model.maybe import is_maybe
-from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
@@ -29,6 +30,8 @@ from privug.prior.family import Draw, describe
 from privug.program.batched import BatchedCall
 from privug.program.generators import is_same_state
 from privug.program.repetition import functions_only, not_a_function
+
+Found = TypeVar("Found")
 
 MOST_STATES = 200_000_000
 MOST_CALLS = 2_000_000
@@ -59,6 +62,7 @@ class Setting:
     query: Any
     start: States
     roots: Roots | Elimination
+    question: Question
     exclude: bool
 
     @property
@@ -82,6 +86,15 @@ class Setting:
     def is_opaque(self) -> bool:
         """Whether plain Python code is called for each state."""
         return any(node.operation.opaque for node in ancestors(self.targets))
+
+    @cached_property
+    def calls(self) -> list[Node]:
+        """The plain calls behind what is asked for, if they are made for all states."""
+        if self.excludes or isinstance(self.roots, Elimination):
+            return []
+        known = {*self.start.arrays, *self.roots.nodes}
+        met = reached(self.targets, lambda node: node.operation.opaque or node in known)
+        return [node for node in met if node.operation.opaque and node not in known]
 
     @cached_property
     def cost(self) -> float:
@@ -161,11 +174,13 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
     if not answered:
         return Obstacle("the query draws random numbers of its own")
     if request.way == "elimination":
-        return _eliminating(case, query, start, order)
-    return Setting(case, query, start, roots, request.question.exclude_errors)
+        return _eliminating(request.question, case, query, start, order)
+    return Setting(case, query, start, roots, request.question, request.question.exclude_errors)
 
 
-def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -> Setting | Obstacle:
+def _eliminating(
+    question: Question, case: Case, query: Any, start: States, order: Sequence[Node]
+) -> Setting | Obstacle:
     """Return the setting whose states are those of secret, output and query alone."""
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
         return Obstacle("the program is called sample by sample", vague=True)
@@ -178,7 +193,7 @@ def _eliminating(case: Case, query: Any, start: States, order: Sequence[Node]) -
     if states.schedule.peak > MOST_EXPECTED:
         return Obstacle("too many combinations of values matter to the output at once", vague=True)
     known = replace(case, inputs={"output": case.output, "query": query})
-    return Setting(known, query, start, states, False)
+    return Setting(known, query, start, states, question, False)
 
 
 def is_answered(query: Any, case: Case) -> bool:
@@ -203,10 +218,13 @@ def _too_many(settings: Sequence[Setting]) -> Obstacle | None:
 class Evaluation:
     """A setting's program on its states, and what of them agrees with an observation."""
 
-    def __init__(self, setting: Setting, observation: Observation | None, query: Any = None) -> None:
-        self._setting = setting
+    def __init__(
+        self, setting: Setting, observation: Observation | None, query: Any = None, called: Sequence[Node] = ()
+    ) -> None:
+        """Make ready; what plain calls return may be known, of those that were `called` before."""
+        self._setting, self._observation, self._query = setting, observation, query
         outside = [] if isinstance(setting.roots, Elimination) else setting.start.arrays
-        self._known = [*outside, *setting.roots.nodes]
+        self._known = [*outside, *setting.roots.nodes, *called]
         self._plan = CasePlan(setting.case, observation, query, self._known, setting.exclude)
         largest = LARGEST_OPAQUE_BLOCK if setting.is_opaque else LARGEST_BLOCK
         self.block = max(1, min(largest, BLOCK_BYTES // self._plan.plan.bytes_per_sample))
@@ -222,23 +240,48 @@ class Evaluation:
 
     def results(self) -> Iterator[tuple[States, Kept]]:
         """Yield all states with what they leave behind; plain calls are spread over processes where that pays."""
-        if not self._setting.is_opaque:
-            yield from ((states, self.kept(states)) for states in self.blocks())
-            return
-        tasks = list(self.blocks())
-        yield from zip(tasks, run_tasks(tasks, self.kept, opaque=True, bytes_per_task=0, name="listing"), strict=True)
+        setting, tasks = self._setting, self.blocks()
+        if setting.calls:
+            known = Evaluation(setting, self._observation, self._query, setting.calls)
+            yield from ((states, known.kept(states)) for states in self._called(list(tasks)))
+        elif setting.is_opaque:
+            blocks = list(tasks)
+            yield from zip(blocks, _over_processes(blocks, self.kept), strict=True)
+        else:
+            yield from ((states, self.kept(states)) for states in tasks)
+
+    def _called(self, tasks: Sequence[States]) -> Iterator[States]:
+        """Yield states with what plain calls return on them: a question calls its program once for each state."""
+        setting = self._setting
+        plan = Plan(setting.calls, self._known)
+
+        def found() -> list[list[Array]]:
+            return _over_processes(
+                tasks, lambda states: self._run(states, lambda rng, _: plan.run(len(states), rng, states.arrays))
+            )
+
+        what = "calls", *setting.calls, *setting.roots.nodes, tuple(map(len, tasks)), exponent()
+        for states, arrays in zip(tasks, setting.question.once(what, found), strict=True):
+            yield States({**states.arrays, **dict(zip(setting.calls, arrays, strict=True))}, states.weights)
 
     def kept(self, states: States) -> Kept:
         """Run the program on some states."""
+        return self._run(states, lambda rng, positions: self._plan.run(rng, positions, states.arrays))
+
+    def _run(self, states: States, run: Callable[[np.random.Generator, Array], Found]) -> Found:
         spend(self._setting.cost * len(states) / max(1.0, self._setting.count))
         rng = np.random.Generator(np.random.SFC64(0))
         positions = np.arange(len(states))
         try:
             with functions_only():
-                kept = self._plan.run(rng, positions, states.arrays)
+                found = run(rng, positions)
         except SampleFailure as failure:
             known = {node: states.arrays[node] for node in self._known}
             raise explained(self._setting.case, failure, rng, positions, known) from failure.cause
         if not is_same_state(rng.bit_generator.state, np.random.SFC64(0).state):
             raise not_a_function("the program draws random numbers of its own")
-        return kept
+        return found
+
+
+def _over_processes(tasks: Sequence[States], work: Callable[[States], Found]) -> list[Found]:
+    return list(run_tasks(tasks, work, opaque=True, bytes_per_task=0, name="listing"))

@@ -39,10 +39,21 @@ REFUSALS = (NotRows, Unfollowed, Unreadable, Unsummable, NoSuchMoment)
 """What is raised where something cannot be followed."""
 
 
-def check_total(settings: Sequence[tuple[float, Given]], total: float, error: float) -> None:
-    """Refuse an answer unless what was seen is as likely by all rows together as by one row and the rest."""
+Setting = tuple[float, Given]
+"""What rows share, and how likely that is."""
+MOST_CHECKED = 6
+
+
+def check_total(settings: Sequence[Setting], totals: Sequence[float], error: float) -> None:
+    """Refuse an answer unless what was seen is as likely by all rows together as by one row and the rest.
+
+    `totals` are how likely it is with each setting. Of many, such as sizes of a table, the likeliest are looked at.
+    """
     if any(given.unknown is not None for _, given in settings):
         return  # integrated over already, which takes its time
+    chosen = sorted(range(len(settings)), key=lambda place: -totals[place])[:MOST_CHECKED]
+    total = math.fsum(totals[place] for place in chosen)
+    settings = [settings[place] for place in chosen]
     try:
         pieces = [
             replace(piece, weight=weight * piece.weight) for weight, given in settings for piece in posterior(given, ())
@@ -185,18 +196,15 @@ def _obstacle(problem: Exception, *, suits: bool) -> Obstacle:
 
 def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
     started = time.perf_counter()
-    settings = [(one, one.settings()) for one in sized]
+    settings = [(one, setting) for one in sized for setting in one.settings()]
     beliefs: list[Belief | None] = []
     total, error = 1.0, 0.0
     for position in range(len(sized[0].asked)):
-        pieces = settled(
-            [
-                replace(piece, weight=weight * piece.weight)
-                for one, several in settings
-                for weight, given in several
-                for piece in posterior(given, one.asked[position])
-            ]
-        )
+        found = [
+            [replace(piece, weight=weight * piece.weight) for piece in posterior(given, one.asked[position])]
+            for one, (weight, given) in settings
+        ]
+        pieces = settled([piece for some in found for piece in some])
         total = evidence(pieces)
         quantity = sized[0].secret if position == 0 else sized[0].query
         assert quantity is not None
@@ -205,7 +213,9 @@ def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
         beliefs.append(belief)
     is_density = any(piece.density for piece in pieces)
     if request.observation is not None:
-        check_total([setting for _, several in settings for setting in several], total, error)
+        lowest = pieces[0].density
+        totals = [math.fsum(piece.weight for piece in some if piece.density == lowest) for some in found]
+        check_total([setting for _, setting in settings], totals, error)
     is_plain = request.observation is None and not request.question.facts  # else the joint tells what is published
     whole = [setting for one in sized for setting in one.integrated()] if is_plain else []
     beliefs.insert(1, _output(whole, sized[0].output) if is_plain else None)
