@@ -8,8 +8,8 @@ from scipy import stats
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.inference.intervals import HEAVIEST, heaviness
 from privug.inference.graph.support import Reach, reach_of, reach_of_value
+from privug.inference.intervals import HEAVIEST, heaviness
 from privug.model.variable import as_node
 
 SEEDS = range(20)

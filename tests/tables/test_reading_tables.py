@@ -171,3 +171,20 @@ def test_what_is_wrong_is_named(rows, options, message):
 def test_a_table_shows_itself():
     assert "<td" in read(WIDE)._repr_html_()
     assert "South       <5     x       9" in str(read(WIDE))
+
+
+@pytest.mark.parametrize("mark", ["<1", "<=0"])
+def test_a_mark_that_only_one_figure_satisfies_tells_it(mark):
+    table = pv.tables.read([["region", "n"], ["North", mark], ["South", "x"], ["Total", "6"]], suppressed=("x",))
+    found = pv.tables.audit(table)
+    north = next(cell for cell in found.cells if cell.name == "North")
+    assert (north.low, north.high) == (0, 0)
+    assert found.verdict.startswith("violated")
+    assert found.further.cells == ()
+
+
+@pytest.mark.parametrize(("mark", "zeros"), [("<0", False), ("<1", True), ("<=0", True)])
+def test_a_mark_that_no_figure_satisfies_is_refused(mark, zeros):
+    rows = [["region", "n"], ["North", mark], ["South", "x"], ["Total", "6"]]
+    with pytest.raises(pv.ArgumentError, match=f"North is {mark}.*no figure is that"):
+        pv.tables.read(rows, suppressed=("x",), zeros=zeros)

@@ -50,21 +50,28 @@ class QuestionOfFacts(DerivedQuestion):
 class QuestionOfSecret(DerivedQuestion):
     """What another question's secret is before anything is seen, as if that were the output of its program."""
 
+    sized: bool = field(kw_only=True)
+    """Whether the secret may depend on the sizes of the tables."""
+
     @classmethod
-    def of(cls, question: Question) -> "QuestionOfSecret | None":
-        """Return the question about another one's secret; none if that may depend on the sizes of its tables."""
-        if question.size_nodes and (question.facts or not _is_one_secret(question)):
-            return None
-        return cls(question.program, question.prior, question.secret, facts=question.facts, whole=question)
+    def of(cls, question: Question) -> "QuestionOfSecret":
+        """Return the question about another one's secret."""
+        sized = bool(question.size_nodes) and (bool(question.facts) or not _is_one_secret(question))
+        parts = question.program, question.prior, question.secret
+        return cls(*parts, facts=question.facts, whole=question, sized=sized)
 
     @property
     def random_tables(self) -> list[str]:
-        """No tables: whatever their sizes, the secret is the same."""
-        return []
+        """No tables, where the secret is the same whatever their sizes."""
+        return self.whole.random_tables if self.sized else []
+
+    def case_of_all_sizes(self, largest: Sizes) -> Case | None:
+        """Return nothing: secrets are looked at size by size."""
+        return None
 
     def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
         """Return the model in which the output is the secret; the program is not run."""
-        case = self.whole.case(self.whole.typical_sizes, samples)
+        case = self.whole.case(sizes if self.sized else self.whole.typical_sizes, samples)
         return Case(case.inputs, case.secret, case.secret, Lifting("traced"), case.facts)
 
 

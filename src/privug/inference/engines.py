@@ -292,13 +292,13 @@ def known_prior(question: Question) -> Belief | None:
 
     Where inputs are left out on which the program fails, that depends on the program too.
     """
-    alone = None if question.exclude_errors else QuestionOfSecret.of(question)
-    if alone is None:
+    if question.exclude_errors:
         return None
     try:
+        alone = QuestionOfSecret.of(question)
         request = Request(alone)
         prepared = exact.prepare(request)
-        if isinstance(prepared, Obstacle) or prepared.cost > COST_OF_PRIOR:
+        if isinstance(prepared, Obstacle) or prepared.cost > (_patience() if alone.sized else COST_OF_PRIOR):
             return None
         with effort.limited(_patience()):
             return exact.answer(request, prepared).beliefs[SECRET]

@@ -61,6 +61,8 @@ def smallest_suppression(
 
     Cells with a figure of zero stay as they are; totals are suppressed only if other cells do not suffice.
     """
+    if any(system.variables[place].high - system.variables[place].low < need.width for place, need in needs.items()):
+        return None  # what stands in the cell tells too much by itself, whatever else is suppressed
     published = [
         place
         for place, v in enumerate(system.variables)

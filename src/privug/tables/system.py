@@ -100,6 +100,9 @@ class System:
             place = self._variable(table, names, labels)
             known = self.variables[place]
             low, high = max(known.low, cell.low), min(known.high, cell.high)
+            if cell.low > cell.high:
+                shown = " (zeros=True says that zeros are shown)" if cell.high == 0 else ""
+                raise ArgumentError(f"{table.title(labels)} is {cell.text} in {table.name}: no figure is that{shown}")
             if low > high:
                 other, before = known.cells[-1]
                 raise ArgumentError(

@@ -2,8 +2,11 @@
 
 import math
 import warnings
+from collections import Counter
 from functools import cache
 
+import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -248,3 +251,89 @@ def test_noise_on_a_count_of_a_table_that_may_be_empty(size, chances):
     for n, weight in weights.items():
         found = float(result.posterior.probability(lambda size, n=n: size == n))
         assert found == pytest.approx(weight / sum(weights.values()), rel=1e-9)
+
+
+# The same whole table, however it is written: one multinomial term.
+
+SEEN = {("a", "x"): 24, ("a", "y"): 16, ("b", "x"): 21, ("b", "y"): 14, ("c", "x"): 15, ("c", "y"): 10}
+GROUPS = pv.Row(g=pv.Choice(["a", "b", "c"], p=[0.4, 0.35, 0.25]), k=pv.Choice(["x", "y"], p=[0.6, 0.4]))
+
+
+def reindexed(rows: pd.DataFrame):
+    return pd.crosstab(rows.g, rows.k).reindex(index=["a", "b", "c"], columns=["x", "y"], fill_value=0)
+
+
+def unstacked(rows: pd.DataFrame):
+    return rows.groupby(["g", "k"]).size().unstack(fill_value=0).reindex(["a", "b", "c"], fill_value=0)
+
+
+def sorted_counter(rows):
+    return dict(sorted(Counter((r.g, r.k) for r in rows).items()))
+
+
+@pytest.mark.parametrize("program", [reindexed, unstacked, sorted_counter])
+def test_a_table_that_was_put_in_order_is_one_multinomial_term(program):
+    seen = SEEN
+    if program is not sorted_counter:
+        seen = {k: {g: SEEN[g, k] for g in "abc"} for k in "xy"}
+    secret = (lambda rows: rows[0].g) if program is sorted_counter else (lambda rows: rows.g[0])
+    result = pv.Attack(program, {"rows": pv.Records(100, GROUPS)}, secret).run(pv.equals(seen), engine="exact")
+    term = stats.multinomial.pmf(list(SEEN.values()), 100, [0.24, 0.16, 0.21, 0.14, 0.15, 0.1])
+    assert result.engine == "exact (counts)"
+    assert float(result.diagnostics.evidence) == pytest.approx(term, rel=1e-9)
+    assert float(result.posterior.probability(lambda g: g == "b")) == pytest.approx(0.35, rel=1e-9)
+
+
+def counted_by_bincount(rows):
+    return dict(enumerate(np.bincount(rows.z, minlength=3).tolist()))
+
+
+def counted_by_unique(rows):
+    values, counts = np.unique(rows.z, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("program", [counted_by_bincount, counted_by_unique])
+def test_numpy_counts_columns_of_any_length(program):
+    row = pv.Row(z=pv.Choice([0, 1, 2], p=[0.2, 0.3, 0.5]))
+    attack = pv.Attack(program, {"rows": pv.Records(3000, row)}, lambda rows: rows[0].z)
+    result = attack.run(pv.equals({0: 610, 1: 880, 2: 1510}), engine="exact")
+    assert result.engine == "exact (counts)"
+    truth = stats.multinomial.pmf([610, 880, 1510], 3000, [0.2, 0.3, 0.5])
+    assert float(result.diagnostics.evidence) == pytest.approx(truth, rel=1e-9)
+    assert float(result.posterior.probability(lambda z: z == 0)) == pytest.approx(610 / 3000, rel=1e-9)
+
+
+def test_sizes_of_groups_filter_what_other_group_bys_by_the_same_key_give():
+    def cases(rows: pd.DataFrame):
+        sizes, ill = rows.groupby("g").size(), rows.groupby("g").ill.sum()
+        return ill[sizes >= 3]
+
+    row = pv.Row(g=pv.Choice(["a", "b"], p=[0.7, 0.3]), ill=pv.Bernoulli(0.3))
+    attack = pv.Attack(cases, {"rows": pv.Records(12, row)}, lambda rows: rows.ill[0])
+    result = attack.run(pv.equals({"a": 4}), engine="exact")
+    chance = {True: 0.0, False: 0.0}
+    for a in range(10, 13):  # two or fewer people are in group b, which is left out
+        for b_ill in range(13 - a):
+            share = stats.binom.pmf(a, 12, 0.7) * stats.binom.pmf(4, a, 0.3) * stats.binom.pmf(b_ill, 12 - a, 0.3)
+            chance[True] += share * (4 + b_ill) / 12
+            chance[False] += share * (8 - b_ill) / 12
+    assert result.engine.startswith("exact")
+    assert float(result.diagnostics.evidence) == pytest.approx(sum(chance.values()), rel=1e-9)
+    assert float(result.posterior.mean()) == pytest.approx(chance[True] / sum(chance.values()), rel=1e-9)
+
+
+def test_the_prior_of_a_count_in_a_table_of_random_size():
+    """A thinned Poisson number is a Poisson number."""
+
+    def totals(rows):
+        found = Counter(r.zip for r in rows if r.ill)
+        return {z: (found[z] if found[z] >= 3 else "*") for z in "ABC"}
+
+    prior = people(pv.Poisson(30), 0.2)
+    attack = pv.Attack(totals, prior, lambda rows: sum(1 for r in rows if r.zip == "B" and r.ill))
+    result = attack.run(pv.equals({"A": 4, "B": "*", "C": "*"}))
+    assert result.prior.exact
+    assert float(result.prior.mean()) == pytest.approx(1.8, rel=1e-9)
+    shares = [stats.poisson.pmf(k, 1.8) for k in range(3)]
+    assert float(result.posterior.mean()) == pytest.approx((shares[1] + 2 * shares[2]) / sum(shares), rel=1e-9)

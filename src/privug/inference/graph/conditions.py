@@ -87,7 +87,41 @@ def clauses(condition: Node) -> list[Node]:
         return [clause for element in _elements(parents[0]) for clause in clauses(element)]
     if traits.connective is Connective.NOT and not condition.shape:
         return _denied(condition, parents[0])
-    return clauses(parents[0]) if _is_truth(condition, traits) else [condition]
+    if _is_truth(condition, traits):
+        return clauses(parents[0])
+    return _of_choice(condition, traits) or [condition]
+
+
+def _of_choice(condition: Node, traits: Traits) -> list[Node] | None:
+    """Return the conditions for a number to equal a value that it can have only where something holds.
+
+    So it is for `where(c, x, 0) == 3`, and for `c * x == 3`.
+    """
+    if traits.role is not Role.COMPARISON or traits.signs != {0} or condition.shape:
+        return None
+    number, value = condition.parents
+    if not isinstance(value.operation, ConstantValue) or not isinstance(number.operation, Elementwise):
+        return None
+    if value.levels is not None or number.levels is not None:
+        return None
+    for held, chosen, otherwise in _choices(number):
+        if otherwise != constant_value(value):
+            return [*clauses(held), *clauses(remade(condition, [chosen, value]))]
+    return None
+
+
+def _choices(number: Node) -> list[tuple[Node, Node, object]]:
+    """Return conditions under which a number is another one, with the known value that it has elsewhere."""
+    parents = number.parents
+    if any(parent.shape for parent in parents):
+        return []
+    match _traits(number).role:
+        case Role.CHOICE if len(parents) == 3 and isinstance(parents[2].operation, ConstantValue):
+            return [(parents[0], parents[1], constant_value(parents[2]))]
+        case Role.PRODUCT if _traits(number).factor == 1:
+            pairs = (parents, parents[::-1])
+            return [(held, chosen, 0) for held, chosen in pairs if held.dtype == np.bool_ and chosen.dtype.kind == "i"]
+    return []
 
 
 def _denied(condition: Node, inner: Node) -> list[Node]:

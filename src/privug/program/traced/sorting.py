@@ -182,8 +182,9 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
         with under(there):
             keys.append(item if key is None else _key(call, key, item))
     ranks = [rank for _, _, rank in ranked if isinstance(rank, RandomVariable)]
-    if not ranks and not any(map(holds_random, keys)):
-        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+    known = keys if not ranks and not any(map(holds_random, keys)) else _telling(keys)
+    if known is not None:
+        order = sorted(range(len(keys)), key=known.__getitem__, reverse=reverse)
         return MaskedList.of_pairs(pairs[position] for position in order)
     if key is None and not isinstance(values[0], tuple) and all(there is True for _, there in pairs):
         node = stack_values(values)
@@ -198,6 +199,19 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
     some = isinstance(items, Masked) and not items.is_iterator and items.some_there() is True
     there = [True if some and position == 0 else total > position for position in range(len(moved))]
     return MaskedList.of_pairs(zip(moved, there, strict=True))
+
+
+def _telling(keys: list[Any]) -> list[Any] | None:
+    """Return the first parts of keys that are tuples, if they are known and tell all keys apart, as labels do."""
+    if not keys or not all(isinstance(key, tuple) and key for key in keys):
+        return None
+    first = [key[0] for key in keys]
+    if any(map(holds_random, first)):
+        return None
+    try:
+        return first if len(set(first)) == len(first) else None
+    except TypeError:  # of parts that have no hash
+        return None
 
 
 def _typed_as(values: list[Any], moved: list[Any]) -> list[Any]:

@@ -41,10 +41,13 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
 def _values(name: str, items: Any) -> tuple[RandomVariable, list[Any]]:
     """Return an array, and the numbers that its elements may be in ascending order."""
     array = items if isinstance(items, RandomVariable) else RandomVariable(stack_values(list(items)))
-    if len(array.shape) != 1 or not 0 < array.shape[0] <= MOST_ELEMENTS or array.node.levels is not None:
+    if len(array.shape) != 1 or not array.shape[0] or array.node.levels is not None:
         refuse(f"np.{name} of anything but some numbers")
     stacked = isinstance(array.node.operation, Stack)
-    elements = [RandomVariable(part) for part in array.node.parents] if stacked else list(array)
+    if stacked and array.shape[0] > MOST_ELEMENTS:
+        refuse(f"np.{name} of more than {MOST_ELEMENTS:,} numbers that are not a column")
+    # What is known of the values of a column holds for each of its elements.
+    elements = [RandomVariable(part) for part in array.node.parents] if stacked else [array[0]]
     return array, sorted({value for element in elements for value in possible_values(element)})
 
 

@@ -1,5 +1,6 @@
 """Traced group-bys: groups of random keys, each with the rows that may be in it."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -59,22 +60,45 @@ class GroupBy(Standing):
         return self[name]
 
     @cached_property
+    def _found(self) -> dict[str, Any]:
+        """What is known of the groups; results of other group-bys by the same keys are about the same groups."""
+        own = [self.frame.rows, *(part for key in self.keys for part in (*key.cells, key.hits))]
+        options = tuple(key.name for key in self.keys), self.observed, self.ordered
+        known = vars(self.frame).setdefault("_grouped", [])
+        for parts, others, found in known:
+            if others == options and len(parts) == len(own) and all(map(operator.is_, parts, own)):
+                return found  # type: ignore[no-any-return]
+        known.append((own, options, {}))
+        return known[-1][2]  # type: ignore[no-any-return]
+
+    def _once(self, name: str, find: Callable[[], Any]) -> Any:
+        if name not in self._found:
+            self._found[name] = find()
+        return self._found[name]
+
+    @property
     def hits(self) -> list[dict[Any, Mask]]:
         """For each segment of rows, the groups its rows may be in."""
-        return hits_in(self.keys, self.frame.rows)
+        return self._once("hits", lambda: hits_in(self.keys, self.frame.rows))  # type: ignore[no-any-return]
 
-    @cached_property
+    @property
     def groups_of_rows(self) -> list[tuple[Any, Rows]]:
         """The labels of the groups in ascending order, each with its rows."""
+        return self._once("groups", self._groups_of_rows)  # type: ignore[no-any-return]
+
+    def _groups_of_rows(self) -> list[tuple[Any, Rows]]:
         labels = all_labels(self.keys, self.hits)
         found = [(label, self.frame.rows.among([hits.get(label, False) for hits in self.hits])) for label in labels]
         if not self.observed and any(key.categorical for key in self.keys):
             return found
         return [(label, rows) for label, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
 
-    @cached_property
+    @property
     def rows(self) -> Rows:
         """The groups as rows of a result."""
+        return self._once("rows", self._rows)  # type: ignore[no-any-return]
+
+    def _rows(self) -> Rows:
         labels = tuple(label for label, _ in self.groups_of_rows)
         names = tuple(key.name for key in self.keys)
         ranks = None
