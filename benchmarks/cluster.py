@@ -14,7 +14,7 @@ from typing import Any
 import distributed
 
 import privug as pv
-from privug.inference.sampling import Evaluation, Round, blocks_of_equal_size
+from privug.inference.sampling import BlockEvaluation, DrawRound, blocks_of_equal_size
 from privug.model.cluster import run_on
 from privug.model.workers import run_forked
 
@@ -34,7 +34,7 @@ def spinning(ages):
 def work() -> Callable[[Any], Any]:
     attack = pv.Attack(spinning, {"ages": [pv.DiscreteUniform(10, 99)] * 1 + [40, 50]}, secret=lambda ages: ages[0])
     with pv.limited(native=False):
-        return partial(Evaluation(attack.question, None, None, 1).run, Round(0, 0))
+        return partial(BlockEvaluation(attack.question, None, None, 1).run, DrawRound(0, 0))
 
 
 def seconds(run: Callable[[], Any]) -> float:

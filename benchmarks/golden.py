@@ -102,7 +102,12 @@ def frames() -> Iterator[Posed]:
     for theme, entries in ALL_THEMES.items():
         for entry in entries:
             prior = entry.prior()
-            yield f"{theme}, {entry.name}", pv.Attack(entry.program, prior, list(prior), on_error=entry.on_error), None, "draws"
+            yield (
+                f"{theme}, {entry.name}",
+                pv.Attack(entry.program, prior, list(prior), on_error=entry.on_error),
+                None,
+                "draws",
+            )
 
 
 GROUPS = {group.__name__: group for group in (releases, cases, counts, engines, random, frames)}

@@ -87,6 +87,35 @@ def engines(axes: Axes) -> None:
     )
 
 
+def answers(axes: Axes) -> None:
+    """The path from a question to a report: each box is a type, with its file."""
+    plain(axes, 13.4, 5.6)
+    size = (2.9, 1.05)
+    boxes = {
+        "question": (1.7, 4.4, "Question", "inference/question.py"),
+        "prepared": (5.0, 4.4, "PreparedQuestion", "inference/prepared.py"),
+        "answer": (8.4, 4.4, "Answer", "inference/answer.py"),
+        "solver": (5.0, 1.4, "Offer", "inference/exact/request.py"),
+        "belief": (11.75, 4.4, "Belief", "inference/belief.py"),
+        "joint": (11.75, 2.75, "Joint", "inference/joint.py"),
+        "measures": (11.75, 1.1, "Estimate", "estimate.py"),
+        "report": (8.4, 1.1, "Summary", "report/summary.py"),
+    }
+    for name, (x, y, kind, file) in boxes.items():
+        box(axes, x, y + 0.12, kind, size, GREEN if name in ("prepared", "answer") else BLUE)
+        axes.text(x, y - 0.24, file, ha="center", va="center", fontsize=8, color=GREY, family="monospace")
+    arrow(axes, (3.17, 4.5), (3.52, 4.5))
+    arrow(axes, (6.48, 4.5), (6.92, 4.5))
+    axes.text(6.7, 5.25, "condition(observation)", ha="center", fontsize=9.5, color=GREY)
+    arrow(axes, (5.0, 3.95), (5.0, 2.08), "solvers offer an answer\nat a cost; the cheapest\nserves, samples else")
+    arrow(axes, (9.88, 4.5), (10.27, 4.5))
+    arrow(axes, (9.6, 3.95), (10.6, 3.3), "")
+    arrow(axes, (11.75, 2.28), (11.75, 1.78), "measures")
+    arrow(axes, (10.27, 1.2), (9.88, 1.2))
+    axes.text(3.35, 5.25, "once", ha="center", fontsize=9.5, color=GREY)
+    axes.text(8.4, 0.3, "what a report shows is read off; it starts nothing but the joint", ha="center", fontsize=9)
+
+
 def bits(axes: Axes) -> None:
     """Each bit halves what is possible."""
     plain(axes, 9.6, 4.6)

@@ -318,6 +318,7 @@ ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "method": ((10, 2.5), diagrams.method),
     "lifting": ((9.5, 2.9), diagrams.lifting),
     "engines": ((8.5, 4.4), diagrams.engines),
+    "answers": ((10.4, 4.4), diagrams.answers),
     "bits": ((7, 3.4), diagrams.bits),
     "black-box": ((9, 2.3), diagrams.black_box),
     "first-report": (NARROW, first_report),

@@ -18,7 +18,7 @@ from privug.inference.exact.rows.cells import Cell
 from privug.inference.exact.rows.likelihood import Group, Reaching, groups_of
 from privug.inference.exact.rows.model import Model
 from privug.inference.exact.rows.pullback import Seen
-from privug.inference.exact.rows.tally import Tally
+from privug.inference.exact.rows.tally import CellCounts
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 ROWS, SEEN = 8, 74
@@ -48,7 +48,7 @@ class Parts:
         row = model.exposed(model.asked[0])
         assert row is not None
         self.cells: list[Cell] = self._given.cells(row, model.asked[0])
-        self.tally: Tally = self._given.tally(row)
+        self.tally: CellCounts = self._given.tally(row)
 
     def seen(self, cell: Cell) -> list[tuple[Group, Seen]]:
         """Return what was seen, given in which cell Alice is, by how many other rows fell into which."""

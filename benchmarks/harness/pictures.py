@@ -6,12 +6,12 @@ from typing import Any
 
 from harness.tasks import TOOLS
 
-MARKERS = dict(zip(TOOLS, "oosD^vPX*ph|", strict=True))
+MARKERS = dict(zip(TOOLS, "ooosD^vPX*ph|", strict=True))
 COLOURS = dict(
     zip(
         TOOLS,
-        ("#1f3b9b", "#6f8fe8", "#b2182b", "#e8743b", "#8c2d82", "#2a9d5c", "#00798c", "#9a6a00", "#4d4d4d", "#d1a000",
-         "#7a7a7a", "#000000"),
+        ("#1f3b9b", "#6f8fe8", "#a9bdf2", "#b2182b", "#e8743b", "#8c2d82", "#2a9d5c", "#00798c", "#9a6a00", "#4d4d4d",
+         "#d1a000", "#7a7a7a", "#000000"),
         strict=True,
     )
 )  # fmt: skip

@@ -23,6 +23,7 @@ class Tool:
 TOOLS = {
     "privug": Tool("Privug", "", ("harness.first_use",)),
     "privug-sampling": Tool("Privug, sampling", "same", ("harness.first_use",)),
+    "privug-first": Tool("Privug, the first time", "same", ("harness.first_use",)),
     "pymc": Tool("PyMC", "densities only", ("pymc", "arviz")),
     "nutpie": Tool("nutpie", "densities only", ("nutpie", "pymc", "arviz")),
     "numpyro": Tool("NumPyro", "densities only", ("numpyro", "numpyro.infer", "numpyro.diagnostics")),

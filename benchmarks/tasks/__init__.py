@@ -16,6 +16,7 @@ MODULES = (
     "tables",
     "published",
     "counts",
+    "observations",
     "exact",
 )
 

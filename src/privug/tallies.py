@@ -20,7 +20,7 @@ from privug.inference.answer import Definition, definition_of
 from privug.inference.belief import Belief, Histogram, as_numbers
 from privug.inference.engines import bounded, checked_whole, positive
 from privug.inference.joint import Joint
-from privug.inference.tallying import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Bins, Numbers, Tally, tally
+from privug.inference.tallying import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Bins, DrawSummary, Numbers, tally
 from privug.markup import paragraphs, table
 from privug.model.node import Array, Kind
 from privug.model.pickling import Portable
@@ -55,7 +55,7 @@ class Tallies(Portable):
         observation: Observation | None,
         predicates: dict[str, Predicate],
         seeds: tuple[int, ...],
-        run: Tally,
+        run: DrawSummary,
     ) -> None:
         self.attack = attack
         self.observation = observation

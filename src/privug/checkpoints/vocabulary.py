@@ -15,7 +15,7 @@ from privug.estimate import Estimate
 from privug.inference.case_plan import Kept
 from privug.inference.rare.importance import Draws
 from privug.inference.rare.model import Particles
-from privug.inference.rare.population import Outcome
+from privug.inference.rare.population import PopulationOutcome
 from privug.model.batch import Batch, Column
 from privug.model.framed import Framed
 from privug.model.node import ancestors
@@ -44,7 +44,7 @@ def vocabulary_for(*holders: Any, results: Sequence[type] = ()) -> Vocabulary:
         Kind("Structure", Structure, lambda one: (one.container, one.keys, one.children), _structure),
         Kind("Batch", Batch, lambda one: (one.structure, one.columns, one.samples, one.each_once), _batch),
         Kind("Kept", Kept, _fields_of(Kept), _kept),
-        *(_of_dataclass(kind) for kind in (Column, Outcome, Draws, Particles, Estimate, *results)),
+        *(_of_dataclass(kind) for kind in (Column, PopulationOutcome, Draws, Particles, Estimate, *results)),
     ]
     return Vocabulary([*kinds, *filter(None, map(_users, own))])
 

@@ -20,9 +20,9 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.graph.support import reach_of_value
-from privug.inference.joint import Block, Channel, Joint
+from privug.inference.joint import ChannelBlock, ImplicitChannel, Joint
 from privug.inference.question import Question
-from privug.inference.tally import Tally
+from privug.inference.tally import WeightedCounter
 from privug.model.batch import Batch
 from privug.model.merging import Merged, keeps_bits, merged
 from privug.model.node import Array, Kind, Node
@@ -419,7 +419,7 @@ def _belief(belief: Belief, batch: Batch) -> Belief:
 
 def _tallied(quantities: Sequence[Batch], weights: Array | None) -> tuple[tuple[Batch, ...], Array]:
     shares = np.full(len(quantities[0]), 1 / len(quantities[0])) if weights is None else weights
-    tally = Tally()
+    tally = WeightedCounter()
     tally.add(quantities, shares)
     return tally.result()
 
@@ -439,7 +439,7 @@ def _joint(joint: Joint, nodes: Sequence[Nodes]) -> Joint:
     )
 
 
-def _channel(joint: Joint, channel: Channel, secret: Merged, output: Merged) -> Joint:
+def _channel(joint: Joint, channel: ImplicitChannel, secret: Merged, output: Merged) -> Joint:
     """Return a joint whose pairs are too many to list, with the columns of equal outputs added up."""
     if secret.before:
         raise UnsuitableEngine(
@@ -452,11 +452,11 @@ def _channel(joint: Joint, channel: Channel, secret: Merged, output: Merged) -> 
         for block in channel.blocks():
             own = places[block.first_output : block.first_output + block.probabilities.shape[1]]
             starts = np.flatnonzero(np.diff(own, prepend=-1))
-            yield Block(int(own[0]), np.add.reduceat(block.probabilities, starts, axis=1))
+            yield ChannelBlock(int(own[0]), np.add.reduceat(block.probabilities, starts, axis=1))
 
     outputs = _belief(joint.output, output.batch)
     return replace(
         joint,
         output=outputs,
-        channel=Channel(channel.secrets, len(outputs.batch), channel.states, blocks),
+        channel=ImplicitChannel(channel.secrets, len(outputs.batch), channel.states, blocks),
     )

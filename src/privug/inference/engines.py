@@ -35,7 +35,7 @@ from privug.inference.chains.sizes import prepare
 from privug.inference.derived_questions import QuestionOfFacts, QuestionOfSecret
 from privug.inference.effort import OPERATIONS
 from privug.inference.exact import engine as exact
-from privug.inference.exact.request import Obstacle, Prepared, Request
+from privug.inference.exact.request import Obstacle, Offer, Request
 from privug.inference.question import Question
 from privug.inference.workload import pilot_samples, random_nodes
 from privug.model.critical import quietly
@@ -345,7 +345,7 @@ def automatic(
     return _sampled(question, observation, tried, samples=samples, extra=extra, **options)
 
 
-def _is_worth(prepared: Prepared, question: Question, observation: Observation | None, samples: int) -> bool:
+def _is_worth(prepared: Offer, question: Question, observation: Observation | None, samples: int) -> bool:
     """Say whether an exact answer is soon there, or sooner than the samples asked for."""
     if prepared.cost <= _patience():
         return True

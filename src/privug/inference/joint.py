@@ -22,7 +22,7 @@ from privug.pictures import plots
 
 
 @dataclass(frozen=True)
-class Block:
+class ChannelBlock:
     """The probabilities of some secrets with a range of outputs: rows are secrets, which no other block has."""
 
     first_output: int
@@ -40,13 +40,13 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Channel:
+class ImplicitChannel:
     """The pairs of a finite joint in blocks of whole secrets, computed anew whenever they are asked for."""
 
     secrets: int
     outputs: int
     states: int
-    blocks: Callable[[], Iterator[Block]]
+    blocks: Callable[[], Iterator[ChannelBlock]]
 
     @cached_property
     def summary(self) -> Summary:
@@ -270,7 +270,7 @@ class Joint:
     secret: Belief
     output: Belief
     information: Estimate | None = None
-    channel: Channel | None = None
+    channel: ImplicitChannel | None = None
     prior: Belief | None = None
     classes: Classes | None = None
 

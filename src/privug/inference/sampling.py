@@ -53,7 +53,7 @@ def generator(seed: int, *key: int) -> np.random.Generator:
 
 
 @dataclass(frozen=True)
-class Round:
+class DrawRound:
     """What all blocks of a round have in common."""
 
     number: int
@@ -66,14 +66,14 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Block:
+class DrawBlock:
     """Some draws of a round, of tables of the same sizes where each size has its model."""
 
     number: int
     sizes: Sizes
     positions: Array | range
     known: tuple[Array, ...]
-    """What was drawn to know the sizes, in the order of `Evaluation.size_roots`."""
+    """What was drawn to know the sizes, in the order of `BlockEvaluation.size_roots`."""
 
 
 class Made(Sequence[Item], Generic[Item]):
@@ -99,17 +99,17 @@ class Made(Sequence[Item], Generic[Item]):
         return (Made, (self._make, self._places)) if isinstance(self._make, partial) else (list, (list(self),))
 
 
-def blocks_of_equal_size(draws: int, block: int) -> Made[Block]:
+def blocks_of_equal_size(draws: int, block: int) -> Made[DrawBlock]:
     """Return the blocks of a round of draws that one model serves, the same ones as if they were cut from a list."""
     return Made(partial(_block, draws, block), range(-(-draws // block)))
 
 
-def _block(draws: int, block: int, place: int) -> Block:
-    return Block(1 + place, (), range(place * block, min(draws, (place + 1) * block)), ())
+def _block(draws: int, block: int, place: int) -> DrawBlock:
+    return DrawBlock(1 + place, (), range(place * block, min(draws, (place + 1) * block)), ())
 
 
 @dataclass(eq=False)
-class Evaluation(Shared):
+class BlockEvaluation(Shared):
     """How blocks of draws are evaluated: the question, what was seen, and a further query."""
 
     question: Question
@@ -127,12 +127,12 @@ class Evaluation(Shared):
         """What is drawn to know the sizes of the tables of random size."""
         return [node for node in ancestors(self.question.size_nodes) if node.is_random]
 
-    def case(self, sizes: Sizes, of: Round) -> Case:
+    def case(self, sizes: Sizes, of: DrawRound) -> Case:
         """Return the model for tables of some sizes, or of all."""
         case = None if sizes or of.largest is None else self.question.case_of_all_sizes(of.largest)
         return case or self.question.case(sizes, of.expected)
 
-    def plan(self, sizes: Sizes, of: Round) -> CasePlan:
+    def plan(self, sizes: Sizes, of: DrawRound) -> CasePlan:
         """Return how blocks of some sizes are evaluated."""
         case = self.case(sizes, of)
         known, waits = self._cases.get(sizes, (None, False))
@@ -147,7 +147,7 @@ class Evaluation(Shared):
         """Take note of a plan that was made before."""
         self.plans[sizes], self._cases[sizes] = plan, (case, waits)
 
-    def run(self, of: Round, block: Block) -> Kept:
+    def run(self, of: DrawRound, block: DrawBlock) -> Kept:
         """Evaluate a block."""
         known = dict(zip(self.size_roots, block.known, strict=True))
         which = block.positions
@@ -370,7 +370,7 @@ class Sampler:
         self._observation = observation
         self._samples = samples
         self._seed = seed
-        self._evaluation = Evaluation(question, observation, extra, seed)
+        self._evaluation = BlockEvaluation(question, observation, extra, seed)
         self._plans = self._evaluation.plans
         self._size_roots = self._evaluation.size_roots
         self._budget = budget
@@ -411,13 +411,13 @@ class Sampler:
         self._refuse_unsolved()
         return self._found(0.0) if self._counted() else None
 
-    def _terms(self, number: int) -> Round:
+    def _terms(self, number: int) -> DrawRound:
         """Return what the blocks of a round have in common."""
         if self._of_all_sizes is None:
-            return Round(number, self._expected, None, self._waits)
-        return Round(number, self._expected, self._models.largest, self._waits or self._models.waits)
+            return DrawRound(number, self._expected, None, self._waits)
+        return DrawRound(number, self._expected, self._models.largest, self._waits or self._models.waits)
 
-    def _plan(self, sizes: Sizes, of: Round) -> CasePlan:
+    def _plan(self, sizes: Sizes, of: DrawRound) -> CasePlan:
         case = self._evaluation.case(sizes, of)
         known = self._models.prepared(case) if self._evaluation.query is None else None
         if known is not None:
@@ -518,7 +518,7 @@ class Sampler:
             progress = total if self._observation is not None or self._question.facts else self._draws
             meter.update(progress, f"{total:,} of {self._draws:,} draws kept")
 
-    def _tasks(self, number: int, samples: int) -> Iterator[Block]:
+    def _tasks(self, number: int, samples: int) -> Iterator[DrawBlock]:
         counter, start_of_round = 1, self._draws
         for sizes, members, known in self._strata(number, samples):
             of = self._terms(number)
@@ -532,7 +532,7 @@ class Sampler:
                     continue  # else it is to be seen how many of these draws are possible at all
             for chosen in self._cut(members, plan.block):
                 part = tuple(array[chosen] for array in known)
-                yield Block(counter, sizes, start_of_round + members[chosen], part)
+                yield DrawBlock(counter, sizes, start_of_round + members[chosen], part)
                 counter += 1
 
     def _cut(self, members: Array, block: int) -> list[slice]:

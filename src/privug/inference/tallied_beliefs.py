@@ -26,19 +26,19 @@ from privug.inference.intervals import (
     student,
 )
 from privug.inference.question import Question
-from privug.inference.tallying import SECRET, TABLES, Agreeing, Numbers, Table
+from privug.inference.tallying import SECRET, TABLES, Agreeing, Numbers, ValueTable
 from privug.model.merging import merged
 from privug.model.node import Array, Kind
 from privug.prior.reach import Reach
 from privug.program.predicates import holds
 
 
-def merged_table(names: Sequence[str], table: Table, question: Question) -> Table:
+def merged_table(names: Sequence[str], table: ValueTable, question: Question) -> ValueTable:
     """Return a table of values of secret, output or both, with values that differ only by rounding as one."""
     nodes = dict(zip(("secret", "output"), nodes_asked(question, None), strict=True))
     batches, sums = table.columns
     found = [merged(batch, nodes[name], sampled=False) for name, batch in zip(names, batches, strict=True)]
-    return Table.of([one.batch for one in found], sums) if any(one.before for one in found) else table
+    return ValueTable.of([one.batch for one in found], sums) if any(one.before for one in found) else table
 
 
 INSTEAD = "ask for histogram(), or for a question about the secret"

@@ -14,7 +14,7 @@ LARGEST_SPAN = 1 << 22
 MOST_PENDING = 1 << 21
 
 
-class Tally:
+class WeightedCounter:
     """The weights of the distinct values of some quantities together; those that come `each_once` need no merging."""
 
     def __init__(self, *, each_once: bool = False) -> None:
@@ -116,7 +116,7 @@ class Grid:
 
 def marginal(quantities: Sequence[Batch], weights: Array, position: int) -> tuple[tuple[Batch, ...], Array]:
     """Return the distinct values of one of several quantities, with their weights."""
-    tally = Tally()
+    tally = WeightedCounter()
     tally.add([quantities[position]], weights)
     return tally.result()
 

@@ -20,10 +20,10 @@ from privug.inference.question import Question
 from privug.inference.sampling import (
     FEWEST_SAMPLES,
     LARGEST_ROUND,
-    Block,
-    Evaluation,
+    BlockEvaluation,
+    DrawBlock,
+    DrawRound,
     Made,
-    Round,
     Sampler,
     among_possible,
     blocks_of_equal_size,
@@ -51,7 +51,7 @@ Predicates = tuple[Callable[[Any], Any], ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class TallyLayout:
     """What is counted of the draws, fixed once the first were seen."""
 
     predicates: Predicates
@@ -83,7 +83,7 @@ def largest(terms: Array, samples: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Table:
+class ValueTable:
     """The sums for each distinct value of some quantities together, in parts until they are many."""
 
     parts: tuple[tuple[tuple[Batch, ...], Array], ...]
@@ -91,30 +91,30 @@ class Table:
     merged_at: int = MOST_PENDING
 
     @classmethod
-    def of(cls, quantities: Sequence[Batch], sums: Array | None) -> "Table":
+    def of(cls, quantities: Sequence[Batch], sums: Array | None) -> "ValueTable":
         """Tally samples."""
         codes = codes_of(quantities, len(quantities[0]))
         first = first_places(codes)
         return cls(((tuple(batch.take(first) for batch in quantities), binned(codes, sums, len(first))),), len(first))
 
-    def plus(self, other: "Table") -> "Table | None":
+    def plus(self, other: "ValueTable") -> "ValueTable | None":
         """Return both together; None if they have too many values."""
-        together = Table(self.parts + other.parts, self.rows + other.rows, self.merged_at)
+        together = ValueTable(self.parts + other.parts, self.rows + other.rows, self.merged_at)
         if together.rows <= together.merged_at:
             return together
         merged = together.merged()
         return None if merged.rows > MOST_VALUES else replace(merged, merged_at=MOST_PENDING + merged.rows)
 
-    def scaled(self, factors: Array) -> "Table":
+    def scaled(self, factors: Array) -> "ValueTable":
         """Return all sums with their weights multiplied."""
         return replace(self, parts=tuple((quantities, sums * factors) for quantities, sums in self.parts))
 
-    def merged(self) -> "Table":
+    def merged(self) -> "ValueTable":
         """Return a table in which every value stands once, in ascending order if ordered."""
         if len(self.parts) == 1:
             return self
         quantities = [Batch.concatenate(batches) for batches in zip(*(q for q, _ in self.parts), strict=True)]
-        return Table.of(quantities, np.concatenate([sums for _, sums in self.parts]))
+        return ValueTable.of(quantities, np.concatenate([sums for _, sums in self.parts]))
 
     @property
     def columns(self) -> tuple[tuple[Batch, ...], Array]:
@@ -227,10 +227,10 @@ class Agreeing:
     hits: Array
     """The sums where each of the predicates holds."""
     numbers: tuple[Numbers | None, Numbers | None]
-    tables: tuple[Table | None, ...]
+    tables: tuple[ValueTable | None, ...]
 
     @classmethod
-    def of(cls, kept: Kept, layout: Layout) -> "Agreeing":
+    def of(cls, kept: Kept, layout: TallyLayout) -> "Agreeing":
         """Reduce the samples of a block."""
         sides = [settled(batch) for batch in kept.quantities[:2]]
         samples, logs = len(kept.positions), kept.log_weights
@@ -302,7 +302,7 @@ class Agreeing:
         )
 
 
-def _both(one: Table | None, two: Table | None) -> Table | None:
+def _both(one: ValueTable | None, two: ValueTable | None) -> ValueTable | None:
     return None if one is None or two is None else one.plus(two)
 
 
@@ -310,12 +310,12 @@ def _chosen(sums: Array | None, mask: Array) -> Array | None:
     return None if sums is None else sums[mask]
 
 
-def _tallied(quantities: Sequence[Batch], sums: Array | None) -> Table | None:
-    table = Table.of(quantities, sums)
+def _tallied(quantities: Sequence[Batch], sums: Array | None) -> ValueTable | None:
+    table = ValueTable.of(quantities, sums)
     return table if table.rows <= MOST_VALUES else None
 
 
-def _entries(table: Table | None, batch: Batch, sums: Array | None) -> tuple[Batch, Array | None]:
+def _entries(table: ValueTable | None, batch: Batch, sums: Array | None) -> tuple[Batch, Array | None]:
     """Return the distinct values of samples with their sums if these are few, else the samples themselves."""
     if table is None or table.rows > len(batch) / 2:
         return batch, sums
@@ -352,7 +352,7 @@ class Statistics:
         return replace(self, agreeing=replace(self.agreeing, tables=tables))
 
 
-def _small(table: Table | None) -> Table | None:
+def _small(table: ValueTable | None) -> ValueTable | None:
     merged = None if table is None else table.merged()
     return None if merged is None or merged.rows > MOST_VALUES else merged
 
@@ -373,10 +373,10 @@ Bins = int | Array
 class Reduction:
     """How blocks are reduced to statistics in whatever process they are sent to."""
 
-    evaluation: Evaluation
-    layout: Layout
+    evaluation: BlockEvaluation
+    layout: TallyLayout
 
-    def run(self, of: Round, blocks: Sequence[Block]) -> Statistics:
+    def run(self, of: DrawRound, blocks: Sequence[DrawBlock]) -> Statistics:
         """Evaluate blocks and reduce each."""
         found = Statistics()
         for block in blocks:
@@ -384,14 +384,14 @@ class Reduction:
         return found.with_tables_merged()
 
 
-def reduced(kept: Kept, draws: int, layout: Layout) -> Statistics:
+def reduced(kept: Kept, draws: int, layout: TallyLayout) -> Statistics:
     """Return the statistics of a block of draws."""
     agreeing = Agreeing.of(kept, layout) if len(kept.positions) else None
     return Statistics(draws, kept.excluded, len(kept.contradicting), agreeing)
 
 
 @dataclass(frozen=True)
-class Tally:
+class DrawSummary:
     """The statistics of some draws, and what is known of how they were made."""
 
     statistics: Statistics
@@ -402,7 +402,7 @@ class Tally:
     seconds: float
     remarks: tuple[str, ...]
 
-    def plus(self, other: "Tally") -> "Tally":
+    def plus(self, other: "DrawSummary") -> "DrawSummary":
         """Return both together."""
         return replace(
             self,
@@ -447,12 +447,12 @@ class Tallier(Sampler):
     ) -> None:
         super().__init__(question, observation, samples=draws, seed=seed, not_compiled=not_compiled)
         self._claims, self._bins = claims, bins
-        self._layout: Layout | None = None
+        self._layout: TallyLayout | None = None
         self._largest_round = min(draws, LARGEST_ROUND) if question.size_nodes else draws
         self._workload = Workload(keeps=False, times=draws / self._largest_round)
         self._statistics = Statistics()
 
-    def tally(self) -> Tally:
+    def tally(self) -> DrawSummary:
         """Make all draws, or as many as there is time for."""
         started, number = time.perf_counter(), 0
         with ProgressMeter("tallying", self._samples) as meter:
@@ -508,7 +508,7 @@ class Tallier(Sampler):
             self._layout = still_tallied(self._layout, found)
             start, size = stop, 2 * size
 
-    def _blocks(self, number: int, samples: int) -> Sequence[Block]:
+    def _blocks(self, number: int, samples: int) -> Sequence[DrawBlock]:
         """Return the blocks of a round; those of tables of different sizes in no particular order, so that all mix."""
         if self._question.size_nodes:
             tasks = list(self._tasks(number, samples))
@@ -520,7 +520,7 @@ class Tallier(Sampler):
             raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
         return blocks_of_equal_size(samples, plan.block)
 
-    def _first(self, of: Round, blocks: Sequence[Block], found: Statistics) -> tuple[Statistics, int]:
+    def _first(self, of: DrawRound, blocks: Sequence[DrawBlock], found: Statistics) -> tuple[Statistics, int]:
         """Return the statistics with those of the first blocks, and how many these are; fix what is counted."""
         done, size, accepted = 0, 1, 0
         whole: list[Kept] = []
@@ -548,7 +548,7 @@ class Tallier(Sampler):
             self._layout = still_tallied(layout, found)
         return found
 
-    def _chosen_layout(self, whole: list[Kept]) -> Layout:
+    def _chosen_layout(self, whole: list[Kept]) -> TallyLayout:
         """Say what is counted, from the first samples and from what the definitions of secret and output tell."""
         known = [definition_of(self._question, name) for name in PAIRS]
         listed = [self._bins, self._bins if isinstance(self._bins, int) else 100]
@@ -563,7 +563,7 @@ class Tallier(Sampler):
         endless = [definition.spread is Kind.CONTINUOUS for definition in known]
         skipped = {SECRET: endless[0], OUTPUT: endless[1], PAIRS: any(endless)}
         tables = tuple(names for names in TABLES if not skipped[names])
-        return Layout(tuple(self._claims.values()), (edges[0], edges[1]), (begun[0], begun[1]), tables)
+        return TallyLayout(tuple(self._claims.values()), (edges[0], edges[1]), (begun[0], begun[1]), tables)
 
     def _run(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
         plans = [(case.plan, case.block) for case in self._plans.values()]
@@ -576,7 +576,7 @@ class Tallier(Sampler):
         usual = min(MOST_OPAQUE_TOGETHER if opaque else MOST_TOGETHER, blocks // MANY_RESULTS)
         return max(1, usual, -(-blocks // MOST_RESULTS))
 
-    def _tallied(self, seconds: float) -> Tally:
+    def _tallied(self, seconds: float) -> DrawSummary:
         found = self._statistics.with_tables_merged()
         self._draws = found.draws
         if found.agreeing is None:
@@ -585,7 +585,7 @@ class Tallier(Sampler):
         if self._not_compiled is not None:
             lifting = replace(lifting, not_compiled=self._not_compiled)
         density, moved = (any(getattr(p, what) for p in self._plans.values()) for what in ("has_density", "is_moved"))
-        return Tally(found, self._samples, lifting, density, moved, seconds, tuple(self._remarks))
+        return DrawSummary(found, self._samples, lifting, density, moved, seconds, tuple(self._remarks))
 
 
 def probability_of(agreeing: Agreeing, draws: int, unit: str) -> Estimate:
@@ -624,7 +624,7 @@ def judged(diagnostics: Diagnostics) -> Diagnostics:
     return diagnostics
 
 
-def still_tallied(layout: Layout, found: Statistics) -> Layout:
+def still_tallied(layout: TallyLayout, found: Statistics) -> TallyLayout:
     """Return what is counted from here on: no table that has become too large."""
     if found.agreeing is None:
         return layout
@@ -657,6 +657,6 @@ def chosen_start(values: Array | None, reach: Reach) -> tuple[float, float]:
     return starts(finite.astype(float), reach)
 
 
-def tally(question: Question, observation: Observation | None, **options: Any) -> Tally:
+def tally(question: Question, observation: Observation | None, **options: Any) -> DrawSummary:
     """Tally draws, without compiling if it turns out that compiled code cannot hold all outputs."""
     return compiled_or_not(lambda reason: Tallier(question, observation, **options, not_compiled=reason).tally())

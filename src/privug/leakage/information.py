@@ -17,7 +17,7 @@ from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, alike_pairs, pairs_of, shares_of
 from privug.leakage.neighbours import LABEL_DRIFT, finest, labelled_information, point_information, settled
 from privug.leakage.plugin import (
-    Counted,
+    PluginEstimate,
     counted_conditional_entropy,
     counted_information,
     exact_conditional_entropy,
@@ -299,7 +299,7 @@ def _by_distances(secret: Side, output: Side, k: int, sampled: _Sampled) -> tupl
     return Estimate(value, low, high, "bit", f"{name} k={found.k}, {sampled.method}"), found.terms
 
 
-def _described(counted: Counted, pairs: Pairs) -> Estimate:
+def _described(counted: PluginEstimate, pairs: Pairs) -> Estimate:
     few = (
         f"{how_many(len(pairs.probability), 'different pair')}: too few samples for the table, "
         if counted.sparse

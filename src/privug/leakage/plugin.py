@@ -196,7 +196,7 @@ BLOCK = 1 << 22  # entries of a temporary array of tables or of shuffled samples
 
 
 @dataclass(frozen=True)
-class Side:
+class GroupedSide:
     """One quantity in groups: each sample's group, and for each level the first groups of the coarser ones.
 
     `ranks` are the middle ranks of ordered groups, between 0 and 1; None if the groups have no order.
@@ -217,12 +217,12 @@ class Side:
         return np.bincount(self.groups, minlength=self.count)
 
 
-def unordered(codes: Array) -> Side:
+def unordered(codes: Array) -> GroupedSide:
     """Return a side with a group for each value and no coarser ones."""
-    return Side(codes, (np.arange(int(codes.max()) + 1),))
+    return GroupedSide(codes, (np.arange(int(codes.max()) + 1),))
 
 
-def ordered(values: Array, most: int, coarsest: int) -> Side:
+def ordered(values: Array, most: int, coarsest: int) -> GroupedSide:
     """Return a side with equal values in one group and at most so many groups, and levels of 2, 4, 8... coarser ones.
 
     Groups hold about as many samples each; a value that occurs often may leave fewer. The coarser levels end with
@@ -244,16 +244,16 @@ def ordered(values: Array, most: int, coarsest: int) -> Side:
     groups = finest[codes]
     sizes = np.bincount(groups)
     ranks = (np.cumsum(sizes) - sizes / 2) / len(values)
-    return Side(groups, (*levels, np.arange(len(starts))), ranks)
+    return GroupedSide(groups, (*levels, np.arange(len(starts))), ranks)
 
 
-def observed_table(rows: Side, columns: Side) -> Array:
+def observed_table(rows: GroupedSide, columns: GroupedSide) -> Array:
     """Return the counts of the finest groups."""
     cells = np.bincount(rows.groups * columns.count + columns.groups, minlength=rows.count * columns.count)
     return cells.reshape(rows.count, columns.count)
 
 
-def drawn_tables(rows: Side, columns: Side, draws: int, rng: np.random.Generator) -> Iterator[Array]:
+def drawn_tables(rows: GroupedSide, columns: GroupedSide, draws: int, rng: np.random.Generator) -> Iterator[Array]:
     """Draw tables with the same counts of rows and columns, as if one side had been shuffled; several at a time."""
     step = max(1, BLOCK // (rows.count * columns.count))
     for start in range(0, draws, step):
@@ -287,7 +287,7 @@ def shuffles(codes: Array, draws: int, rng: np.random.Generator) -> Iterator[Arr
         yield rng.permuted(np.tile(codes, (min(step, draws - start), 1)), axis=1)
 
 
-def informations(tables: Array, rows: Side, columns: Side) -> Array:
+def informations(tables: Array, rows: GroupedSide, columns: GroupedSide) -> Array:
     """Return the information in bits between the sides of each table, for every pair of a row and a column level."""
     samples = float(tables[0].sum())
     bits = [
@@ -307,7 +307,7 @@ def _information(tables: Array, samples: float) -> Array:
     return _in_bits(content(tables) - content(tables.sum(axis=1)) - content(tables.sum(axis=2)), samples)
 
 
-def trends(tables: Array, rows: Side, columns: Side) -> Array:
+def trends(tables: Array, rows: GroupedSide, columns: GroupedSide) -> Array:
     """Return how much place and spread of one side change with the other, as the bits that a normal relation has.
 
     That is near r^2 / (2 ln 2) for the correlation r of ranks, or of their distances from the middle; with unordered
@@ -324,7 +324,7 @@ def trends(tables: Array, rows: Side, columns: Side) -> Array:
     return bits
 
 
-def _scores(side: Side) -> list[Array]:
+def _scores(side: GroupedSide) -> list[Array]:
     """Return the scores of the groups, of variance one: ranks and distances from the middle, or each group's own."""
     if side.ranks is None:
         return [np.diag(1 / np.sqrt(np.maximum(side.sizes, 1)))]
@@ -365,7 +365,7 @@ CLEAR = 0.02  # bits that unseen pairs may change before a table counts as too s
 
 
 @dataclass(frozen=True)
-class Counted:
+class PluginEstimate:
     """A value with its interval in bits; `unseen` is how much pairs that were not seen may change it."""
 
     value: float
@@ -421,7 +421,7 @@ class _Sum:
         return once * (once - 1) / (2 * (twice + 1))
 
 
-def counted_information(pairs: Pairs) -> Counted:
+def counted_information(pairs: Pairs) -> PluginEstimate:
     """Return the mutual information of sampled discrete quantities.
 
     Near zero the distribution is that of chi-square, whose variance grows with the information: the interval holds all
@@ -436,7 +436,7 @@ def counted_information(pairs: Pairs) -> Counted:
     return replace(found, low=min(found.low, least.low))
 
 
-def counted_conditional_entropy(pairs: Pairs) -> Counted:
+def counted_conditional_entropy(pairs: Pairs) -> PluginEstimate:
     """Return the entropy of the secret given the output, of sampled discrete quantities."""
     return _counted(pairs, _sums(pairs, joint=-1, secret=0, output=1), from_zero=False)
 
@@ -503,7 +503,7 @@ def _sums(pairs: Pairs, *, joint: int, secret: int, output: int) -> list[_Sum]:
     ]
 
 
-def _counted(pairs: Pairs, sums: list[_Sum], *, from_zero: bool) -> Counted:
+def _counted(pairs: Pairs, sums: list[_Sum], *, from_zero: bool) -> PluginEstimate:
     terms = np.sum([part.sign * np.log(part.probability)[part.places] for part in sums], axis=0)
     plain = float(pairs.probability @ terms)
     variance = float(pairs.squares @ (terms - plain) ** 2)
@@ -527,7 +527,7 @@ def _counted(pairs: Pairs, sums: list[_Sum], *, from_zero: bool) -> Counted:
     elif doubt == 0 and len(terms) < len(pairs.secrets) * len(pairs.outputs):
         low, high = (low - missed, high) if from_zero else (low, high + missed)
     ends = [max(0.0, number) / LN2 for number in (middle, low, high)]
-    return Counted(ends[0], min(ends[1], ends[0]), max(ends[2], ends[0]), unseen / LN2)
+    return PluginEstimate(ends[0], min(ends[1], ends[0]), max(ends[2], ends[0]), unseen / LN2)
 
 
 def _end(middle: float, variance: float, second: float, growth: float, reach: float) -> float:

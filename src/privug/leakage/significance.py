@@ -15,7 +15,7 @@ from privug.inference.joint import Joint
 from privug.leakage.black_box import Examples, Split, coordinates, guesses, thinned
 from privug.leakage.information import mutual_information
 from privug.leakage.plugin import (
-    Side,
+    GroupedSide,
     drawn_tables,
     informations,
     observed_table,
@@ -39,8 +39,8 @@ MANY_CELLS = 1 << 17  # of the largest table that is drawn
 class Pairing(NamedTuple):
     """Both sides in groups, the values of both if there are too many for a table, and how many samples are needed."""
 
-    rows: Side
-    columns: Side
+    rows: GroupedSide
+    columns: GroupedSide
     values: tuple[Array, Array] | None
     needed: int
 
@@ -95,17 +95,17 @@ class _Values(NamedTuple):
         """Return how many groups there may be: all values, or for a continuous quantity a power of two."""
         return 2 ** max(1, math.floor(math.log2(max(groups, 2)))) if self.continuous else self.distinct
 
-    def side(self, most: int) -> Side:
+    def side(self, most: int) -> GroupedSide:
         if self.points is None or self.several:
             return unordered(self.codes)
         # The codes of numbers stand in their order, and are quicker to count.
         return ordered(self.points if self.continuous else self.codes, most, MOST_GROUPS)
 
-    def values(self, side: Side) -> Array:
+    def values(self, side: GroupedSide) -> Array:
         return side.groups if self.continuous else self.codes
 
 
-def _learnt(secret: Side, outputs: _Values, rng: np.random.Generator) -> Pairing:
+def _learnt(secret: GroupedSide, outputs: _Values, rng: np.random.Generator) -> Pairing:
     """Let what one half of the samples teaches stand for the output in the other half.
 
     That is a nearest-neighbour guess of the secret's group, together with the coordinate that tells most by itself.
@@ -121,7 +121,7 @@ def _learnt(secret: Side, outputs: _Values, rng: np.random.Generator) -> Pairing
     quarter = ordered(split.judge.points[:, coordinate], CONTINUOUS_GROUPS, CONTINUOUS_GROUPS)
     seen = np.unique(guessed * quarter.count + quarter.groups, return_inverse=True)[1].reshape(-1)
     needed = 2 * SAMPLES_A_CELL * secret.count * CONTINUOUS_GROUPS
-    return Pairing(Side(split.judge.labels, secret.levels), unordered(seen), None, needed)
+    return Pairing(GroupedSide(split.judge.labels, secret.levels), unordered(seen), None, needed)
 
 
 def _most_telling_coordinate(train: Examples) -> int:
@@ -295,7 +295,7 @@ def _shuffled_statistics(pairing: Pairing, values: tuple[Array, Array], block: A
     return np.column_stack((_told_by(tables, rows, columns), sparse))
 
 
-def _told_by(tables: Array, rows: Side, columns: Side) -> Array:
+def _told_by(tables: Array, rows: GroupedSide, columns: GroupedSide) -> Array:
     return np.column_stack((informations(tables, rows, columns), trends(tables, rows, columns)))
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.inference.exact.finite.elimination import Round, Schedule
+from privug.inference.exact.finite.elimination import EliminationRound, Schedule
 from privug.inference.exact.finite.elimination import eliminated as eliminated_states
 from privug.inference.exact.finite.solver import prepare_elimination, prepare_finite
 from privug.inference.exact.finite.states import States
@@ -508,6 +508,6 @@ def test_a_refusal_comes_before_the_work():
     """What a round will cost is known when it begins."""
     start = States({}, np.ones(1))
     roots = [pv.DiscreteUniform(0, 2000).node for _ in range(3)]
-    rounds = tuple(Round(root, (), tuple(roots[: k + 1])) for k, root in enumerate(roots))
+    rounds = tuple(EliminationRound(root, (), tuple(roots[: k + 1])) for k, root in enumerate(roots))
     with pytest.raises(pv.UnsuitableEngine, match="too many combinations"):
         eliminated_states(start, Schedule(rounds, 1.0, 1.0, 1.0, ()))

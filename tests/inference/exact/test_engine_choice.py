@@ -6,7 +6,7 @@ import pytest
 import privug as pv
 from privug.inference import engines
 from privug.inference.exact import engine as exact_engine
-from privug.inference.exact.request import Prepared, Request
+from privug.inference.exact.request import Offer, Request
 
 
 def pair(n):
@@ -39,7 +39,7 @@ def test_auto_counts_the_draws_that_an_observation_costs():
 
 def test_the_more_samples_are_asked_for_the_more_states_may_be_enumerated():
     prepared = exact_engine.prepare(Request(walk(16).question))
-    assert isinstance(prepared, Prepared)
+    assert isinstance(prepared, Offer)
     assert prepared.cost > engines.COST_OF_SAMPLING
     with pv.limited(exact_seconds=0):
         assert walk(16).run(samples=100).engine == "sample"

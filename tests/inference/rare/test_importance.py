@@ -20,7 +20,7 @@ from privug.inference.rare.importance import (
     evidence,
     log_mean,
 )
-from privug.inference.rare.model import LatentModel, Layout, Particles, Scattering, Steps
+from privug.inference.rare.model import LatentLayout, LatentModel, Particles, Scattering, Steps
 from rare_problems import PROBLEMS
 
 RNG = np.random.default_rng(5)
@@ -166,7 +166,7 @@ def test_points_of_one_stratum_agree_in_all_that_is_discrete():
     }
     attack = pv.Attack(lambda a, b, c, d: a + b + (c == "x") + d, prior=prior, secret="a")
     case = LatentModel(attack.question, pv.between(3, math.inf), None, 1000).typical
-    layout = Layout()
+    layout = LatentLayout()
     points = np.random.default_rng(2).standard_normal((500, case.width))
     strata = case.strata(points, layout)
     assert len(np.unique(strata)) == 2 * 3 * 2

@@ -18,7 +18,7 @@ from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.enumeration import nodes_of
 from privug.inference.exact.finite.solver import prepare_elimination, prepare_finite
 from privug.inference.exact.gaussian.solver import prepare_gaussian
-from privug.inference.exact.request import Obstacle, Part, Prepared, Refused, Request
+from privug.inference.exact.request import Obstacle, Offer, Part, Refused, Request
 from privug.inference.exact.rows.solver import COST_OF_CASE, prepare_rows
 from privug.inference.exact.witness import witnessed
 from privug.inference.question import Case, Question
@@ -145,14 +145,14 @@ LEAST: dict[Part, float] = {prepare_rows: COST_OF_CASE}
 """What a part takes at least: it need not be asked beside one that takes less."""
 
 
-def prepare(request: Request) -> Prepared | Obstacle:
+def prepare(request: Request) -> Offer | Obstacle:
     """Return the cheapest prepared answer, the first one that is cheap, or an obstacle that says something."""
     best, obstacles = _asked(request)
     return best or telling(obstacles)
 
 
-def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
-    found: list[Prepared] = []
+def _asked(request: Request) -> tuple[Offer | None, list[Obstacle]]:
+    found: list[Offer] = []
     obstacles: list[Obstacle] = []
     is_counted = False
     for part in PARTS:
@@ -172,7 +172,7 @@ def _asked(request: Request) -> tuple[Prepared | None, list[Obstacle]]:
     return replace(ranked[0], run=partial(_in_turn, ranked)) if ranked else None, obstacles
 
 
-def _in_turn(ranked: Sequence[Prepared]) -> ExactAnswer:
+def _in_turn(ranked: Sequence[Offer]) -> ExactAnswer:
     """Return the answer of the first solver that does not meet an obstacle after all."""
     for prepared in ranked[:-1]:
         with suppress(Refused):
@@ -180,14 +180,14 @@ def _in_turn(ranked: Sequence[Prepared]) -> ExactAnswer:
     return ranked[-1].run()
 
 
-def _affordable(prepared: Prepared | Obstacle) -> Prepared | Obstacle:
+def _affordable(prepared: Offer | Obstacle) -> Offer | Obstacle:
     """Return what was prepared, if it takes no longer than anybody waits; who says how long may have it tried."""
     if isinstance(prepared, Obstacle) or prepared.cost <= MOST_COST or interruption.seconds_left() is not None:
         return prepared
     return Obstacle(f"it would take some {prepared.cost:.0e} operations (the limit is {MOST_COST:.0e})")
 
 
-def answer(request: Request, prepared: Prepared) -> ExactAnswer:
+def answer(request: Request, prepared: Offer) -> ExactAnswer:
     """Return what was prepared, unless draws of the model contradict it."""
     return witnessed(request, prepared, prepare)
 

@@ -1,4 +1,4 @@
-"""What an exact engine is asked, and what its parts say to that: a prepared answer with its cost, or an obstacle."""
+"""What the exact engine is asked, and what its solvers say to that: an offer of an answer at a cost, or an obstacle."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Offer:
     """An exact answer that can be had at a cost, in elementary operations on numbers: about a nanosecond each.
 
     `cost_of_sample` is what drawing one sample of the same question would cost.
@@ -86,7 +86,7 @@ def exact_answer(
     return ExactAnswer(solver, source, tuple(beliefs), joint, diagnostics)
 
 
-Part = Callable[[Request], Prepared | Obstacle]
+Part = Callable[[Request], Offer | Obstacle]
 
 
 class Refused(UnsuitableEngine):

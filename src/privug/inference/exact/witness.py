@@ -17,7 +17,7 @@ from privug.estimate import Estimate
 from privug.inference.answer import ExactAnswer, SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import LARGEST_PARETO_K
-from privug.inference.exact.request import Obstacle, Prepared, Refused, Request
+from privug.inference.exact.request import Obstacle, Offer, Refused, Request
 from privug.inference.exact.request import Part as Solver
 from privug.inference.sampling import Sampler, probability_of_observation
 from privug.inference.workload import numbers_computed
@@ -49,7 +49,7 @@ class Contradicted(Refused):
     """Draws contradict an exact answer, which is none then."""
 
 
-def witnessed(request: Request, prepared: Prepared, prepare: Solver) -> ExactAnswer:
+def witnessed(request: Request, prepared: Offer, prepare: Solver) -> ExactAnswer:
     """Return an exact answer that draws do not contradict; else refuse. Solvers `prepare` a further question."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
@@ -68,7 +68,7 @@ def contradiction(request: Request, what: str) -> Contradicted:
     return Contradicted(Obstacle(f"draws of the model contradict its answer: {what}", precise=True))
 
 
-def _confirmed(request: Request, prepared: Prepared, run: ExactAnswer, prepare: Solver) -> ExactAnswer:
+def _confirmed(request: Request, prepared: Offer, run: ExactAnswer, prepare: Solver) -> ExactAnswer:
     draws = _affordable(request, prepared)
     if not draws:
         return run
@@ -123,7 +123,7 @@ def _window(request: Request, draws: int) -> Observation | None:
     return Between(place - width, place + width) if math.isfinite(width) else None
 
 
-def _affordable(request: Request, prepared: Prepared) -> int:
+def _affordable(request: Request, prepared: Offer) -> int:
     """Return how many draws a witness may make; none of a program that is called, which is its own witness."""
     case = request.case(request.question.typical_sizes)
     nodes = ancestors([leaf.node for leaf in random_leaves((case.secret, case.output, case.facts))])
@@ -145,7 +145,7 @@ def _drawn(request: Request, draws: int, seed: int = SEED) -> SampledAnswer | No
         return None
 
 
-def _some_draw_agrees(request: Request, prepared: Prepared) -> bool:
+def _some_draw_agrees(request: Request, prepared: Offer) -> bool:
     draws = min(ANY, AGAIN * AGAIN * _affordable(request, prepared))
     seen = _drawn(request, draws) if draws else None
     return seen is not None and (seen.log_weights is None or float(seen.log_weights.max()) > SMALLEST_WEIGHT)

@@ -35,7 +35,7 @@ from privug.inference.measure.density import (
     panel_nodes,
 )
 from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
-from privug.inference.measure.transforms import Term, inverted_sum
+from privug.inference.measure.transforms import SumTerm, inverted_sum
 from privug.model.node import Array
 from privug.prior.standard import StandardNormal, StandardUniform, UniformPlusNormal
 
@@ -441,7 +441,7 @@ class Unsummable(Exception):
     """The distribution of a sum could not be had; the message says why."""
 
 
-class Piece(NamedTuple):
+class ShiftedCurve(NamedTuple):
     """A curve without atoms, how far it is shifted, and the share of each shift in a mixture."""
 
     curve: Curve
@@ -485,7 +485,7 @@ class Powers:
             weight = math.exp(_log_binomial(k, j, share))
             if weight > NOTHING:
                 atoms = discrete.sum(k - j)
-                pieces.append(Piece(smooth.sum(j), atoms.atoms, weight * atoms.masses))
+                pieces.append(ShiftedCurve(smooth.sum(j), atoms.atoms, weight * atoms.masses))
         last = discrete.sum(k)
         return _mixed(pieces, last.atoms, (1 - share) ** k * last.masses)
 
@@ -509,13 +509,13 @@ def added(left: Curve, right: Curve) -> Curve:
     pieces = []
     for one, other in ((left, right), (right, left)):
         if one.parts and len(other.atoms):
-            pieces.append(Piece(_smooth(one), other.atoms, one.continuous_share * other.masses))
+            pieces.append(ShiftedCurve(_smooth(one), other.atoms, one.continuous_share * other.masses))
     if left.parts and right.parts:
         share = left.continuous_share * right.continuous_share
         both = _densities_added(_smooth(left), _smooth(right))
         if not pieces:
             return both
-        pieces.append(Piece(both, np.zeros(1), np.array([share])))
+        pieces.append(ShiftedCurve(both, np.zeros(1), np.array([share])))
     if not len(left.atoms) or not len(right.atoms):
         return _mixed(pieces, np.empty(0), np.empty(0))
     atoms = _atoms_added(discrete_part(left), discrete_part(right))
@@ -592,7 +592,7 @@ def _transformed(curve: Curve, count: int, most: int) -> Curve | None:
     if len(curve.atoms) and count * math.log(max(1 - curve.continuous_share, 1e-300)) > math.log(NOTHING):
         return None
     panels = _panels(curve) if curve.parts else None
-    made = inverted_sum([Term(panels, curve.continuous_share, curve.atoms, curve.masses, count)], most)
+    made = inverted_sum([SumTerm(panels, curve.continuous_share, curve.atoms, curve.masses, count)], most)
     return None if made is None else _told(made)
 
 
@@ -624,7 +624,7 @@ def _moved(curve: Curve, by: float) -> Curve:
     return made
 
 
-def _mixed(pieces: Sequence[Piece], atoms: Array, masses: Array) -> Curve:
+def _mixed(pieces: Sequence[ShiftedCurve], atoms: Array, masses: Array) -> Curve:
     """Return a mixture of shifted curves and atoms: few as they are, more on panels of their own."""
     if sum(len(piece.by) * len(piece.curve.parts) for piece in pieces) <= MOST_PARTS:
         return _listed(pieces, atoms, masses)
@@ -643,7 +643,7 @@ def _mixed(pieces: Sequence[Piece], atoms: Array, masses: Array) -> Curve:
     return made
 
 
-def _listed(pieces: Sequence[Piece], atoms: Array, masses: Array) -> Curve:
+def _listed(pieces: Sequence[ShiftedCurve], atoms: Array, masses: Array) -> Curve:
     shares = [float(share) for piece in pieces for share in piece.shares]
     curves = [_moved(piece.curve, float(by)) for piece in pieces for by in piece.by]
     if len(atoms):

@@ -45,7 +45,7 @@ class Unfollowed(Exception):
         self.node = node
 
 
-class Evaluation:
+class ScalarFunction:
     """The values of a function of one number; what has no value is refused."""
 
     def __init__(self, node: Node, argument: Node) -> None:
@@ -131,7 +131,7 @@ class _Cutting:
         self._certain: set[Node] = set()
         self._flat: set[Node] = set()
         self._stepped: set[Node] = set()  # monotone with jumps: cut there unless they are only compared
-        self._evaluations: dict[Node, Evaluation] = {}
+        self._evaluations: dict[Node, ScalarFunction] = {}
         self._constants: dict[Node, Array] = {}
 
     def take(self, node: Node) -> None:
@@ -208,7 +208,7 @@ class _Cutting:
         if node in self._constants:
             return np.broadcast_to(self._constants[node], (len(x), *node.shape))
         if node not in self._evaluations:
-            self._evaluations[node] = Evaluation(node, self._argument)
+            self._evaluations[node] = ScalarFunction(node, self._argument)
         values = self._evaluations[node](x)
         if node in self._certain and len(x):
             self._constants[node] = values[0]
@@ -374,8 +374,8 @@ class Image:
         return image
 
     @cached_property
-    def _evaluation(self) -> Evaluation:
-        return Evaluation(self.node, self.argument)
+    def _evaluation(self) -> ScalarFunction:
+        return ScalarFunction(self.node, self.argument)
 
     def values(self, x: Array) -> Array:
         """Return the function's values, categories as codes."""
@@ -523,9 +523,9 @@ class Images:
 
     def __init__(self, curve: Curve) -> None:
         self._curve = curve
-        self._known: dict[Hashable, Image | Evaluation] = {}
+        self._known: dict[Hashable, Image | ScalarFunction] = {}
 
-    def of(self, node: Node, argument: Node) -> Image | Evaluation:
+    def of(self, node: Node, argument: Node) -> Image | ScalarFunction:
         """Return a function of a number, or raise Unfollowed."""
         key = signature(node, argument)
         if key is None or key not in self._known:
@@ -535,9 +535,9 @@ class Images:
             self._known[key] = made
         return self._known[key]
 
-    def _made(self, node: Node, argument: Node) -> Image | Evaluation:
+    def _made(self, node: Node, argument: Node) -> Image | ScalarFunction:
         if not self._curve.parts:
-            return Evaluation(node, argument)
+            return ScalarFunction(node, argument)
         low, high = effective_ends(self._curve)
         slack = (1e-9 * (high - low) or 1.0) if self._curve.atoms.size else 0.0
         near = low - slack, high + slack

@@ -33,7 +33,7 @@ MOST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class SumTerm:
     """Independent copies of a quantity with a density, which has a share of the probability, and with atoms."""
 
     panels: Panels | None
@@ -73,7 +73,7 @@ class Term:
         spread = float(weights @ (values - mean) ** 2) / total
         return self.count * (largest + math.log(total)), self.count * mean, self.count * spread
 
-    def tilted(self, u: float) -> "Term":
+    def tilted(self, u: float) -> "SumTerm":
         """Return the distribution whose density is proportional to exp(u x) times the density."""
         if u == 0:
             return self
@@ -84,7 +84,7 @@ class Term:
         if self.panels is None:
             return replace(self, masses=atoms)
         panels = _tilted(self.panels, u, largest)
-        return Term(replace(panels, values=panels.values * (self.share / total)), 1.0, self.atoms, atoms, self.count)
+        return SumTerm(replace(panels, values=panels.values * (self.share / total)), 1.0, self.atoms, atoms, self.count)
 
     def transform(self, t: Array) -> Array:
         """Return the characteristic function of one copy."""
@@ -115,7 +115,7 @@ def _tilted(panels: Panels, u: float, largest: float) -> Panels:
     return replace(panels, edges=edges, values=table)
 
 
-def product(terms: Sequence[Term], t: Array) -> Array:
+def product(terms: Sequence[SumTerm], t: Array) -> Array:
     """Return the characteristic function of the sum of all copies of all terms."""
     result = np.ones(len(t), complex)
     for term in terms:
@@ -204,7 +204,7 @@ SEARCHES = 60
 class Tilted:
     """A sum all of whose terms are tilted by an exponent, and the window that holds its probability."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[SumTerm, ...]
     exponent: float
 
     def cumulant(self, u: float) -> tuple[float, float, float]:
@@ -265,11 +265,11 @@ class Tilted:
         return product(self._tilted, t)
 
     @cached_property
-    def _tilted(self) -> list[Term]:
+    def _tilted(self) -> list[SumTerm]:
         return [term.tilted(self.exponent) for term in self.terms]
 
 
-def inverted_sum(terms: Sequence[Term], most: int) -> Panels | None:
+def inverted_sum(terms: Sequence[SumTerm], most: int) -> Panels | None:
     """Return the density of a sum; nothing if more than so many frequencies are needed for it."""
     plain = Tilted(tuple(terms), 0.0)
     width = plain.window[1] - plain.window[0]

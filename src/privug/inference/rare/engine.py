@@ -31,7 +31,7 @@ from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
 from privug.inference.rare.importance import DISAGREEMENT, Measurement, evidence, log_mean
 from privug.inference.rare.model import LatentCase, LatentModel, Space
-from privug.inference.rare.population import Outcome, Population
+from privug.inference.rare.population import Population, PopulationOutcome
 from privug.model.batch import Batch
 from privug.model.execution import run_tasks
 from privug.model.node import Array
@@ -117,7 +117,7 @@ class _Attempt(NamedTuple):
 class _Watch:
     """Shows how far a population of this process has come; of those in other processes nothing is known."""
 
-    def __init__(self, meter: ProgressMeter | None = None, outcomes: Sequence[Outcome] = ()) -> None:
+    def __init__(self, meter: ProgressMeter | None = None, outcomes: Sequence[PopulationOutcome] = ()) -> None:
         self._meter, self._outcomes = meter, outcomes
 
     def __call__(self, log_evidence: float) -> None:
@@ -131,7 +131,7 @@ class _Watch:
 
 def _outcome(
     model: LatentModel, seed: int, attempt: _Attempt, allowance: int, wanted: int, watch: _Watch, number: int
-) -> Outcome:
+) -> PopulationOutcome:
     """Let one population search."""
     rng = sampling.generator(seed, attempt.number, number)
     return Population(model, rng, size=attempt.size, allowance=allowance, watch=watch).run(wanted)
@@ -183,7 +183,7 @@ class _Search:
                 raise refusal
         raise AssertionError("unreachable")
 
-    def _refuse_rounding(self, outcomes: Sequence[Outcome]) -> None:
+    def _refuse_rounding(self, outcomes: Sequence[PopulationOutcome]) -> None:
         """Refuse a value that is met for rounding alone: the least step away from it shows that it has a density."""
         found = [outcome.points for outcome in outcomes if outcome.obstacle is None]
         if not found or self._model.size_nodes or not self._case.awaited:
@@ -213,11 +213,11 @@ class _Search:
         sizes = [min(size * GROWTH**growth, most) for growth in range(ATTEMPTS)]
         return attempts + [_Attempt(len(attempts) + growth, POPULATIONS, size) for growth, size in enumerate(sizes)]
 
-    def _attempt(self, attempt: _Attempt, populations: int) -> list[Outcome]:
+    def _attempt(self, attempt: _Attempt, populations: int) -> list[PopulationOutcome]:
         """Let populations search, side by side."""
         needed = 8 * attempt.size * self._case.width * 4 + self._case.plan.bytes_per_sample * self._case.plan.block
         allowance = max(1, (self._budget - self._runs) // attempt.populations)
-        outcomes: list[Outcome] = []
+        outcomes: list[PopulationOutcome] = []
         label = "searching" if attempt.number == 0 else f"searching, attempt {attempt.number + 1}"
         with ProgressMeter(label, populations) as meter:
             watch = _Watch(meter, outcomes)
@@ -236,7 +236,7 @@ class _Search:
                 self._remarks.append(interruption.taken_note(kept))
         return outcomes
 
-    def _measured(self, attempt: int, outcomes: Sequence[Outcome]) -> SampledAnswer | None:
+    def _measured(self, attempt: int, outcomes: Sequence[PopulationOutcome]) -> SampledAnswer | None:
         """Draw from where the populations found the observation, if that is known and the draws can be trusted."""
         found = [outcome.points for outcome in outcomes if outcome.obstacle is None]
         if not found or self._model.size_nodes:
@@ -275,7 +275,7 @@ class _Search:
             self._model.question.lifting(self._expected),
         )
 
-    def _refusal(self, outcomes: Sequence[Outcome]) -> InferenceError | ProgramError | None:
+    def _refusal(self, outcomes: Sequence[PopulationOutcome]) -> InferenceError | ProgramError | None:
         """Say why these populations are no answer, if they are not."""
         if all(outcome.excluded == outcome.drawn > 0 for outcome in outcomes):
             return ProgramError("the program failed on every input drawn from the prior")
@@ -299,7 +299,7 @@ class _Search:
             )
         return None
 
-    def _lost(self, lost: Sequence[Outcome], populations: int) -> InferenceError:
+    def _lost(self, lost: Sequence[PopulationOutcome], populations: int) -> InferenceError:
         obstacle = str(lost[0].obstacle)
         if any(str(outcome.obstacle).startswith("Spent") for outcome in lost):
             return TooFewSamples(
@@ -318,7 +318,7 @@ class _Search:
             f"probability {bound:.2g}, and the observation is rarer than that if it is possible at all.{ungraded}"
         )
 
-    def _result(self, outcomes: Sequence[Outcome]) -> SampledAnswer:
+    def _result(self, outcomes: Sequence[PopulationOutcome]) -> SampledAnswer:
         logs = np.array([outcome.log_evidence for outcome in outcomes])
         quantities = tuple(Batch.concatenate(parts) for parts in zip(*(o.quantities for o in outcomes), strict=True))
         evidence = _evidence(logs, "density" if outcomes[0].density else "", self._runs)
@@ -336,7 +336,7 @@ class _Search:
         return SampledAnswer(quantities, np.repeat(logs, self._wanted), diagnostics, lifting, groups=len(outcomes))
 
 
-def _worth(outcomes: Sequence[Outcome], logs: Array) -> float:
+def _worth(outcomes: Sequence[PopulationOutcome], logs: Array) -> float:
     """Return how many independent samples of the secret the populations are worth together."""
     secret = Batch.concatenate([outcome.quantities[0] for outcome in outcomes])
     weights = np.repeat(np.exp(logs - logs.max()), len(secret) // len(outcomes))

@@ -155,7 +155,7 @@ class Scattering:
 MOST_VALUES = 1000
 
 
-class Given(Operation):
+class KnownRoots(Operation):
     """Standard normal numbers, whose values evaluation is handed."""
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
@@ -215,7 +215,7 @@ def with_latents(targets: Sequence[Node]) -> Latents:
         parents = tuple(images.get(parent, parent) for parent in node.parents)
         if isinstance(operation, Draw) and operation.family.latents:
             shape = _latent_shape(node.shape, operation.family.latents)
-            given = Node(Given(), (), shape, np.dtype(np.float64), kind=Kind.CONTINUOUS)
+            given = Node(KnownRoots(), (), shape, np.dtype(np.float64), kind=Kind.CONTINUOUS)
             latents.append(Latent(given, node))
             image = Node(OfNormals(operation), (given, *parents), node.shape, node.dtype, node.levels, node.kind)
         elif any(new is not old for new, old in zip(parents, node.parents, strict=True)):
@@ -240,7 +240,7 @@ def _latent_shape(shape: Shape, latents: int) -> Shape:
     return shape if latents == 1 else (*shape, latents)
 
 
-class Layout:
+class LatentLayout:
     """Which columns of a matrix hold the normal numbers behind the k-th root, in models of any size.
 
     Models of different sizes share columns root by root. What a larger model needs beyond is added at the end.
@@ -320,7 +320,7 @@ class LatentCase:
         """Return for each normal number whether and where it steps from value to value."""
         return [steps for latent in self.latents for steps in latent.steps()]
 
-    def known(self, points: Array, layout: Layout) -> dict[Node, Array]:
+    def known(self, points: Array, layout: LatentLayout) -> dict[Node, Array]:
         """Return the values of the latent nodes at some points."""
         return {
             latent.node: points[:, layout.columns(position, latent.size)].reshape(len(points), *latent.node.shape)
@@ -328,7 +328,7 @@ class LatentCase:
         }
 
     def evaluate(
-        self, points: Array, layout: Layout, rng: np.random.Generator
+        self, points: Array, layout: LatentLayout, rng: np.random.Generator
     ) -> tuple[Array, Array, Array, list[Array]]:
         """Return the distances from each condition, log likelihoods, marks of failures, and the values to keep."""
         blocks = [
@@ -339,7 +339,7 @@ class LatentCase:
         kept = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
         return np.concatenate(distances), np.concatenate(logs), np.concatenate(failed), kept
 
-    def _block(self, points: Array, layout: Layout, rng: np.random.Generator) -> Any:
+    def _block(self, points: Array, layout: LatentLayout, rng: np.random.Generator) -> Any:
         known, samples = self.known(points, layout), len(points)
         failed = np.zeros(samples, np.bool_)
         try:
@@ -366,7 +366,7 @@ class LatentCase:
         kept = [*arrays[:judged], *arrays[start + weights :]]
         return distances, np.zeros(samples) if logs is None else logs, failed, kept
 
-    def strata(self, points: Array, layout: Layout) -> Array:
+    def strata(self, points: Array, layout: LatentLayout) -> Array:
         """Return for each point the number of its stratum: points of one stratum agree in all that is discrete."""
         known = self.known(points, layout)
         values = self._root_values(known, len(points))
@@ -446,7 +446,7 @@ class LatentModel(Shared):
         """The case of sizes that lie in the middle."""
         return self.case(self.question.typical_sizes)
 
-    def groups(self, points: Array, layout: Layout) -> list[tuple[LatentCase, Array]]:
+    def groups(self, points: Array, layout: LatentLayout) -> list[tuple[LatentCase, Array]]:
         """Return the cases that points belong to, each with the positions of its points."""
         if not self.size_nodes:
             return [(self.case(()), np.arange(len(points)))]
@@ -483,7 +483,7 @@ class Space:
 
     def __init__(self, model: LatentModel, rng: np.random.Generator) -> None:
         self.model, self.rng = model, rng
-        self.layout = Layout()
+        self.layout = LatentLayout()
         self.runs = 0
         self.density: int | None = None
         self._scales: dict[int, Array] = {}

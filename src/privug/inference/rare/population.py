@@ -168,7 +168,7 @@ class Stuck(PrivugError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PopulationOutcome:
     """What a population found: the log evidence, samples given the observation, and what it took."""
 
     log_evidence: float
@@ -207,7 +207,7 @@ class Population:
         self._drawn = self._failed = 0
         self._level, self._heat = math.inf, 0.0
 
-    def run(self, wanted: int) -> Outcome:
+    def run(self, wanted: int) -> PopulationOutcome:
         """Search for the observation and return `wanted` samples given it."""
         obstacle, moved, points = None, 0.0, np.empty((0, 0))
         quantities: tuple[Batch, ...] = ()
@@ -221,7 +221,9 @@ class Population:
         # Inputs on which the program failed are no possibility: the evidence is given the others.
         log_evidence = self._log_evidence - math.log(max(1, self._drawn - self._failed) / max(1, self._drawn))
         runs = self._space.runs
-        return Outcome(log_evidence, quantities, runs, self._drawn, self._failed, density, moved, points, obstacle)
+        return PopulationOutcome(
+            log_evidence, quantities, runs, self._drawn, self._failed, density, moved, points, obstacle
+        )
 
     def _evaluate(self, points: Array) -> Particles:
         if self._space.runs + len(points) > self._allowance:

@@ -40,7 +40,7 @@ class TooManyCounts(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Independent rows that are alike: what a row of each class adds to each sum, and how likely each class is.
 
     `values` are integers from zero on, a line for each class; `chances` has a line for each combination of what the
@@ -72,7 +72,7 @@ SHARED: Key = ("shared", 0)
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedStates:
     """What is still needed of the rows placed so far, a column each, and the logarithms of the weights."""
 
     columns: Mapping[Key, Array]
@@ -81,12 +81,12 @@ class Counted:
     def __len__(self) -> int:
         return len(self.logs)
 
-    def take(self, which: Array | slice) -> "Counted":
+    def take(self, which: Array | slice) -> "CountedStates":
         """Return some of the states."""
-        return Counted({key: column[which] for key, column in self.columns.items()}, self.logs[which])
+        return CountedStates({key: column[which] for key, column in self.columns.items()}, self.logs[which])
 
 
-def condensed(blocks: Sequence[Block], exposed: Sequence[int]) -> list[Block]:
+def condensed(blocks: Sequence[RowBlock], exposed: Sequence[int]) -> list[RowBlock]:
     """Put rows whose classes need not be told apart together: the law of what they add is a convolution.
 
     That pays where rows have more classes than the sums that they add to can tell, and where rows that are not alike
@@ -107,11 +107,13 @@ def condensed(blocks: Sequence[Block], exposed: Sequence[int]) -> list[Block]:
         if made is not None:
             found[numbers[0]] = made
             for number in numbers[1:]:
-                found[number] = Block(np.zeros((1, made.values.shape[1]), np.int64), np.ones((len(made.chances), 1)), 1)
+                found[number] = RowBlock(
+                    np.zeros((1, made.values.shape[1]), np.int64), np.ones((len(made.chances), 1)), 1
+                )
     return found
 
 
-def _convolved(blocks: Sequence[Block], touched: list[int]) -> Block | None:
+def _convolved(blocks: Sequence[RowBlock], touched: list[int]) -> RowBlock | None:
     """Return what all rows of some blocks add together as one row; None if that has too many values."""
     reach = np.sum([block.count * block.values.max(axis=0)[touched] for block in blocks], axis=0)
     classes = len(blocks[0].chances)
@@ -132,7 +134,7 @@ def _convolved(blocks: Sequence[Block], touched: list[int]) -> Block | None:
     chances = np.zeros((classes, len(first)))
     owner = np.repeat(np.arange(classes), [len(law.values) for law in laws])
     chances[owner, codes.reshape(-1)] = np.concatenate([law.probabilities for law in laws])
-    return Block(values, chances, 1, sum(block.lost for block in blocks) + max(law.lost for law in laws))
+    return RowBlock(values, chances, 1, sum(block.lost for block in blocks) + max(law.lost for law in laws))
 
 
 class Step(NamedTuple):
@@ -149,7 +151,7 @@ class Lattice:
     `shared` holds the logarithms of the probabilities of what rows share.
     """
 
-    blocks: Sequence[Block]
+    blocks: Sequence[RowBlock]
     readings: Sequence[Reading]
     exposed: Sequence[int]
     shared: Array
@@ -210,7 +212,7 @@ class Lattice:
         most = np.minimum(high @ values, start + (left * values[free].max(axis=0) if free.any() else 0))
         return least, most
 
-    def _bound(self, number: int, block: Block, least: Array, most: Array) -> bool:
+    def _bound(self, number: int, block: RowBlock, least: Array, most: Array) -> bool:
         """Bound the classes of a block that adds to each sum between some numbers."""
         low, high, values = self._class_low[number], self._class_high[number], block.values
         if block.count == 1:
@@ -238,7 +240,7 @@ class Lattice:
             for k in range(len(one.values) if one.count > 1 else 1)
             if b not in self.exposed and one.values.any()
         ]
-        plan = _Arrangement(self, waiting + exposed)
+        plan = _LatticeArrangement(self, waiting + exposed)
         for step in exposed:
             plan.place(step)
         while waiting:
@@ -268,9 +270,9 @@ class Lattice:
         high = np.minimum(placed[1][sums], self._high[sums] - rest[0][sums])
         return np.asarray(np.maximum(1, high - low + 1))
 
-    def states(self) -> Counted:
+    def states(self) -> CountedStates:
         """Return the states that are left once all rows are placed, of which columns that are kept and the weights."""
-        start = Counted({SHARED: np.arange(len(self.shared))}, self.shared)
+        start = CountedStates({SHARED: np.arange(len(self.shared))}, self.shared)
         if not self.is_possible:
             return start.take(slice(0, 0))
         walk = _Walk(self)
@@ -306,7 +308,7 @@ class Lattice:
         return int(self._low[j]), int(self._high[j])
 
 
-class _Arrangement:
+class _LatticeArrangement:
     """The steps placed so far, and what would have to be remembered after a further one."""
 
     def __init__(self, lattice: Lattice, steps: Sequence[Step]) -> None:
@@ -400,11 +402,11 @@ class _Walk:
         if self._work > self._most_work:
             raise TooManyCounts
 
-    def started(self, states: Counted) -> Counted:
+    def started(self, states: CountedStates) -> CountedStates:
         """Return the states before the first step, weighed by what was seen of sums to which nothing is added."""
         return self._settled(states, np.flatnonzero(self._waiting == 0).tolist())
 
-    def made(self, states: Counted, step: Step) -> Counted:
+    def made(self, states: CountedStates, step: Step) -> CountedStates:
         """Return the states after a step, a chunk of them at a time."""
         low, high = self._lattice.added(step)
         self._rest = [self._rest[0] - low, self._rest[1] - high]
@@ -427,13 +429,13 @@ class _Walk:
         self._unread -= set(self._ready())
         return parts[0] if len(parts) == 1 else _merged(_concatenated(parts))
 
-    def _room(self, states: Counted, j: int) -> tuple[Array, Array]:
+    def _room(self, states: CountedStates, j: int) -> tuple[Array, Array]:
         """Return between which numbers a step may add to a sum."""
         low, high = self._lattice.window(j)
         now = states.columns.get(("total", j), np.zeros(len(states), np.int64))
         return low - self._rest[1][j] - now, high - self._rest[0][j] - now
 
-    def _ways(self, states: Counted, step: Step) -> tuple[Array, Array]:
+    def _ways(self, states: CountedStates, step: Step) -> tuple[Array, Array]:
         """Return the least count of a class in each state, and how many counts are possible from there on."""
         lattice, block = self._lattice, self._lattice.blocks[step.block]
         if block.count == 1:
@@ -449,7 +451,7 @@ class _Walk:
             least, most = np.maximum(least, -(-start // line[j])), np.minimum(most, stop // line[j])
         return least, np.maximum(0, most - least + 1)
 
-    def _with_class(self, states: Counted, times: Array, step: Step) -> Counted:
+    def _with_class(self, states: CountedStates, times: Array, step: Step) -> CountedStates:
         """Place so many rows of a class."""
         block, others = self._lattice.blocks[step.block], self._remaining[step.block]
         columns, logs = dict(states.columns), states.logs
@@ -461,9 +463,9 @@ class _Walk:
             logs = logs + log_binomial(times, left, share[columns[SHARED]])
             columns["left", step.block] = left - times
         self._add(columns, times, block.values[step.number])
-        return Counted(columns, logs)
+        return CountedStates(columns, logs)
 
-    def _with_row(self, states: Counted, number: Array, step: Step) -> Counted:
+    def _with_row(self, states: CountedStates, number: Array, step: Step) -> CountedStates:
         """Place the only row of a block in each of its classes."""
         block = self._lattice.blocks[step.block]
         possible = self._lattice.possible(step.block)
@@ -477,7 +479,7 @@ class _Walk:
             columns["total", j] = columns.get(("total", j), 0) + added
         if step.block in self._lattice.exposed:
             columns["class", step.block] = number
-        return Counted(columns, logs).take(fits)
+        return CountedStates(columns, logs).take(fits)
 
     def _add(self, columns: dict[Key, Array], times: Array, line: Array) -> None:
         for j in np.flatnonzero(line).tolist():
@@ -487,27 +489,27 @@ class _Walk:
         """Return the readings all of whose sums are complete."""
         return [r for r in sorted(self._unread) if not self._waiting[list(self._lattice.readings[r].sums)].any()]
 
-    def _settled(self, states: Counted, completed: Sequence[int]) -> Counted:
+    def _settled(self, states: CountedStates, completed: Sequence[int]) -> CountedStates:
         """Read off what can be read, forget what is no longer needed, and merge what is then equal."""
         logs, zero = states.logs, np.zeros(len(states), np.int64)
         for j in completed:
             logs = logs + self._lattice.log_factor(j, states.columns.get(("total", j), zero))
-        states = Counted(states.columns, logs).take(logs > -math.inf)
+        states = CountedStates(states.columns, logs).take(logs > -math.inf)
         ready = self._ready()
         for r in ready:
             states = self._read(states, r)
         needed = {j for r in self._unread.difference(ready) for j in self._lattice.readings[r].sums}
         live = needed.union(np.flatnonzero(self._waiting).tolist())
         columns = {key: column for key, column in states.columns.items() if key[0] != "total" or key[1] in live}
-        return _merged(Counted(columns, states.logs))
+        return _merged(CountedStates(columns, states.logs))
 
-    def _read(self, states: Counted, r: int) -> Counted:
+    def _read(self, states: CountedStates, r: int) -> CountedStates:
         reading, zero = self._lattice.readings[r], np.zeros(len(states), np.int64)
         values = reading.evaluate([states.columns.get(("total", j), zero) for j in reading.sums])
         if reading.keeps:
-            return Counted({**states.columns, ("kept", r): values}, states.logs)
+            return CountedStates({**states.columns, ("kept", r): values}, states.logs)
         logs = states.logs + values
-        return Counted(states.columns, logs).take(logs > -math.inf)
+        return CountedStates(states.columns, logs).take(logs > -math.inf)
 
 
 def log_binomial(times: Array, left: Array, share: Array) -> Array:
@@ -534,19 +536,19 @@ def _chunks(ends: Array) -> list[tuple[int, int]]:
     return found or [(0, 0)]
 
 
-def _repeated(states: Counted, first: Array, counts: Array) -> tuple[Counted, Array]:
+def _repeated(states: CountedStates, first: Array, counts: Array) -> tuple[CountedStates, Array]:
     """Return each state so many times, and numbers from its first one on."""
     owner = np.repeat(np.arange(len(states)), counts)
     starts = np.cumsum(counts) - counts
     return states.take(owner), first[owner] + np.arange(len(owner)) - starts[owner]
 
 
-def _concatenated(parts: Sequence[Counted]) -> Counted:
+def _concatenated(parts: Sequence[CountedStates]) -> CountedStates:
     columns = {key: np.concatenate([part.columns[key] for part in parts]) for key in parts[0].columns}
-    return Counted(columns, np.concatenate([part.logs for part in parts]))
+    return CountedStates(columns, np.concatenate([part.logs for part in parts]))
 
 
-def _merged(states: Counted) -> Counted:
+def _merged(states: CountedStates) -> CountedStates:
     """Add up the weights of states that agree in all columns."""
     if len(states) < 2:
         return states
@@ -562,4 +564,4 @@ def _merged(states: Counted) -> Counted:
     else:
         logs = np.full(count, -math.inf)
         np.logaddexp.at(logs, codes, states.logs)
-    return Counted({key: column[first] for key, column in states.columns.items()}, logs)
+    return CountedStates({key: column[first] for key, column in states.columns.items()}, logs)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.case_plan import Quantity
-from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, Block, Counted, Lattice, Reading
+from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, CountedStates, Lattice, Reading, RowBlock
 from privug.inference.exact.finite.elimination import eliminated, full, schedule, value_of
 from privug.inference.exact.finite.enumeration import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
@@ -444,7 +444,7 @@ class CountModel:
         """The problem of counting."""
         first = np.unique(self._classes, return_index=True)[1]
         blocks = [
-            Block(values, law.chances[first], row.count)
+            RowBlock(values, law.chances[first], row.count)
             for values, law, row in zip(self._scaled[1], self._laws, self._rows, strict=True)
         ]
         shared = np.log(np.bincount(self._classes, self._combinations.weights))
@@ -600,7 +600,7 @@ class CountModel:
 
         return Reading(coordinates, evaluate, keeps=test is None and not fails)
 
-    def _check_failures(self, blocks: Sequence[Block], shared: Array) -> None:
+    def _check_failures(self, blocks: Sequence[RowBlock], shared: Array) -> None:
         """Refuse a program that fails for values that its sums can take: what was seen must not hide that."""
         images = [node for some in self._images for node in some]
         failing = [node for node in ancestors([*self._told, *images]) if node.operation.can_fail(node.parents)]
@@ -623,7 +623,7 @@ class CountModel:
         asked = reached([node for some in self._images for node in some], lambda node: node.is_random)
         return {node: array for node, array in self._combinations.arrays.items() if node in asked}
 
-    def read(self, counted: Counted) -> tuple[list[list[Array]], Array]:
+    def read(self, counted: CountedStates) -> tuple[list[list[Array]], Array]:
         """Return the arrays of each quantity, and logarithms of weights, for all states that are left."""
         first, shared = first_places(self._groups), counted.columns[SHARED]
         known = {node: array[first] for node, array in self._asked_of_shared.items()} | {_GROUP: np.arange(len(first))}
@@ -701,14 +701,14 @@ def _nodes_of(root: Node, halvings: int) -> tuple[dict[Node, Array], Array]:
     return {root: values.astype(root.dtype)}, weights
 
 
-def _projected(block: Block, sums: Sequence[int]) -> Block:
+def _projected(block: RowBlock, sums: Sequence[int]) -> RowBlock:
     """Return a block with the classes that some of the sums tell apart."""
     lines = np.zeros_like(block.values)
     lines[:, list(sums)] = block.values[:, list(sums)]
     values, codes = np.unique(lines, axis=0, return_inverse=True)
     chances = np.zeros((len(block.chances), len(values)))
     np.add.at(chances.T, codes.reshape(-1), block.chances.T)
-    return Block(values, chances, block.count)
+    return RowBlock(values, chances, block.count)
 
 
 def _sums_behind(nodes: Sequence[Node]) -> list[Node]:

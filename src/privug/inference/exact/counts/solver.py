@@ -20,12 +20,12 @@ from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, is_answered, table_sizes
 from privug.inference.exact.finite.solver import FAR, checked_error, far_tails, listed_belief, listed_joint
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Refused, Request, exact_answer
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.graph.support import lost_in_tails
 from privug.inference.joint import Joint
 from privug.inference.question import Sizes
-from privug.inference.tally import Tally, marginal
+from privug.inference.tally import WeightedCounter, marginal
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Batch
 from privug.model.node import Array, ancestors
@@ -37,14 +37,14 @@ TOO_MANY = "too many tables of counts fit what was seen"
 
 
 @dataclass(frozen=True, eq=False)
-class Sized:
+class SizedCounts:
     """The model for some sizes of the tables."""
 
     model: CountModel
     quantities: Sequence[Quantity]
 
 
-def prepare_counts(request: Request) -> Prepared | Obstacle:
+def prepare_counts(request: Request) -> Offer | Obstacle:
     """Find out whether a question is about sums over discrete rows, and what that costs."""
     if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
         return Obstacle("inputs on which it fails are to be excluded", vague=True)
@@ -64,10 +64,10 @@ def prepare_counts(request: Request) -> Prepared | Obstacle:
     case = request.case(request.question.typical_sizes)
     parts = [node for value in (case.secret, case.output) for node in Quantity.of(value).nodes]
     cost_of_sample = COST_OF_NUMBER * numbers_computed(ancestors(parts))
-    return Prepared(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
+    return Offer(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
 
 
-def _sized(request: Request, halvings: int = 1) -> list[Sized] | Obstacle:
+def _sized(request: Request, halvings: int = 1) -> list[SizedCounts] | Obstacle:
     """Return the models for all sizes of the tables; sizes that hardly ever are may be left out."""
     groups = table_sizes(request)
     if isinstance(groups, Obstacle):
@@ -88,7 +88,7 @@ def _sized(request: Request, halvings: int = 1) -> list[Sized] | Obstacle:
     return models
 
 
-def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Sized | None:
+def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> SizedCounts | None:
     """Return the model for some sizes of the tables; None if what was seen is impossible there."""
     case = request.case(sizes)
     likelihood = case.likelihood(request.observation)
@@ -101,19 +101,19 @@ def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Size
     outputs = [Quantity.of(case.output)] if request.observation is None else []
     if case.facts and Plan(Quantity.of(case.output).nodes).can_fail:
         raise NotRows("it may fail on inputs that contradict what is assumed")
-    return Sized(CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings), [*outputs, *asked])
+    return SizedCounts(CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings), [*outputs, *asked])
 
 
-def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
+def _run(request: Request, sized: Sequence[SizedCounts]) -> ExactAnswer:
     started = time.perf_counter()
     try:
-        found = _converged(request, sized) if any(one.model.continuous for one in sized) else Found.of(sized)
+        found = _converged(request, sized) if any(one.model.continuous for one in sized) else FittingStates.of(sized)
         for _ in range(2):  # the first time may show how improbable the observation is
             if request.observation is not None and found.lost > FAR * found.probability:
                 with far_tails(found.probability):
                     further = _sized(request)
                     assert not isinstance(further, Obstacle)
-                    found = Found.of(further)
+                    found = FittingStates.of(further)
         facts = _probability_of_facts(request) if request.question.facts else 1.0
     except TooManyCounts:
         raise Refused(Obstacle(TOO_MANY, precise=True)) from None
@@ -122,13 +122,13 @@ def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
     return _answer(request, found, facts, time.perf_counter() - started)
 
 
-def _converged(request: Request, sized: Sequence[Sized]) -> "Found":
+def _converged(request: Request, sized: Sequence[SizedCounts]) -> "FittingStates":
     """Integrate over what rows share with smaller and smaller panels, until that changes nothing."""
-    found = Found.of(sized)
+    found = FittingStates.of(sized)
     for halvings in range(2, MOST_HALVINGS):
         finer = _sized(request, halvings)
         assert not isinstance(finer, Obstacle)
-        before, found = found, Found.of(finer)
+        before, found = found, FittingStates.of(finer)
         if not found.states or not before.states:
             continue
         position = len(found.batches[0]) - 1
@@ -141,7 +141,7 @@ def _converged(request: Request, sized: Sequence[Sized]) -> "Found":
 
 
 @dataclass(frozen=True)
-class Found:
+class FittingStates:
     """The states that agree with what was seen: quantities, weights relative to `exp(shift)`, and what was cut off."""
 
     batches: Sequence[Sequence[Batch]]
@@ -151,7 +151,7 @@ class Found:
     has_density: bool
 
     @staticmethod
-    def of(sized: Sequence[Sized]) -> "Found":
+    def of(sized: Sequence[SizedCounts]) -> "FittingStates":
         """Go through all tables of counts of all sizes."""
         batches, logs, orders, truncated, lost = [], [], [], 0, 0.0
         for one in sized:
@@ -167,7 +167,7 @@ class Found:
         logs = [some for some, order in zip(logs, orders, strict=True) if order == lowest]
         shift = max((float(some.max()) for some in logs), default=0.0)
         weights_of = [np.exp(some - shift) for some in logs]
-        return Found(batches, weights_of, shift, lost + lost_in_tails(truncated), lowest > 0)
+        return FittingStates(batches, weights_of, shift, lost + lost_in_tails(truncated), lowest > 0)
 
     @property
     def log_probability(self) -> float:
@@ -193,13 +193,13 @@ class Found:
 
     def tallied(self, positions: Sequence[int]) -> tuple[tuple[Batch, ...], Array]:
         """Return the distinct values of some of the quantities, with their weights."""
-        tally = Tally()
+        tally = WeightedCounter()
         for batches, weights in zip(self.batches, self.weights, strict=True):
             tally.add([batches[position] for position in positions], weights)
         return tally.result()
 
 
-def _answer(request: Request, found: Found, facts: float, seconds: float) -> ExactAnswer:
+def _answer(request: Request, found: FittingStates, facts: float, seconds: float) -> ExactAnswer:
     if not found.states:
         less = f", or less likely than {found.lost:.0e}" if found.lost else ""
         raise ImpossibleObservation(
@@ -222,7 +222,7 @@ def _answer(request: Request, found: Found, facts: float, seconds: float) -> Exa
     return exact_answer("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), seconds)
 
 
-def _evidence(request: Request, found: Found, facts: float) -> Estimate:
+def _evidence(request: Request, found: FittingStates, facts: float) -> Estimate:
     """Return the probability of what was seen, given the facts; a density where states are weighted by one."""
     if request.observation is None:
         return CERTAIN_EVIDENCE

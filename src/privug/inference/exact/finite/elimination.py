@@ -181,7 +181,7 @@ COST_OF_CELL = 6.0
 
 
 @dataclass(frozen=True)
-class Round:
+class EliminationRound:
     """A root that is brought in, if any, what is computed then, and what must be remembered afterwards."""
 
     root: Node | None
@@ -193,7 +193,7 @@ class Round:
 class Schedule:
     """All rounds; how many combinations there are at most, at any time and at the end, and what all rounds cost."""
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[EliminationRound, ...]
     peak: float
     final: float
     cost: float
@@ -262,11 +262,11 @@ class _Arrangement:
             masks[node] = mask
         return masks
 
-    def rounds(self) -> list[Round]:
+    def rounds(self) -> list[EliminationRound]:
         """Place everything, unless there is no hope before its end."""
         self._bits = {root: 1 << place for place, root in enumerate(self._roots)} if self._greedy else {}
         start = [node for node in self._random if node in self._known]
-        rounds = [Round(None, tuple(self._place(start)), tuple(self._live))]
+        rounds = [EliminationRound(None, tuple(self._place(start)), tuple(self._live))]
         following = iter(self._roots)
         combinations = 0.0
         while len(self._placed) < len(self._random) and combinations <= HOPELESS:
@@ -275,7 +275,7 @@ class _Arrangement:
                 candidate = [next(root for root in following if root not in self._placed)]
             for root in candidate:
                 computed = self._place([root])
-                rounds.append(Round(root, tuple(computed), tuple(self._live)))
+                rounds.append(EliminationRound(root, tuple(computed), tuple(self._live)))
                 kept = sum(self._weight[node] for node in self._live)
                 combinations = min(combinations + self._weight[root], kept)
         return rounds
@@ -363,7 +363,7 @@ def _bits_of(mask: int) -> list[int]:
     return places
 
 
-def _costed(rounds: Sequence[Round], spans: Mapping[Node, Span], combinations: int) -> Schedule:
+def _costed(rounds: Sequence[EliminationRound], spans: Mapping[Node, Span], combinations: int) -> Schedule:
     rows, peak, cost = float(combinations), 1.0, 0.0
     busiest: tuple[Node, ...] = ()
     for one in rounds:
@@ -460,7 +460,7 @@ def _context(samples: int) -> Context:
     return Context(samples, np.random.Generator(np.random.SFC64(0)))
 
 
-def _computed(states: States, one: Round) -> States:
+def _computed(states: States, one: EliminationRound) -> States:
     """Compute the nodes of a round."""
     if not one.computed:
         return states

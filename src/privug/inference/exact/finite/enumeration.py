@@ -55,7 +55,7 @@ def parts_of(node: Node) -> list[Node]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class EnumerationCase:
     """One case with the roots to enumerate; `start` holds the values of roots that the sizes of tables depend on."""
 
     case: Case
@@ -113,12 +113,12 @@ class Setting:
         return self.roots.blocks(self.start, block)
 
 
-def settings_of(request: Request) -> list[Setting] | Obstacle:
+def settings_of(request: Request) -> list[EnumerationCase] | Obstacle:
     """Return the cases of a question that can be enumerated, or what stands in the way."""
     groups = table_sizes(request)
     if isinstance(groups, Obstacle):
         return groups
-    settings: list[Setting] = []
+    settings: list[EnumerationCase] = []
     for sizes, start in groups:
         setting = _setting(request, sizes, start)
         if isinstance(setting, Obstacle):
@@ -153,7 +153,7 @@ def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
     return sorted(groups, key=lambda group: -sum(group[0]))
 
 
-def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacle:
+def _setting(request: Request, sizes: Sizes, start: States) -> EnumerationCase | Obstacle:
     case = request.case(sizes)
     query = request.query(case)
     answered = query is None or is_answered(query, case)
@@ -175,12 +175,12 @@ def _setting(request: Request, sizes: Sizes, start: States) -> Setting | Obstacl
         return Obstacle("the query draws random numbers of its own")
     if request.way == "elimination":
         return _eliminating(request.question, case, query, start, order)
-    return Setting(case, query, start, roots, request.question, request.question.exclude_errors)
+    return EnumerationCase(case, query, start, roots, request.question, request.question.exclude_errors)
 
 
 def _eliminating(
     question: Question, case: Case, query: Any, start: States, order: Sequence[Node]
-) -> Setting | Obstacle:
+) -> EnumerationCase | Obstacle:
     """Return the setting whose states are those of secret, output and query alone."""
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
         return Obstacle("the program is called sample by sample", vague=True)
@@ -193,7 +193,7 @@ def _eliminating(
     if states.schedule.peak > MOST_EXPECTED:
         return Obstacle("too many combinations of values matter to the output at once", vague=True)
     known = replace(case, inputs={"output": case.output, "query": query})
-    return Setting(known, query, start, states, question, False)
+    return EnumerationCase(known, query, start, states, question, False)
 
 
 def is_answered(query: Any, case: Case) -> bool:
@@ -203,7 +203,7 @@ def is_answered(query: Any, case: Case) -> bool:
     return not any(isinstance(node.operation, Draw) for node in own)
 
 
-def _too_many(settings: Sequence[Setting]) -> Obstacle | None:
+def _too_many(settings: Sequence[EnumerationCase]) -> Obstacle | None:
     if any(isinstance(setting.roots, Elimination) for setting in settings):
         return None
     opaque = any(setting.is_opaque for setting in settings)
@@ -215,11 +215,11 @@ def _too_many(settings: Sequence[Setting]) -> Obstacle | None:
     return Obstacle(f"{called}its inputs have {states} (the limit is {limit:,})")
 
 
-class Evaluation:
+class StateEvaluation:
     """A setting's program on its states, and what of them agrees with an observation."""
 
     def __init__(
-        self, setting: Setting, observation: Observation | None, query: Any = None, called: Sequence[Node] = ()
+        self, setting: EnumerationCase, observation: Observation | None, query: Any = None, called: Sequence[Node] = ()
     ) -> None:
         """Make ready; what plain calls return may be known, of those that were `called` before."""
         self._setting, self._observation, self._query = setting, observation, query
@@ -242,7 +242,7 @@ class Evaluation:
         """Yield all states with what they leave behind; plain calls are spread over processes where that pays."""
         setting, tasks = self._setting, self.blocks()
         if setting.calls:
-            known = Evaluation(setting, self._observation, self._query, setting.calls)
+            known = StateEvaluation(setting, self._observation, self._query, setting.calls)
             yield from ((states, known.kept(states)) for states in self._called(list(tasks)))
         elif setting.is_opaque:
             blocks = list(tasks)

@@ -21,12 +21,18 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import Kept, Quantity, settled
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import Elimination, full, value_of
-from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, Evaluation, Setting, nodes_of, settings_of
+from privug.inference.exact.finite.enumeration import (
+    COST_OF_NUMBER,
+    EnumerationCase,
+    StateEvaluation,
+    nodes_of,
+    settings_of,
+)
 from privug.inference.exact.finite.states import CERTAIN, Combinations, Roots, States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Prepared, Request, exact_answer
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Request, exact_answer
 from privug.inference.graph.support import longer_tails
-from privug.inference.joint import Block, Channel, Classes, ClassTally, Joint
-from privug.inference.tally import Tally, marginal
+from privug.inference.joint import ChannelBlock, Classes, ClassTally, ImplicitChannel, Joint
+from privug.inference.tally import WeightedCounter, marginal
 from privug.model.batch import Batch, DeferredBatch, codes_of
 from privug.model.node import Array, ancestors
 from privug.model.operations import constant
@@ -40,7 +46,7 @@ MOST_PAIRS = 20_000_000  # of classes with their outputs
 MOST_EACH = 1 << 20  # states behind one secret
 
 
-def secrets_of(setting: Setting) -> Combinations | None:
+def secrets_of(setting: EnumerationCase) -> Combinations | None:
     """Return the secrets of a case, if each combination of the values of the roots behind them is one of its own."""
     if isinstance(setting.roots, Elimination) or setting.start is not CERTAIN:
         return None
@@ -48,7 +54,7 @@ def secrets_of(setting: Setting) -> Combinations | None:
     return Combinations.of(quantity, Roots(quantity.nodes))
 
 
-def is_secret_of_its_own(setting: Setting) -> bool:
+def is_secret_of_its_own(setting: EnumerationCase) -> bool:
     """Say whether every state of a case has another secret, in the order of its secrets."""
     secrets = secrets_of(setting)
     return secrets is not None and secrets.roots.nodes == setting.roots.nodes
@@ -89,7 +95,7 @@ class ByClass:
         return Joint(secret, output, classes=known)
 
 
-def by_class(settings: Sequence[Setting]) -> ByClass | None:
+def by_class(settings: Sequence[EnumerationCase]) -> ByClass | None:
     """Find the classes of secrets, if the question is one of which that can be done and pays."""
     setting = settings[0]
     if len(settings) > 1 or setting.is_opaque or setting.count < FEWEST_STATES:
@@ -108,9 +114,9 @@ def by_class(settings: Sequence[Setting]) -> ByClass | None:
 class _Pass:
     """One pass through all states of a case, in blocks of whole secrets."""
 
-    def __init__(self, setting: Setting, secrets: Combinations, others: Roots, each: float) -> None:
+    def __init__(self, setting: EnumerationCase, secrets: Combinations, others: Roots, each: float) -> None:
         self._secrets, self._others = secrets, others
-        self._evaluation = Evaluation(setting, None)
+        self._evaluation = StateEvaluation(setting, None)
         self._step = max(1, int(self._evaluation.block // each))
         self._place = constant(0)  # stands for the place of the secret in its block, beside the roots
         self._states = self._accepted = self._excluded = 0
@@ -152,7 +158,9 @@ ALWAYS_LISTED = 10_000_000  # states: their pairs are listed whatever they are
 BLOCK_CELLS = 1 << 21
 
 
-def finite_joint(settings: Sequence[Setting], secret: Belief, output: Belief, found: ByClass | None = None) -> Joint:
+def finite_joint(
+    settings: Sequence[EnumerationCase], secret: Belief, output: Belief, found: ByClass | None = None
+) -> Joint:
     """Return the joint of all cases, given the beliefs about secret and output before any observation.
 
     `found` holds the classes of secrets, if those have been looked for.
@@ -165,10 +173,10 @@ def finite_joint(settings: Sequence[Setting], secret: Belief, output: Belief, fo
     return _channel(settings, secret, output, sum(setting.count for setting in settings))
 
 
-def _listed(settings: Sequence[Setting], error: float) -> Joint:
-    pairs = Tally()
+def _listed(settings: Sequence[EnumerationCase], error: float) -> Joint:
+    pairs = WeightedCounter()
     for setting in settings:
-        evaluation = Evaluation(setting, None)
+        evaluation = StateEvaluation(setting, None)
         for states, kept in evaluation.results():
             pairs.add(kept.quantities, states.weights[kept.positions])
     return listed_joint(*pairs.result(), error)
@@ -180,7 +188,7 @@ def listed_joint(pair: Sequence[Batch], weights: Array, error: float) -> Joint:
     return Joint(Belief.listed(secret, shares, error), Belief.listed(output, shares, error))
 
 
-def _channel(settings: Sequence[Setting], secret: Belief, output: Belief, states: float) -> Joint:
+def _channel(settings: Sequence[EnumerationCase], secret: Belief, output: Belief, states: float) -> Joint:
     secrets, outputs = len(secret.batch), output.batch.numbers()
     if len(settings) > 1 or settings[0].excludes or outputs is None:
         raise UnsuitableEngine(
@@ -188,23 +196,23 @@ def _channel(settings: Sequence[Setting], secret: Belief, output: Belief, states
             f"{len(output.batch):,} outputs are too many; engine='sample' can draw some"
         )
     pairs = _Pairs(settings[0], outputs)
-    channel = Channel(secrets, len(outputs), round(states), pairs.blocks)
+    channel = ImplicitChannel(secrets, len(outputs), round(states), pairs.blocks)
     return Joint(secret, output, channel=channel)
 
 
 class _Pairs:
     """The pairs of one case, secret by secret."""
 
-    def __init__(self, setting: Setting, outputs: Array) -> None:
+    def __init__(self, setting: EnumerationCase, outputs: Array) -> None:
         self._setting = setting
         self._outputs = outputs
         self._is_range = outputs.dtype.kind == "i" and int(outputs[-1]) - int(outputs[0]) + 1 == len(outputs)
-        self._evaluation = Evaluation(setting, None)
+        self._evaluation = StateEvaluation(setting, None)
         self._behind_secret = Roots(nodes_of(setting.case.secret), list(setting.start.arrays))
         self._others = Roots(setting.targets, [*setting.start.arrays, *self._behind_secret.nodes])
         self._place = constant(0)  # stands for the place of the secret, beside the roots
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[ChannelBlock]:
         """Yield the probabilities of all pairs, in blocks of whole secrets."""
         states = self._by_secret()
         places = states.arrays[self._place]
@@ -226,7 +234,7 @@ class _Pairs:
         order = np.argsort(places, kind="stable")
         return States({**states.arrays, self._place: places}, states.weights).take(order)
 
-    def _block(self, start: States, first: int, secrets: int) -> Block:
+    def _block(self, start: States, first: int, secrets: int) -> ChannelBlock:
         total: Array | None = None
         low = high = 0
         for states in self._others.blocks(start, self._evaluation.block):
@@ -244,7 +252,7 @@ class _Pairs:
             wider[:, begin - start_of_all : end - start_of_all] += cells
             total, low, high = wider, start_of_all, max(high, end)
         assert total is not None
-        return Block(low, total)
+        return ChannelBlock(low, total)
 
     def _columns(self, output: Batch) -> Array:
         """Return the place of each output."""
@@ -262,23 +270,23 @@ MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
 CHEAP = 1e9  # elementary operations that may always be spent on far tails
 
 
-def prepare_finite(request: Request) -> Prepared | Obstacle:
+def prepare_finite(request: Request) -> Offer | Obstacle:
     """Find out whether the states can be enumerated, and at what cost."""
     settings = settings_of(request)
     if isinstance(settings, Obstacle):
         return settings
     cost, states = sum(setting.cost for setting in settings), sum(setting.count for setting in settings)
-    return Prepared(cost, cost / states, lambda: _enumerated(request, settings))
+    return Offer(cost, cost / states, lambda: _enumerated(request, settings))
 
 
-def prepare_elimination(request: Request) -> Prepared | Obstacle:
+def prepare_elimination(request: Request) -> Offer | Obstacle:
     """Find out whether the states can be gone through round by round, and at what cost."""
     if request.question.exclude_errors:
         return Obstacle("inputs on which it fails are to be excluded", vague=True)
     return _at_cost_of_case(request, prepare_finite(replace(request, way="elimination")))
 
 
-def _at_cost_of_case(request: Request, prepared: Prepared | Obstacle) -> Prepared | Obstacle:
+def _at_cost_of_case(request: Request, prepared: Offer | Obstacle) -> Offer | Obstacle:
     """Say what a sample of the whole model costs, of which only some states were looked at."""
     if isinstance(prepared, Obstacle):
         return prepared
@@ -295,7 +303,7 @@ class Sums:
 
     def __init__(self, groups: Sequence[tuple[int, ...]], secret_once: bool = False) -> None:
         """Make ready; `secret_once` says that no secret comes twice."""
-        self.tallies = {group: Tally(each_once=secret_once and group == (0,)) for group in groups}
+        self.tallies = {group: WeightedCounter(each_once=secret_once and group == (0,)) for group in groups}
         self.states = self.accepted = self.excluded = 0
         self.is_weighted = False
         self._shift = -math.inf
@@ -353,7 +361,7 @@ class Sums:
         return Estimate(min(1.0, share), min(1.0, share), min(1.0, share + lost), method="exact", exact=True)
 
 
-def _enumerated(request: Request, settings: Sequence[Setting]) -> ExactAnswer:
+def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactAnswer:
     started = time.perf_counter()
     apart = _apart(request, settings)
     if apart is not None:
@@ -369,7 +377,7 @@ def _enumerated(request: Request, settings: Sequence[Setting]) -> ExactAnswer:
     return _answer(request, found, time.perf_counter() - started)
 
 
-def _found_further_out(request: Request, found: "Found") -> "Found | None":
+def _found_further_out(request: Request, found: "EnumeratedStates") -> "EnumeratedStates | None":
     """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
     probability = found.sums.probability
     with far_tails(probability):
@@ -381,30 +389,30 @@ def _found_further_out(request: Request, found: "Found") -> "Found | None":
 
 
 @dataclass(frozen=True)
-class Found:
+class EnumeratedStates:
     """What enumeration found, why some sizes of tables cannot be, and how much probability was left out."""
 
-    settings: Sequence[Setting]
+    settings: Sequence[EnumerationCase]
     sums: Sums
     reasons: set[str]
     lost: float
 
 
-def _found(request: Request, settings: Sequence[Setting]) -> Found:
+def _found(request: Request, settings: Sequence[EnumerationCase]) -> EnumeratedStates:
     sums = Sums(_groups(request, settings), len(settings) == 1 and is_secret_of_its_own(settings[0]))
     reasons: set[str] = set()
     with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
         for setting in settings:
-            evaluation = Evaluation(setting, request.observation, setting.query)
+            evaluation = StateEvaluation(setting, request.observation, setting.query)
             if evaluation.impossible is None:
-                _add(sums, evaluation, Evaluation(setting, None) if setting.excludes else None, meter)
+                _add(sums, evaluation, StateEvaluation(setting, None) if setting.excludes else None, meter)
             else:
                 reasons.add(evaluation.impossible)
                 _skip(sums, setting)
-    return Found(settings, sums, reasons, max(setting.roots.lost for setting in settings))
+    return EnumeratedStates(settings, sums, reasons, max(setting.roots.lost for setting in settings))
 
 
-def _groups(request: Request, settings: Sequence[Setting]) -> list[tuple[int, ...]]:
+def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple[int, ...]]:
     """Return which quantities to tally together: before any observation, the pairs, unless they may be too many."""
     if request.extra is not None:
         return [(0,), (1,), (2,)]
@@ -412,24 +420,24 @@ def _groups(request: Request, settings: Sequence[Setting]) -> list[tuple[int, ..
     return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
 
 
-def _add(sums: Sums, evaluation: Evaluation, accepting: Evaluation | None, meter: ProgressMeter) -> None:
+def _add(sums: Sums, evaluation: StateEvaluation, accepting: StateEvaluation | None, meter: ProgressMeter) -> None:
     for states, kept in evaluation.results():
         accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
         sums.add(states, kept, float(accepted.sum()))
         meter.update(sums.states, f"{sums.states:,} states")
 
 
-def _skip(sums: Sums, setting: Setting) -> None:
+def _skip(sums: Sums, setting: EnumerationCase) -> None:
     """Count the states of a case in which the observation cannot be made."""
     if not setting.excludes:
         sums.skip(round(setting.count), float(setting.start.weights.sum()))
         return
-    accepting = Evaluation(setting, None)
+    accepting = StateEvaluation(setting, None)
     for states in accepting.blocks():
         sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
 
 
-def _answer(request: Request, found: Found, seconds: float) -> ExactAnswer:
+def _answer(request: Request, found: EnumeratedStates, seconds: float) -> ExactAnswer:
     sums, lost = found.sums, found.lost
     if not sums.weight > 0:
         raise _nothing(request, found)
@@ -451,7 +459,7 @@ def _answer(request: Request, found: Found, seconds: float) -> ExactAnswer:
     )
 
 
-def _source(request: Request, settings: Sequence[Setting], states: int) -> str:
+def _source(request: Request, settings: Sequence[EnumerationCase], states: int) -> str:
     if request.way == "elimination":
         roots = max(len(setting.roots.roots) for setting in settings if isinstance(setting.roots, Elimination))
         return f"elimination of {roots:,} random quantities one after the other, down to {how_many(states, 'state')}"
@@ -473,7 +481,7 @@ def checked_error(error: float, probability: float, lost: float) -> float:
     return error
 
 
-def _nothing(request: Request, found: Found) -> ImpossibleObservation | ProgramError:
+def _nothing(request: Request, found: EnumeratedStates) -> ImpossibleObservation | ProgramError:
     sums, reasons = found.sums, found.reasons
     if sums.excluded and sums.excluded >= sums.states:
         return ProgramError("the program failed on every input that the prior allows")
@@ -490,7 +498,7 @@ def listed_belief(quantities: Sequence[Batch], weights: Array, error: float) -> 
     return Belief.listed(quantities[0], weights / weights.sum(), error)
 
 
-def _apart(request: Request, settings: Sequence[Setting]) -> tuple[Belief, Belief] | None:
+def _apart(request: Request, settings: Sequence[EnumerationCase]) -> tuple[Belief, Belief] | None:
     """Return what is believed of secret and output before any observation, each by itself, if that is much cheaper."""
     setting = settings[0]
     if request.observation is not None or request.extra is not None or request.way == "elimination":
@@ -516,7 +524,7 @@ def _told(quantity: Quantity) -> Combinations | None:
     return found if found is not None and found.are_inputs else None
 
 
-def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
+def _alone(quantity: Quantity, setting: EnumerationCase) -> Belief | None:
     """Return the belief about a quantity by elimination of all others, if that is much cheaper than all states."""
     try:
         alone = Elimination(quantity.nodes, setting.start)
@@ -526,13 +534,13 @@ def _alone(quantity: Quantity, setting: Setting) -> Belief | None:
         return None
     known, rows = alone.states.arrays, len(alone.states)
     arrays = [full(value_of(node, known), rows) for node in quantity.nodes]
-    tally = Tally()
+    tally = WeightedCounter()
     tally.add([quantity.batch(arrays, rows)], alone.states.weights)
     return listed_belief(*tally.result(), alone.lost)
 
 
 def _answered_apart(
-    request: Request, settings: Sequence[Setting], beliefs: tuple[Belief, Belief], seconds: float
+    request: Request, settings: Sequence[EnumerationCase], beliefs: tuple[Belief, Belief], seconds: float
 ) -> ExactAnswer:
     states = round(settings[0].count)
     source = _source(request, settings, states)
@@ -540,7 +548,9 @@ def _answered_apart(
     return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, (states, states, 0), seconds)
 
 
-def _answered_by_class(request: Request, settings: Sequence[Setting], found: ByClass, seconds: float) -> ExactAnswer:
+def _answered_by_class(
+    request: Request, settings: Sequence[EnumerationCase], found: ByClass, seconds: float
+) -> ExactAnswer:
     error = min(1.0, settings[0].roots.lost / found.probability)
     source, beliefs = _source(request, settings, found.states), found.beliefs(error)
     joint = partial(finite_joint, settings, *beliefs, found)

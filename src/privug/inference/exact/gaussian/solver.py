@@ -22,7 +22,7 @@ from privug.inference.exact.gaussian.model import (
     length,
     product,
 )
-from privug.inference.exact.request import Obstacle, Prepared, Request, exact_answer
+from privug.inference.exact.request import Obstacle, Offer, Request, exact_answer
 from privug.inference.graph.conditions import Restriction, Unreadable, Value, read
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
@@ -103,7 +103,7 @@ COST_OF_NODE = 1500.0  # of going back through one node, in elementary operation
 COST_OF_NORMAL = 10.0  # of drawing a normal number
 
 
-def prepare_gaussian(request: Request) -> Prepared | Obstacle:
+def prepare_gaussian(request: Request) -> Offer | Obstacle:
     """Find out whether secret, query and observation are affine in normal variables, and at what cost."""
     started = time.perf_counter()
     if request.question.size_nodes:
@@ -126,7 +126,7 @@ def prepare_gaussian(request: Request) -> Prepared | Obstacle:
     numbers = sum(form.numbers for form in forms.everything)
     cost = COST_OF_NODE * sum(form.nodes for form in forms.everything) + numbers * (1 + len(forms.seen))
     per_sample = max(form.numbers for form in forms.everything) + COST_OF_NORMAL * forms.size
-    return Prepared(cost, per_sample, lambda: _run(request, case, forms, conditioned, asked, started))
+    return Offer(cost, per_sample, lambda: _run(request, case, forms, conditioned, asked, started))
 
 
 @dataclass(frozen=True)

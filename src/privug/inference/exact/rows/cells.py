@@ -21,7 +21,7 @@ from privug.inference.graph.simplification import is_known, specialised, value_o
 from privug.inference.graph.support import support
 from privug.inference.measure.curve import Curve, discrete_part, smooth_part
 from privug.inference.measure.density import panel_nodes
-from privug.inference.measure.piecewise_map import Evaluation, Image, Images, Unfollowed
+from privug.inference.measure.piecewise_map import Image, Images, ScalarFunction, Unfollowed
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
 from privug.model.plan import Plan
@@ -377,7 +377,7 @@ class Partition:
         family = family_of(drawn)
         if not family.listable:
             raise NotRows("a continuous quantity of a row depends on another one", drawn)
-        parameters = [Evaluation(parent, root) for parent in drawn.parents]
+        parameters = [ScalarFunction(parent, root) for parent in drawn.parents]
         for value in _possible(family, parameters, curve):
             share, posterior = curve.reweighted(partial(_chance, family, drawn.dtype, parameters, value))
             if posterior is not None and share > 0:
@@ -440,13 +440,13 @@ def _inside(start: float, stop: float, part: Curve) -> float:
     return float(part.quantile(0.5)) if not (math.isfinite(start) and math.isfinite(stop)) else start / 2 + stop / 2
 
 
-def _at(image: Image | Evaluation | None, node: Node, x: float) -> float:
+def _at(image: Image | ScalarFunction | None, node: Node, x: float) -> float:
     if image is None:
         return float(value_of(node))
     return float((image.values if isinstance(image, Image) else image)(np.array([x]))[0])
 
 
-def _term(image: Image | Evaluation | None, node: Node, inside: float) -> Term:
+def _term(image: Image | ScalarFunction | None, node: Node, inside: float) -> Term:
     if image is None:
         return Term(0.0, float(value_of(node)))
     assert isinstance(image, Image)
@@ -466,13 +466,15 @@ def _states(roots: Sequence[Node]) -> States:
     return next(iter(listing.blocks(CERTAIN, MOST_STATES * 2)))
 
 
-def _possible(family: Family, parameters: Sequence[Evaluation], curve: Curve) -> Array:
+def _possible(family: Family, parameters: Sequence[ScalarFunction], curve: Curve) -> Array:
     """Return the values of a discrete quantity whose parameters follow from a row's number."""
     x = curve.quantiles(LOOKS)
     return np.unique(support(family, [np.asarray(parameter(x)) for parameter in parameters], len(x)).values)
 
 
-def _chance(family: Family, dtype: np.dtype[Any], parameters: Sequence[Evaluation], value: float, x: Array) -> Array:
+def _chance(
+    family: Family, dtype: np.dtype[Any], parameters: Sequence[ScalarFunction], value: float, x: Array
+) -> Array:
     """Return how likely a value is, given the row's number."""
     if not len(x):
         return np.empty(0)

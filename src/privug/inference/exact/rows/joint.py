@@ -16,11 +16,11 @@ from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.exact.rows.cells import FLAT, Cell, Row, Term
 from privug.inference.exact.rows.likelihood import Group, Own, Reaching, groups_of
-from privug.inference.exact.rows.model import Given
+from privug.inference.exact.rows.model import ConditionalModel
 from privug.inference.exact.rows.order_statistics import Bound, CountedLaw, Family, Way, own_law
 from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes, Reach
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
-from privug.inference.exact.rows.tally import Tally, tallied
+from privug.inference.exact.rows.tally import CellCounts, tallied
 from privug.inference.measure.curve import Curve, smooth_part
 from privug.inference.measure.density import (
     apart,
@@ -72,7 +72,7 @@ class Source:
     formulas: list[tuple[Outcome, float, Law]]
 
 
-def sources(settings: Sequence[tuple[float, Given]], asked: Sequence[Node]) -> Iterator[Source]:
+def sources(settings: Sequence[tuple[float, ConditionalModel]], asked: Sequence[Node]) -> Iterator[Source]:
     """Yield what outputs follow from each cell of the secret's row."""
     for weight, given in settings:
         if given.model.is_of_table(asked):
@@ -92,7 +92,7 @@ def sources(settings: Sequence[tuple[float, Given]], asked: Sequence[Node]) -> I
 
 
 def _of_cell(
-    weight: float, cell: Cell, tally: Tally, discrete: Sequence[int], outcomes: Outcomes, reach: Reach
+    weight: float, cell: Cell, tally: CellCounts, discrete: Sequence[int], outcomes: Outcomes, reach: Reach
 ) -> Source:
     """Return what outputs follow from a cell of the secret's row, if other rows are tallied."""
     found = _Found()
@@ -102,7 +102,7 @@ def _of_cell(
     return found.source(weight, cell)
 
 
-def _of_table(weight: float, given: Given, asked: Sequence[Node]) -> Iterator[Source]:
+def _of_table(weight: float, given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Source]:
     """Yield what outputs follow from each value of a function of the whole table."""
     tally, cell = given.tally(None), given.alone(())
     reach = Reaching(tally, [cell]).reach
@@ -127,7 +127,7 @@ class _Found:
         self._certain: dict[Label, float] = {}
         self._formulas: dict[tuple[object, ...], Formula] = {}
 
-    def add(self, outcome: Outcome, tally: Tally, group: Group) -> None:
+    def add(self, outcome: Outcome, tally: CellCounts, group: Group) -> None:
         """Add what a group of vectors gives."""
         if outcome.is_certain:
             share = float(group.probabilities.sum())
@@ -152,7 +152,7 @@ class _Found:
         )
 
 
-def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: Tally, group: Group) -> None:
+def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: CellCounts, group: Group) -> None:
     assert outcome.weights is not None
     if not np.any(group.probabilities > NEGLIGIBLE):
         return
@@ -165,7 +165,9 @@ def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: T
             formula.add(float(chance), law.affine(1.0, float(line @ outcome.weights) + outcome.constant))
 
 
-def _counted(weight: float, given: Given, family: Family, row: Row, asked: Sequence[Node]) -> Iterator[Source]:
+def _counted(
+    weight: float, given: ConditionalModel, family: Family, row: Row, asked: Sequence[Node]
+) -> Iterator[Source]:
     """Yield what outputs follow from each cell of the secret's row, if rows are counted to find one by its rank."""
     stand_in, (place, _) = family.stand_ins[0], family.picks[0]
     outcomes = Outcomes(given.outputs, given.model.sum_nodes)
@@ -184,7 +186,9 @@ def _counted(weight: float, given: Given, family: Family, row: Row, asked: Seque
         yield _of_cell(weight, still, tally, given.discrete, outcomes, reach)
 
 
-def _telling(weight: float, given: Given, cell: Cell, place: int, way: Way, outcomes: Outcomes, reach: Reach) -> Source:
+def _telling(
+    weight: float, given: ConditionalModel, cell: Cell, place: int, way: Way, outcomes: Outcomes, reach: Reach
+) -> Source:
     """Return what outputs follow from a cell whose number may be the order statistic itself."""
     stand_in = next(one for one in given.model.rows if one.terms[0][0] == place)
     tally, spread = given.tally(stand_in), _spread(given.cells(stand_in))
@@ -498,7 +502,7 @@ Dense = tuple[int, Outcome, float, Curve]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PairTable:
     """Secrets as rows, outputs as columns: certain ones with labels, others at nodes of panels; and probabilities."""
 
     secrets: Array
@@ -514,7 +518,7 @@ class Table:
     infinite: str | None = None
 
 
-def tabulated(found: Sequence[Source], asked: int, halvings: int) -> Table:
+def tabulated(found: Sequence[Source], asked: int, halvings: int) -> PairTable:
     """Return secrets and outputs as a table; panels of a continuous secret are halved so many times."""
     with np.errstate(over="ignore", invalid="ignore"):
         return _Tabulation(SecretGrid(found, asked, halvings)).table()
@@ -527,7 +531,7 @@ class _Tabulation:
         self._densities: dict[Label, list[Dense]] = {}
         self._telling: list[str | None] = []
 
-    def table(self) -> Table:
+    def table(self) -> PairTable:
         """Return the table."""
         for number, one in enumerate(self._grid.found):
             _, weights = self._grid.points[number]
@@ -545,7 +549,7 @@ class _Tabulation:
             error += off
         return self._checked(labels, np.concatenate(tables, axis=1), error)
 
-    def _checked(self, labels: list[Label], whole: Array, error: float) -> Table:
+    def _checked(self, labels: list[Label], whole: Array, error: float) -> PairTable:
         if not np.isfinite(whole).all():
             raise UnsuitableEngine(TOO_FINE)
         apart = float(np.abs(whole.sum(axis=1) - self._grid.priors).sum())
@@ -553,12 +557,12 @@ class _Tabulation:
         missed = abs(float(whole.sum()) - 1) if self._grid.is_continuous else apart
         if any(self._telling):
             told = ITSELF if set(self._telling) == {ITSELF} else SOMETIMES
-            return Table(*self._grid.spread(whole / whole.sum()), labels, 0.0, error, 0.0, told)
+            return PairTable(*self._grid.spread(whole / whole.sum()), labels, 0.0, error, 0.0, told)
         if not missed <= MOST_MISSED:
             raise UnsuitableEngine(f"engine='exact' missed {missed:.0e} of the joint; engine='sample' can serve")
         whole = whole / whole.sum()
         off = apart * (1 + math.log2(whole.shape[0]))  # what is missed might have told the secret
-        return Table(*self._grid.spread(whole), labels, information(whole), max(error, off), missed)
+        return PairTable(*self._grid.spread(whole), labels, information(whole), max(error, off), missed)
 
     def _add(self, number: int, outcome: Outcome, chance: float, law: Law) -> None:
         """Take down outputs that follow from a source in one way."""

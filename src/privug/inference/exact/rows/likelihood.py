@@ -13,7 +13,7 @@ from privug.inference.effort import spend
 from privug.inference.exact.rows.cells import Cell, Term
 from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
 from privug.inference.exact.rows.regrouping import NotRows
-from privug.inference.exact.rows.tally import MovingClass, Tally
+from privug.inference.exact.rows.tally import CellCounts, MovingClass
 from privug.inference.measure.convolution import added
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import effective_ends
@@ -49,7 +49,7 @@ class Group:
 
 
 def groups_of(
-    tally: Tally, flats: Array, discrete: Sequence[int], factors: Array | None = None, keys: bool = True
+    tally: CellCounts, flats: Array, discrete: Sequence[int], factors: Array | None = None, keys: bool = True
 ) -> Iterator[Group]:
     """Put vectors of a tally into groups, with further flat numbers added to their sums.
 
@@ -167,7 +167,7 @@ class Factor:
         return np.concatenate([breaks, self.law.atoms])
 
 
-def factors_of(tally: Tally, seen: Seen, counts: Sequence[int]) -> list[Factor]:
+def factors_of(tally: CellCounts, seen: Seen, counts: Sequence[int]) -> list[Factor]:
     """Put constraints on the same random quantity together; quantities of different factors are independent."""
     scales = [
         np.array([np.dot(c.weights, one.direction) * bool(k) for one, k in zip(tally.classes, counts, strict=True)])
@@ -212,7 +212,7 @@ class RowLikelihood:
 
     def __init__(
         self,
-        tally: Tally,
+        tally: CellCounts,
         cell: Cell,
         pullback: Pullback,
         discrete: Sequence[int],
@@ -440,7 +440,7 @@ WIDEST = 38.0  # deviations from the mean within which functions of sums are fol
 class Reaching:
     """Between what numbers weighted sums lie, but for a negligible probability."""
 
-    def __init__(self, tally: Tally, cells: Sequence[Cell]) -> None:
+    def __init__(self, tally: CellCounts, cells: Sequence[Cell]) -> None:
         self._tally = tally
         self._cells = cells
         self._known: dict[tuple[float, ...], tuple[float, float]] = {}

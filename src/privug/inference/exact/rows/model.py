@@ -13,7 +13,7 @@ from privug.inference.exact.rows.likelihood import RowLikelihood
 from privug.inference.exact.rows.order_statistics import Orders, families_of
 from privug.inference.exact.rows.pullback import Pullback
 from privug.inference.exact.rows.regrouping import NotRows, Placeholder, Regrouping, row_key
-from privug.inference.exact.rows.tally import PowersOfClasses, Tally, tallied
+from privug.inference.exact.rows.tally import CellCounts, PowersOfClasses, tallied
 from privug.inference.graph.simplification import is_known, specialised, value_of
 from privug.inference.measure.curve import Curve
 from privug.model.node import Node, ancestors
@@ -26,7 +26,7 @@ NOTHING_LEFT = "this observation has probability zero, or one too small to be to
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class BeliefPiece:
     """A share of a belief: its weight, the cell, and the row's number in it, given what was seen."""
 
     weight: float
@@ -119,14 +119,14 @@ class Model:
         terms = tuple(term for row in several for term in row.terms)
         return Row(terms, (*(root for row in several for root in row.roots), *missing), 1)
 
-    def settings(self) -> Iterator[tuple[float, "Given"]]:
+    def settings(self) -> Iterator[tuple[float, "ConditionalModel"]]:
         """Yield the model for each combination of discrete values that rows share, with its probability."""
         listed = [root for root in self.shared if family_of(root).listable]
         endless = [root for root in self.shared if root not in listed]
         if len(endless) > 1:
             raise NotRows("its rows share several continuous quantities", endless[1])
         if not listed:
-            yield 1.0, Given(self, {}, endless[0] if endless else None)
+            yield 1.0, ConditionalModel(self, {}, endless[0] if endless else None)
             return
         roots = Roots([], order=listed)
         if roots.count(MOST_SHARED) > MOST_SHARED:
@@ -134,19 +134,19 @@ class Model:
         states = next(iter(roots.blocks()))
         for position in range(len(states)):
             known = {node: array[position] for node, array in states.arrays.items()}
-            yield float(states.weights[position]), Given(self, known, endless[0] if endless else None)
+            yield float(states.weights[position]), ConditionalModel(self, known, endless[0] if endless else None)
 
 
 @dataclass(eq=False)
-class Given:
+class ConditionalModel:
     """A model in which what rows share is known, but for one continuous quantity that may be left."""
 
     model: Model
     known: Mapping[Node, object]
     unknown: Node | None = None
     _cells: dict[Row, list[Cell]] = field(default_factory=dict)
-    _tallies: dict[tuple[tuple[int, Node], ...], Tally] = field(default_factory=dict)
-    _inner: dict[float, "Given"] = field(default_factory=dict)
+    _tallies: dict[tuple[tuple[int, Node], ...], CellCounts] = field(default_factory=dict)
+    _inner: dict[float, "ConditionalModel"] = field(default_factory=dict)
 
     def cells(self, row: Row, asked: Sequence[Node] = ()) -> list[Cell]:
         """Return the cells of a row."""
@@ -173,7 +173,7 @@ class Given:
         """The order statistics of rows."""
         return Orders(self.model.families, len(self.model.sums), self.cells, self.model.shared)
 
-    def tally(self, without: Row | None) -> Tally:
+    def tally(self, without: Row | None) -> CellCounts:
         """Return what all rows add, one row left aside."""
         aside = () if without is None else without.terms
         if aside not in self._tallies:
@@ -203,11 +203,11 @@ class Given:
         """The outputs, as functions of the sums."""
         return specialised(self.model.outputs, self.known)
 
-    def at(self, value: float) -> "Given":
+    def at(self, value: float) -> "ConditionalModel":
         """Return the model for a value of the continuous quantity that rows share."""
         assert self.unknown is not None
         if value not in self._inner:
-            self._inner[value] = Given(self.model, {**self.known, self.unknown: value})
+            self._inner[value] = ConditionalModel(self.model, {**self.known, self.unknown: value})
         return self._inner[value]
 
     def alone(self, asked: Sequence[Node]) -> Cell:
@@ -218,39 +218,39 @@ class Given:
         return Cell(1.0, (FLAT,) * len(self.model.sums), None, tuple(Term(0.0, float(value_of(n))) for n in nodes))
 
 
-def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:
+def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
     """Yield a cell given what was seen."""
     for one in likelihood.by_order():
         yield from _conditioned(cell, one)
 
 
-def _conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[Piece]:
+def _conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
     constant = likelihood.constant
     if constant is not None or cell.curve is None:
         share = float(likelihood(np.zeros(1))[0]) if constant is None else constant
         if share > 0:
-            yield Piece(cell.weight * share, cell, cell.curve, likelihood.density)
+            yield BeliefPiece(cell.weight * share, cell, cell.curve, likelihood.density)
         return
     share, posterior = cell.curve.reweighted(likelihood, likelihood.kinks())
     if posterior is not None and share > 0:
         off = posterior.error + likelihood.error(share) / share
-        yield Piece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), likelihood.density)
+        yield BeliefPiece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), likelihood.density)
     crossings = [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
     if crossings:
         places, weights = np.array(crossings).T
         weights = weights * cell.curve.pdf(places)
         if weights.sum() > 0:
             points = Curve.discrete(places, weights)
-            yield Piece(cell.weight * float(weights.sum()), cell, points, likelihood.density)
+            yield BeliefPiece(cell.weight * float(weights.sum()), cell, points, likelihood.density)
 
 
-def settled(pieces: Sequence[Piece]) -> list[Piece]:
+def settled(pieces: Sequence[BeliefPiece]) -> list[BeliefPiece]:
     """Return the pieces of the lowest order: a value with a probability counts alone."""
     lowest = min((piece.density for piece in pieces), default=0)
     return [piece for piece in pieces if piece.density == lowest]
 
 
-def evidence(pieces: Sequence[Piece]) -> float:
+def evidence(pieces: Sequence[BeliefPiece]) -> float:
     """Return the probability or density of what was seen."""
     total = float(sum(piece.weight for piece in pieces))
     if not total > 0:

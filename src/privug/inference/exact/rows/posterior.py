@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.inference.exact.rows.cells import FLAT, Cell, Row, SeveralContinuous, Term, curve_of, quadrature
 from privug.inference.exact.rows.likelihood import Reaching, RowLikelihood
-from privug.inference.exact.rows.model import UNLIKELY, Given, Piece, conditioned
+from privug.inference.exact.rows.model import UNLIKELY, BeliefPiece, ConditionalModel, conditioned
 from privug.inference.exact.rows.order_statistics import (
     Crowd,
     Family,
@@ -31,10 +31,10 @@ from privug.prior.family import family_of
 SAME = 1e-12  # how near a value that was seen must be to one that has a probability
 
 
-class Counted:
+class CountedRow:
     """One row of those that an order statistic is picked from."""
 
-    def __init__(self, given: Given, family: Family, row: Row, asked: Sequence[Node]) -> None:
+    def __init__(self, given: ConditionalModel, family: Family, row: Row, asked: Sequence[Node]) -> None:
         self._given = given
         self._family = family
         self._row = row
@@ -45,7 +45,7 @@ class Counted:
         self._whole = given.cells(self._stand_in)
         self._reach = Reaching(self._tally, self._whole).reach
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[BeliefPiece]:
         """Yield the cells of the row with weights, and the number in each."""
         way = None
         for cell in self._cells:
@@ -60,18 +60,18 @@ class Counted:
         given = self._given
         return RowLikelihood(self._tally, cell, given.pullback, given.discrete, self._reach)
 
-    def _mixed(self, cell: Cell) -> Iterator[Piece]:
+    def _mixed(self, cell: Cell) -> Iterator[BeliefPiece]:
         """Yield a cell in which the row's number itself is not asked for."""
         for picked in self._given.orders.picked(self._stand_in, self._row, own_law(cell, self._place)):
             if picked.curve is None and len(self._values):
                 if np.isclose(self._values, picked.terms[self._place].start, rtol=SAME, atol=0.0).any():
-                    yield Piece(cell.weight * picked.weight, cell, cell.curve)
+                    yield BeliefPiece(cell.weight * picked.weight, cell, cell.curve)
                 continue
             for piece in conditioned(picked, self._likelihood(picked)):
                 curve = cell.curve
                 if curve is not None and piece.curve is not None:
                     curve = replace(curve, error=max(curve.error, piece.curve.error))
-                yield Piece(cell.weight * piece.weight, cell, curve, piece.density)
+                yield BeliefPiece(cell.weight * piece.weight, cell, curve, piece.density)
 
     @cached_property
     def _values(self) -> Array:
@@ -93,14 +93,14 @@ class Counted:
         curves = [*points, *(cell.curve for cell in self._whole if cell.curve is not None)]
         return Cell(1.0, tuple(terms), Curve.mixture([cell.weight for cell in self._whole], curves))
 
-    def _passed(self, cell: Cell, way: Way) -> Iterator[Piece]:
+    def _passed(self, cell: Cell, way: Way) -> Iterator[BeliefPiece]:
         """Yield a cell whose number is asked for, as far as it is passed over, and where it is what was seen."""
         for likelihood in self._likelihood(self._law).by_order():
             yield from self._given_likelihood(cell, way, likelihood)
             for value, weight in likelihood.crossings():
                 yield from self._value(cell, way, value, weight, likelihood.density)
 
-    def _given_likelihood(self, cell: Cell, way: Way, likelihood: RowLikelihood) -> Iterator[Piece]:
+    def _given_likelihood(self, cell: Cell, way: Way, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
         """Yield a cell whose number is passed over, given what was seen of the order statistic."""
         term, curve, law = cell.terms[self._place], cell.curve, self._law.curve
         assert law is not None
@@ -111,9 +111,9 @@ class Counted:
         share, found = curve.reweighted(lambda s: function(term.at(s)), bends[np.isfinite(bends)], error)
         if found is not None and share > 0:
             off = min(1.0, found.error + likelihood.error(share) / share)
-            yield Piece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
+            yield BeliefPiece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
 
-    def _value(self, cell: Cell, way: Way, value: float, weight: float, density: int) -> Iterator[Piece]:
+    def _value(self, cell: Cell, way: Way, value: float, weight: float, density: int) -> Iterator[BeliefPiece]:
         """Yield what a value says that was seen of the order statistic itself; its own density is one of them."""
         term, curve, at = cell.terms[self._place], cell.curve, np.array([value])
         assert curve is not None
@@ -130,12 +130,12 @@ class Counted:
             bends = term.solved(way.bends(at))[0]
             share, found = curve.reweighted(function, bends[np.isfinite(bends)])
             if found is not None and share > 0:
-                yield Piece(cell.weight * share, cell, found, order)
+                yield BeliefPiece(cell.weight * share, cell, found, order)
         if not np.isclose(term.at(place), value, rtol=1e-12, atol=0.0)[0]:
             return
         own = float((curve.pdf(place) / slope * way.itself(at))[0]) * weight
         if own > 0:
-            yield Piece(cell.weight * own, cell, Curve.point(float(place[0])), density)
+            yield BeliefPiece(cell.weight * own, cell, Curve.point(float(place[0])), density)
 
 
 BESIDE = "several order statistics of the same rows were seen, and something else beside them"
@@ -153,7 +153,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
+class SumStretches:
     """The line cut at the ends of what was seen: how many rows may be up to the end of each stretch."""
 
     ends: Array
@@ -164,7 +164,7 @@ class Stretches:
     most: Array
 
     @classmethod
-    def of(cls, events: Sequence[Event], size: int) -> "Stretches":
+    def of(cls, events: Sequence[Event], size: int) -> "SumStretches":
         """Cut the line at the ends of events."""
         cuts = {float(np.nextafter(event.low, -np.inf)) for event in events} | {event.high for event in events}
         ends = np.array(sorted({*cuts, np.inf} - {-np.inf}))
@@ -219,7 +219,7 @@ class Stretches:
 class Several:
     """What several order statistics of a family of rows tell about one of them, or about none."""
 
-    def __init__(self, given: Given, asked: Sequence[Node]) -> None:
+    def __init__(self, given: ConditionalModel, asked: Sequence[Node]) -> None:
         model = given.model
         if len(model.families) > 1 or len(model.rows) > len(model.families[0].stand_ins):
             raise NotCounted(BESIDE)
@@ -248,7 +248,7 @@ class Several:
         reach = np.sort(weights[found[0][0]] * np.array([ends.min(), ends.max()]))
         return float(reach[0]), float(reach[1])
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[BeliefPiece]:
         """Yield the cells of the row with weights, and the number in each."""
         if not self._seen.factor:
             return
@@ -258,7 +258,7 @@ class Several:
             values = [event.low for event in events if event.value]
             if len(set(values)) < len(values):
                 raise NotCounted("the same value was seen of several order statistics")
-            cut = Stretches.of(events, self._all.size)
+            cut = SumStretches.of(events, self._all.size)
             for cell in self._cells:
                 yield from self._cell(cell, cut, weight)
 
@@ -277,14 +277,14 @@ class Several:
             found.append((Event(rank, value, value, dense), share / abs(scale) if dense else 1.0))
         return found
 
-    def _cell(self, cell: Cell, cut: Stretches, weight: float) -> Iterator[Piece]:
+    def _cell(self, cell: Cell, cut: SumStretches, weight: float) -> Iterator[BeliefPiece]:
         """Yield a cell of the row: how likely what was seen is only depends on the stretch in which its number lies."""
         density, term, others = int(cut.points.sum()), cell.terms[self._place], crowd_of(self._groups)
         if self._row is None or cell.curve is None or term.is_flat:
             own = None if self._row is None else int(np.searchsorted(cut.ends, term.start))
             share = weight * cut.likelihood(others, own)
             if share > 0:
-                yield Piece(cell.weight * share, cell, cell.curve, density)
+                yield BeliefPiece(cell.weight * share, cell, cell.curve, density)
             return
         table = np.array([0.0 if at else cut.likelihood(others, k) for k, at in enumerate(cut.points)])
         bends = term.solved(cut.ends[:-1])[0]
@@ -292,16 +292,16 @@ class Several:
             lambda s: table[np.searchsorted(cut.ends, term.at(s))], bends[np.isfinite(bends)]
         )
         if found is not None and share > 0:
-            yield Piece(cell.weight * weight * share, cell, found, density)
+            yield BeliefPiece(cell.weight * weight * share, cell, found, density)
         for k in np.flatnonzero(cut.points):
             place, slope = term.solved(cut.ends[k : k + 1])
             own_density = float(own_law(cell, self._place).pdf(cut.ends[k]))
             share = weight * cut.likelihood(others, int(k)) * own_density
             if share > 0 and slope[0] > 0:
-                yield Piece(cell.weight * share, cell, Curve.point(float(place[0])), density)
+                yield BeliefPiece(cell.weight * share, cell, Curve.point(float(place[0])), density)
 
 
-def posterior(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
+def posterior(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[BeliefPiece]:
     """Yield what is known of a row, given what was seen: its cells with weights, and the number in each."""
     if given.unknown is not None:
         return _over_unknown(given, asked)
@@ -312,11 +312,11 @@ def posterior(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
     row = given.model.exposed(asked)
     family = None if row is None else given.orders.family(row)
     if row is not None and family is not None:
-        return Counted(given, family, row, asked).pieces()
+        return CountedRow(given, family, row, asked).pieces()
     return _of_row(given, row, asked)
 
 
-def _of_row(given: Given, row: Row | None, asked: Sequence[Node]) -> Iterator[Piece]:
+def _of_row(given: ConditionalModel, row: Row | None, asked: Sequence[Node]) -> Iterator[BeliefPiece]:
     try:
         cells = [given.alone(asked)] if row is None else given.cells(row, asked)
     except SeveralContinuous as problem:
@@ -329,16 +329,16 @@ def _of_row(given: Given, row: Row | None, asked: Sequence[Node]) -> Iterator[Pi
         yield from conditioned(cell, likelihood)
 
 
-def _one_by_one(given: Given, asked: Sequence[Node], problem: SeveralContinuous) -> Iterator[Piece]:
+def _one_by_one(given: ConditionalModel, asked: Sequence[Node], problem: SeveralContinuous) -> Iterator[BeliefPiece]:
     """Yield what is known of a row with several continuous quantities, one of which is then taken as known."""
     behind = [node for node in ancestors(asked) if node.is_random and node not in given.known]
     endless = [root for root in behind if not family_of(root).listable]
     if len(behind) != 1 or not endless or not all(map(is_known, endless[0].parents)):
         raise NotRows(str(problem), problem.node)
-    yield from posterior(Given(given.model, given.known, endless[0]), asked)
+    yield from posterior(ConditionalModel(given.model, given.known, endless[0]), asked)
 
 
-def _of_table(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
+def _of_table(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[BeliefPiece]:
     """Yield what is known of a function of the whole table."""
     tally, cell = given.tally(None), given.alone(())
     reach = Reaching(tally, [cell]).reach
@@ -351,10 +351,10 @@ def _of_table(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
                 if not outcome.is_certain:
                     raise NotRows("the secret is a continuous function of the whole table")
                 terms = tuple(Term(0.0, float(value)) for value in outcome.label)  # type: ignore[arg-type]
-                yield Piece(weight, replace(cell, asked=terms), None, one.density)
+                yield BeliefPiece(weight, replace(cell, asked=terms), None, one.density)
 
 
-def _over_unknown(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
+def _over_unknown(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[BeliefPiece]:
     """Yield what is known if rows share a continuous quantity, which is integrated over or asked for."""
     assert given.unknown is not None
     if _uses(asked, given.unknown):
@@ -362,11 +362,11 @@ def _over_unknown(given: Given, asked: Sequence[Node]) -> Iterator[Piece]:
         for cell in given.cells(row, asked):
             assert cell.curve is not None
             if not given.model.told:
-                yield Piece(cell.weight, cell, cell.curve)
+                yield BeliefPiece(cell.weight, cell, cell.curve)
                 continue
             share, found = cell.curve.reweighted(lambda values: _evidence(given, values))
             if found is not None and share > 0:
-                yield Piece(cell.weight * share, cell, found)
+                yield BeliefPiece(cell.weight * share, cell, found)
         return
     for weight, inner in integrated(given):
         for piece in posterior(inner, asked):
@@ -387,12 +387,12 @@ def _uses(asked: Sequence[Node], root: Node) -> bool:
     return False
 
 
-def _evidence(given: Given, values: Array) -> Array:
+def _evidence(given: ConditionalModel, values: Array) -> Array:
     """Return the probability of what was seen for some values of the continuous quantity that rows share."""
     return np.array([sum(piece.weight for piece in posterior(given.at(float(v)), ())) for v in values])
 
 
-def integrated(given: Given) -> list[tuple[float, Given]]:
+def integrated(given: ConditionalModel) -> list[tuple[float, ConditionalModel]]:
     """Return the model for values of the continuous quantity that rows share, and what each stands for."""
     if given.unknown is None:
         return [(1.0, given)]
@@ -412,7 +412,7 @@ def integrated(given: Given) -> list[tuple[float, Given]]:
 class _Weighted:
     """The density of a continuous quantity that rows share, together with what was seen."""
 
-    given: Given
+    given: ConditionalModel
     density: Callable[[Array], Array]
 
     def __call__(self, values: Array) -> Array:

@@ -16,10 +16,10 @@ from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.finite.enumeration import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import Obstacle, Prepared, Refused, Request, exact_answer
-from privug.inference.exact.rows.joint import Source, Table, approximately, shift_information, sources, tabulated
+from privug.inference.exact.request import Obstacle, Offer, Refused, Request, exact_answer
+from privug.inference.exact.rows.joint import PairTable, Source, approximately, shift_information, sources, tabulated
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
-from privug.inference.exact.rows.model import Given, Memory, Model, Piece, evidence, settled
+from privug.inference.exact.rows.model import BeliefPiece, ConditionalModel, Memory, Model, evidence, settled
 from privug.inference.exact.rows.posterior import integrated, posterior
 from privug.inference.exact.rows.pullback import Outcomes
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows, check_followed
@@ -39,7 +39,7 @@ REFUSALS = (NotRows, Unfollowed, Unreadable, Unsummable, NoSuchMoment)
 """What is raised where something cannot be followed."""
 
 
-Setting = tuple[float, Given]
+Setting = tuple[float, ConditionalModel]
 """What rows share, and how likely that is."""
 MOST_CHECKED = 6
 
@@ -69,7 +69,7 @@ def check_total(settings: Sequence[Setting], totals: Sequence[float], error: flo
         raise NotRows(f"what was seen came out as {total:.6g} and as {whole:.6g} likely: a peak was missed")
 
 
-def _scale(several: Sequence[Given]) -> float:
+def _scale(several: Sequence[ConditionalModel]) -> float:
     """Return how wide the widest law of a sum is, by which its density is to be judged; zero if that is not known."""
     laws = [law for given in several for law in given.tally(None).laws if law.parts]
     try:
@@ -91,7 +91,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, eq=False)
-class Sized:
+class SizedRows:
     """The model for some sizes of the tables, and how likely they are."""
 
     probability: float
@@ -100,11 +100,11 @@ class Sized:
     query: Quantity | None
     output: Quantity
 
-    def settings(self) -> list[tuple[float, Given]]:
+    def settings(self) -> list[tuple[float, ConditionalModel]]:
         """Return the model for each combination of values that rows share."""
         return [(self.probability * weight, given) for weight, given in self.model.settings()]
 
-    def integrated(self) -> list[tuple[float, Given]]:
+    def integrated(self) -> list[tuple[float, ConditionalModel]]:
         """Return the same with values of a continuous quantity that rows share."""
         return [(weight * share, inner) for weight, given in self.settings() for share, inner in integrated(given)]
 
@@ -114,7 +114,7 @@ class Sized:
         return self.model.asked
 
 
-def prepare_rows(request: Request) -> Prepared | Obstacle:
+def prepare_rows(request: Request) -> Offer | Obstacle:
     """Find out whether the output is a function of sums over independent rows."""
     if request.question.exclude_errors:
         return Obstacle("inputs on which it fails are to be excluded", vague=True)
@@ -127,10 +127,10 @@ def prepare_rows(request: Request) -> Prepared | Obstacle:
         return _obstacle(problem, suits=isinstance(problem, NotCounted))
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
     cost = _cost(sized) if numbers > 1 else COST_OF_ONE_NUMBER
-    return Prepared(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
+    return Offer(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
 
 
-def _cost(sized: Sequence[Sized]) -> float:
+def _cost(sized: Sequence[SizedRows]) -> float:
     """Return about what an answer takes: more for ranks of unlike rows, and for rows of several continuous numbers."""
     model = sized[0].model
     heavy = sum(5 * len(family.rows) for family in model.families if len(family.rows) > 1)
@@ -143,7 +143,7 @@ def _cost(sized: Sequence[Sized]) -> float:
     return (COST_OF_CASE + COST_OF_SIZE * (len(sized) - 1)) * (1 + heavy)
 
 
-def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]]) -> list[Sized]:
+def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]]) -> list[SizedRows]:
     """Return the model for each size of the tables; sizes that hardly ever are may be left out."""
     found = []
     memory = Memory()
@@ -160,7 +160,7 @@ def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]
 
 def _sized(
     request: Request, sizes: tuple[int, ...], probability: float, behind: Sequence[Node], memory: Memory
-) -> Sized:
+) -> SizedRows:
     case = request.case(sizes)
     likelihood = case.likelihood(request.observation)
     if likelihood.impossible is not None and not sizes:
@@ -178,7 +178,7 @@ def _sized(
     listed = all(family_of(node).listable for node in order if isinstance(node.operation, Draw))
     if listed and not sizes and not any(node.operation.traits.role is Role.ORDER for node in order):
         raise NotRows("its quantities can be listed, and are better counted")
-    return Sized(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
+    return SizedRows(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
 
 
 def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
@@ -194,7 +194,7 @@ def _obstacle(problem: Exception, *, suits: bool) -> Obstacle:
     return Obstacle(str(problem), not suits, suits, getattr(problem, "node", None))
 
 
-def _run(request: Request, sized: Sequence[Sized]) -> ExactAnswer:
+def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
     started = time.perf_counter()
     settings = [(one, setting) for one in sized for setting in one.settings()]
     beliefs: list[Belief | None] = []
@@ -248,7 +248,7 @@ def _evidence(value: float, error: float, density: bool) -> Estimate:
     return Estimate(value, max(0.0, value - error), value + error, unit, f"exact to {error:.0e}", exact=True)
 
 
-def _belief(quantity: Quantity, pieces: Sequence[Piece]) -> Belief:
+def _belief(quantity: Quantity, pieces: Sequence[BeliefPiece]) -> Belief:
     """Return the belief about a quantity of a row from pieces of it."""
     weights = np.array([piece.weight for piece in pieces])
     shares = weights / weights.sum()
@@ -279,7 +279,7 @@ def _typed(quantity: Quantity, values: Array) -> Batch:
     )
 
 
-def _output(settings: Sequence[tuple[float, Given]], output: Quantity) -> Belief | None:
+def _output(settings: Sequence[tuple[float, ConditionalModel]], output: Quantity) -> Belief | None:
     """Return the belief about the output before any observation; None if only the joint can give it."""
     labels: dict[tuple[object, ...], float] = {}
     curves: list[tuple[float, Curve]] = []
@@ -349,7 +349,7 @@ def labelled_batch(quantity: Quantity, labels: Sequence[tuple[object, ...]]) -> 
     return Batch(quantity.structure, tuple(columns), len(labels))
 
 
-def _joint(request: Request, sized: Sequence[Sized], known: Belief | None) -> Joint:
+def _joint(request: Request, sized: Sequence[SizedRows], known: Belief | None) -> Joint:
     """Return secret and output together, before any observation."""
     if request.observation is not None:
         raise NotRows("secret and output together are known before an observation, not after it")
@@ -363,7 +363,7 @@ def _joint(request: Request, sized: Sequence[Sized], known: Belief | None) -> Jo
     return _assembled(secret, output, found, table, told)
 
 
-def _informed(found: Sequence[Source], asked: int, output: Curve | None) -> tuple[Table, Estimate]:
+def _informed(found: Sequence[Source], asked: int, output: Curve | None) -> tuple[PairTable, Estimate]:
     """Return a table of secrets and outputs, and their mutual information."""
     table = tabulated(found, asked, 0)
     if table.infinite is not None:
@@ -381,7 +381,7 @@ def _informed(found: Sequence[Source], asked: int, output: Curve | None) -> tupl
     return table, approximately(table.information, off)
 
 
-def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], table: Table, told: Estimate) -> Joint:
+def _assembled(secret: Quantity, output: Quantity, found: Sequence[Source], table: PairTable, told: Estimate) -> Joint:
     row, column = np.nonzero(table.probabilities)
     weights = table.probabilities[row, column]
     continuous = any(not term.is_flat for one in found for term in one.cell.asked)

@@ -39,7 +39,7 @@ class MovingClass:
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class CellCounts:
     """What rows add to sums: a line of `flats` for each vector, how many rows are in each class, and probabilities."""
 
     flats: Array
@@ -163,7 +163,7 @@ def _absorb(flat: dict[tuple[float, ...], float], classes: Sequence[_Class]) -> 
             one.absorbed.append(key[moved[0]])
 
 
-def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: PowersOfClasses | None = None) -> Tally:
+def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: PowersOfClasses | None = None) -> CellCounts:
     """Tally rows, each given by its cells and how many are alike; sums of classes that are `known` are used again."""
     parts = [(_classified(cells, sums), count) for cells, count in rows]
     lines = [np.concatenate([values, *(one.flats[np.newaxis] for one in classes)]) for (values, _, classes), _ in parts]
@@ -184,7 +184,7 @@ def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: Powers
     whole = _total(laws, coded.width + len(moving))
     made = tuple(MovingClass(one.direction, _powers(one, {} if known is None else known)) for _, one in moving)
     flats, counts = coded.decoded(whole.values[:, : coded.width]), whole.values[:, coded.width :]
-    return Tally(flats, counts, whole.probabilities, made, whole.lost)
+    return CellCounts(flats, counts, whole.probabilities, made, whole.lost)
 
 
 class _Coordinates:
