@@ -134,8 +134,9 @@ def test_half_the_likelihood_is_caught():
 def chains_of(draws: np.ndarray, **options: object) -> object:
     """Finish chains of one input that is secret and output at once."""
     root = as_node(pv.Normal(0, sd=1))
-    settings: dict = {"engine": "numpyro", "samples": draws.size, "seconds": 0.0, **options}
-    return finished(lambda values, extra: (Batch.of_values(values[root]),) * 2, Chains({root: draws}), **settings)
+    asked = {"samples": draws.size, "seed": 0}
+    both = lambda values, extra: (Batch.of_values(values[root]),) * 2
+    return finished(both, Chains({root: draws}), "numpyro", 0.0, asked, **options)
 
 
 def test_a_stuck_chain_is_refused():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
 import scipy
@@ -29,6 +29,16 @@ from privug.model.node import Array, Kind, Node
 from privug.model.structure import random_leaves
 from privug.prior.reach import UNKNOWN, Reach
 from privug.program.lifting import Lifting
+
+
+class Options(TypedDict):
+    """What every engine is told: samples that are wanted, the seed, draws that may be spent, and a further query."""
+
+    samples: int
+    seed: int
+    budget: NotRequired[int | None]
+    extra: NotRequired[Callable[..., Any] | None]
+
 
 SECRET, OUTPUT, QUERY = range(3)
 """The positions of the quantities of an answer."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from privug.errors import (
 )
 from privug.estimate import Estimate
 from privug.inference import effort, sampling
-from privug.inference.answer import SECRET, Answer, SampledAnswer
+from privug.inference.answer import SECRET, Answer, Options, SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan
 from privug.inference.chains.problem import is_differentiable
@@ -162,16 +162,7 @@ MANY_DIMENSIONS = 20  # from which on following gradients pays for compiling the
 class Engine(Protocol):
     """Draws or computes secret, output and one further quantity given an observation."""
 
-    def __call__(
-        self,
-        question: Question,
-        observation: Observation | None,
-        *,
-        samples: int,
-        seed: int,
-        budget: int | None = None,
-        extra: Callable[..., Any] | None = None,
-    ) -> Answer:
+    def __call__(self, question: Question, observation: Observation | None, **options: Unpack[Options]) -> Answer:
         """Answer the question."""
 
 
@@ -321,14 +312,7 @@ def effort_of_joint(name: str) -> AbstractContextManager[Any]:
     return effort.limited(None if name == "exact" else JOINT_EXCESS * _patience())
 
 
-def automatic(
-    question: Question,
-    observation: Observation | None,
-    *,
-    samples: int,
-    extra: Callable[..., Any] | None = None,
-    **options: Any,
-) -> Answer:
+def automatic(question: Question, observation: Observation | None, **options: Unpack[Options]) -> Answer:
     """Answer exactly where that takes some seconds at most, or no more than the samples asked for; else by sampling.
 
     Where a pilot run shows that draws from the prior are not worth enough, an engine that searches for the observation
@@ -337,12 +321,12 @@ def automatic(
     tried = Tried()
     patience = _patience()
     with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine), effort.limited(MOST_EXCESS * patience) as attempt:
-        request = Request(question, observation, extra)
+        request = Request(question, observation, options.get("extra"))
         prepared = exact.prepare(request)
-        if not isinstance(prepared, Obstacle) and _is_worth(prepared, question, observation, samples):
+        if not isinstance(prepared, Obstacle) and _is_worth(prepared, question, observation, options["samples"]):
             attempt.limit = MOST_EXCESS * max(patience, prepared.cost)
             return _because(exact.answer(request, prepared), "the answer can be computed without sampling", "exact")
-    return _sampled(question, observation, tried, samples=samples, extra=extra, **options)
+    return _sampled(question, observation, tried, **options)
 
 
 def _is_worth(prepared: Offer, question: Question, observation: Observation | None, samples: int) -> bool:

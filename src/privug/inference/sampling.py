@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, Unpack, overload
 
 import numpy as np
 import scipy
@@ -19,7 +19,7 @@ from privug import interruption, settings
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference.answer import SampledAnswer
+from privug.inference.answer import Options, SampledAnswer
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
 from privug.inference.intervals import proportion_estimate
@@ -355,12 +355,9 @@ class Sampler:
         question: Question,
         observation: Observation | None,
         *,
-        samples: int,
-        seed: int,
-        budget: int | None = None,
-        extra: Callable[..., Any] | None = None,
         not_compiled: str | None = None,
         abandon: bool = False,
+        **options: Unpack[Options],
     ) -> None:
         self._abandon = abandon
         self._question = question
@@ -368,12 +365,10 @@ class Sampler:
         self._sizes: list[Array] = []  # of the tables of random size, in the round at hand
         self._expected = 0  # draws, to tell whether compiling the program pays
         self._observation = observation
-        self._samples = samples
-        self._seed = seed
-        self._evaluation = BlockEvaluation(question, observation, extra, seed)
+        self._samples, self._seed, self._budget = options["samples"], options["seed"], options.get("budget")
+        self._evaluation = BlockEvaluation(question, observation, options.get("extra"), self._seed)
         self._plans = self._evaluation.plans
         self._size_roots = self._evaluation.size_roots
-        self._budget = budget
         self._kept: list[Kept] = []
         self._draws = 0
         self._workload = Workload()

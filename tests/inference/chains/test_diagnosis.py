@@ -84,7 +84,7 @@ def finish(draws, **options):
     root = as_node(pv.Normal(0, sd=1))
     chains = Chains({root: draws}, **options)
     answer = lambda values, extra: (Batch.of_values(values[root]),) * (2 if extra is None else 3)
-    return finished(answer, chains, engine="pymc", samples=2000, seconds=1.0)
+    return finished(answer, chains, "pymc", 0.0, {"samples": 2000, "seed": 0})
 
 
 def test_a_finished_run_says_how_it_went():

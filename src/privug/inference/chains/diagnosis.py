@@ -11,6 +11,7 @@ Passing is necessary, not sufficient: chains may agree on a part of the posterio
 
 import importlib
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,7 @@ from scipy.special import chdtri
 
 from privug.errors import ArgumentError, NotConverged, ProgramError
 from privug.estimate import Estimate
-from privug.inference.answer import SampledAnswer, normalised
+from privug.inference.answer import NAMES, Options, SampledAnswer, normalised
 from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
 from privug.inference.chains.problem import Problem
@@ -203,21 +204,14 @@ Evaluate = Callable[[Values, Callable[..., Any] | None], tuple[Batch, ...]]
 
 
 def finished(
-    evaluate: Evaluate,
-    chains: Chains,
-    *,
-    engine: str,
-    samples: int,
-    seconds: float,
-    extra: Callable[..., Any] | None = None,
-    judging: bool = True,
+    evaluate: Evaluate, chains: Chains, engine: str, started: float, options: Options, *, judging: bool = True
 ) -> SampledAnswer:
-    """Return the run that chains of draws are, or raise NotConverged if they do not agree."""
+    """Return the answer that chains of draws are, or raise NotConverged if they do not agree."""
     count, draws = chains.shape
-    values = chains.flat()
-    quantities = tuple(settled(batch) for batch in evaluate(values, extra))
+    samples, values = options["samples"], chains.flat()
+    quantities = tuple(settled(batch) for batch in evaluate(values, options.get("extra")))
     asked: dict[str, Array] = {}
-    for name, batch in zip(("the secret", "the output", "the query"), quantities, strict=False):
+    for name, batch in zip(NAMES, quantities, strict=False):
         asked |= numbers_of(name, batch, count)
     roots = {f"input {position}": array for position, array in enumerate(chains.roots.values())}
     diagnosis = diagnose({**asked, **roots}, chains.divergences)
@@ -233,7 +227,7 @@ def finished(
             f"samples of the secret, fewer than {FEWEST_SAMPLES}, so no answer is given; raise samples=, or choose "
             "engine='rare'"
         )
-    diagnostics = _diagnostics(chains, diagnosis, worth, shape, samples, seconds)
+    diagnostics = _diagnostics(chains, diagnosis, worth, shape, samples, time.perf_counter() - started)
     query = partial(_further, evaluate, values)
     return SampledAnswer(quantities, weights, diagnostics, groups=groups, engine=engine, on_samples=query, chains=count)
 

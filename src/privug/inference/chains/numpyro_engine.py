@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from numpyro.infer import NUTS
 
 from privug import interruption
 from privug.errors import NotConverged, UnsuitableEngine
-from privug.inference.answer import SampledAnswer
+from privug.inference.answer import Options, SampledAnswer
 from privug.inference.chains.diagnosis import check_against_prior, draws_of_each, finished
 from privug.inference.chains.problem import Problem
 from privug.inference.chains.sizes import prepare
@@ -196,20 +196,16 @@ def infer(
     question: Question,
     observation: Observation | None,
     *,
-    samples: int,
-    seed: int,
-    budget: int | None = None,
-    extra: Callable[..., Any] | None = None,
     sampler: str | None = None,
     chains: int = CHAINS,
+    **options: Unpack[Options],
 ) -> SampledAnswer:
     """Answer by chains that follow gradients; discrete inputs are summed out and drawn afterwards."""
-    started = time.perf_counter()
+    started, samples, seed = time.perf_counter(), options["samples"], options["seed"]
     problem = prepare(question, observation, seed, samples)
-    options: Any = {"engine": "numpyro", "samples": samples, "extra": extra}
     direct = directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
     if direct is not None:
-        return finished(problem.evaluate, direct, seconds=time.perf_counter() - started, **options)
+        return finished(problem.evaluate, direct, "numpyro", started, options)
     problem = summed_out(problem)
     problem = replace(problem, listed={**problem.listed, **listed_values(problem.roots)})
     _check(problem)
@@ -222,7 +218,7 @@ def infer(
             ) from None
     cut = trimmed(problem, roots, divergences, remarks)
     check_against_prior(problem, cut, "numpyro")
-    return finished(problem.evaluate, cut, seconds=time.perf_counter() - started, **options)
+    return finished(problem.evaluate, cut, "numpyro", started, options)
 
 
 def _check(problem: Problem) -> None:

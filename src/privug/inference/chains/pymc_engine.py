@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pymc as pm
@@ -22,7 +22,7 @@ from pytensor.graph.op import Op
 
 from privug import interruption, settings
 from privug.errors import UnsuitableEngine
-from privug.inference.answer import SampledAnswer
+from privug.inference.answer import Options, SampledAnswer
 from privug.inference.chains.diagnosis import (
     FEWEST_DRAWS,
     FEWEST_LARGE_DRAWS,
@@ -172,30 +172,24 @@ def infer(
     question: Question,
     observation: Observation | None,
     *,
-    samples: int,
-    seed: int,
-    budget: int | None = None,
-    extra: Callable[..., Any] | None = None,
     sampler: str | None = None,
     chains: int = CHAINS,
+    **options: Unpack[Options],
 ) -> SampledAnswer:
     """Answer by Markov chains; `sampler` is one of 'nutpie', 'nuts', 'metropolis' and 'smc'."""
-    started = time.perf_counter()
+    started, samples, seed = time.perf_counter(), options["samples"], options["seed"]
     problem = prepare(question, observation, seed, samples)
     if sampler not in ("metropolis", "smc"):
         problem = summed_out(problem)
     if not problem.roots:
         raise UnsuitableEngine("nothing here is random, so there is nothing to sample; choose engine='exact'")
-    options: Any = {"samples": samples, "extra": extra}
     direct = directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
     if direct is not None:
-        seconds = time.perf_counter() - started
-        return finished(problem.evaluate, direct, engine="pymc", seconds=seconds, **options)
+        return finished(problem.evaluate, direct, "pymc", started, options)
     threadpools = importlib.import_module("threadpoolctl")
     with _quiet(), threadpools.threadpool_limits(1):  # more threads are a hundred times slower
         chosen, drawn = _sampled(problem, sampler, samples, chains, seed)
-    seconds = time.perf_counter() - started
-    return finished(problem.evaluate, drawn, engine=f"pymc:{chosen}", seconds=seconds, **options)
+    return finished(problem.evaluate, drawn, f"pymc:{chosen}", started, options)
 
 
 def to_pymc(question: Question, observation: Observation | None) -> Any:

@@ -1,16 +1,16 @@
 """The exact engine: its solvers are asked in order, and the cheapest serves; else it says what stands in the way."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 from privug import interruption
 from privug.errors import UnsuitableEngine
 from privug.inference import effort
-from privug.inference.answer import ExactAnswer
+from privug.inference.answer import ExactAnswer, Options
 from privug.inference.exact.counts.lattice import HOPEFUL
 from privug.inference.exact.counts.solver import prepare_counts
 from privug.inference.exact.finite.elements import Elements, TooManyElements
@@ -192,15 +192,9 @@ def answer(request: Request, prepared: Offer) -> ExactAnswer:
     return witnessed(request, prepared, prepare)
 
 
-def infer(
-    question: Question,
-    observation: Observation | None,
-    *,
-    extra: Callable[..., Any] | None = None,
-    **_: Any,
-) -> ExactAnswer:
+def infer(question: Question, observation: Observation | None, **options: Unpack[Options]) -> ExactAnswer:
     """Answer exactly, or say what stands in the way; samples, seed and budget change nothing."""
-    request = Request(question, observation, extra)
+    request = Request(question, observation, options.get("extra"))
     prepared, obstacles = _asked(request)
     if prepared is not None:
         try:

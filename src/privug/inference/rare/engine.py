@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 import scipy
@@ -25,7 +25,7 @@ from privug.errors import (
 )
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import sampling
-from privug.inference.answer import SampledAnswer
+from privug.inference.answer import Options, SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics, pareto_k
 from privug.inference.question import Question
@@ -68,29 +68,20 @@ _ADVICE = "raise samples= or budget=, give a distance= that leads closer, or wid
 Found = TypeVar("Found")
 
 
-def infer(
-    question: Question,
-    observation: Observation | None,
-    *,
-    samples: int,
-    seed: int,
-    budget: int | None = None,
-    extra: Callable[..., Any] | None = None,
-) -> SampledAnswer:
+def infer(question: Question, observation: Observation | None, **options: Unpack[Options]) -> SampledAnswer:
     """Search for a rare observation; without one, draw from the prior.
 
     `budget` is how many times the program may be run. The samples come in groups, one of each population, weighted by
     the population's evidence.
     """
     if observation is None and not question.facts:
-        return sampling.draw(question, None, samples=samples, seed=seed, budget=budget, extra=extra)
-    options: Any = {"samples": samples, "seed": seed, "budget": budget, "extra": extra}
+        return sampling.draw(question, None, **options)
     return _searched(_Search.run, question, observation, **options)
 
 
 def scout(question: Question, observation: Observation | None, **options: Any) -> None:
     """Let the first population of a search go ahead; raise what it says if it does not find the observation."""
-    _searched(_Search.scout, question, observation, extra=None, **options)
+    _searched(_Search.scout, question, observation, **options)
 
 
 def _searched(
@@ -145,16 +136,14 @@ class _Search:
         question: Question,
         observation: Observation | None,
         *,
-        samples: int,
-        seed: int,
-        budget: int | None,
-        extra: Callable[..., Any] | None,
         compiled: bool = True,
+        **options: Unpack[Options],
     ) -> None:
-        self._observation, self._samples, self._seed = observation, samples, seed
+        samples, budget = options["samples"], options.get("budget")
+        self._observation, self._samples, self._seed = observation, samples, options["seed"]
         self._started = time.perf_counter()
         self._expected = CHAINED_RUNS * samples if compiled else 0
-        self._model = LatentModel(question, observation, extra, self._expected)
+        self._model = LatentModel(question, observation, options.get("extra"), self._expected)
         case = self._model.typical
         if case.impossible is not None and not self._model.size_nodes:
             raise ImpossibleObservation(f"this observation is impossible: {case.impossible}")
