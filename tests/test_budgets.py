@@ -368,7 +368,7 @@ def test_many_quantities_of_few_inputs_are_not_taken_apart(monkeypatch: pytest.M
 
 def test_an_enumeration_is_refused_for_what_its_states_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million states are few; a million states of three hundred thousand numbers are not."""
-    monkeypatch.setattr(enumeration.Evaluation, "results", lambda self: pytest.fail("work was begun"))
+    monkeypatch.setattr(enumeration.StateEvaluation, "results", lambda self: pytest.fail("work was begun"))
     for program in (lambda x: x + np.arange(300_000), lambda x: (x + np.arange(300_000)).sum()):
         attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 10**6)}, "x")
         for observation in (None, pv.such_that(lambda output: True)):

@@ -12,5 +12,5 @@ def test_table_of_releases_is_up_to_date():
 
 def test_pictures_are_there():
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", PAGE.read_text(encoding="utf-8"))
-    assert len(pictures) == 3
+    assert len(pictures) == 4
     assert [picture for picture in pictures if not (PAGE.parent / picture).exists()] == []
