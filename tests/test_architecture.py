@@ -64,6 +64,7 @@ INSIDE = {
     "program": [
         "agreement drawing external logic outputs reachable repetition",
         "generators memory traced",
+        "sql",
         "calls naming staged",
         "batched rehearsal unlikely",
         "tracing",
@@ -105,6 +106,7 @@ RANK = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}
 OPTIONAL = {
     "arviz",
     "dask",
+    "duckdb",
     "jax",
     "jinja2",
     "joblib",
@@ -116,6 +118,7 @@ OPTIONAL = {
     "polars",
     "pymc",
     "pytensor",
+    "sqlglot",
 }
 # The only rooms and files that import an optional library; they are themselves imported when first needed.
 SEAMS = {
@@ -124,6 +127,9 @@ SEAMS = {
     "inference/chains/pymc_engine.py": {"pymc", "pytensor", "nutpie"},
     "inference/chains/numpyro_engine.py": {"numpyro", "jax"},
     "inference/chains/arviz_seam.py": {"arviz"},
+    "program/sql/answering.py": {"duckdb"},
+    "program/sql/lowering.py": {"polars", "sqlglot"},
+    "program/sql/parsing.py": {"sqlglot"},
     "report/plots/canvas.py": {"matplotlib"},
 }
 

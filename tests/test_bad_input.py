@@ -179,6 +179,7 @@ OWN = {
     "noisy": {"sd": lambda: 1.0},
     "read_columns": {"path": lambda: __file__.replace(".py", ".none")},
     "side_by_side": {"title": lambda: "t", "results": lambda: [result()]},
+    "sql": {"query": lambda: "SELECT COUNT(*) FROM people"},
     "sweep": {"attack_for": lambda: released, "measures": lambda: ["bayes_risk"]},
     "where": {"condition": lambda: pv.Bernoulli(0.5), "yes": lambda: 1, "no": lambda: 2},
     "leakage.Channel": {"matrix": lambda: np.array([[0.8, 0.2], [0.3, 0.7]]), "secrets": tuple, "outputs": tuple},

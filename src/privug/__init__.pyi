@@ -81,6 +81,7 @@ from privug.program.logic import count as count
 from privug.program.logic import exists as exists
 from privug.program.logic import forall as forall
 from privug.program.logic import where as where
+from privug.program.sql.query import sql as sql
 from privug.report.listing import explain as explain
 from privug.reports import save_report as save_report
 from privug.reports import side_by_side as side_by_side

@@ -36,6 +36,7 @@ from privug.program.forms import in_their_forms
 from privug.program.lifting import Lifting
 from privug.program.naming import name_of
 from privug.program.origins import lines_of
+from privug.program.sql.query import Query
 from privug.program.staged import Staged
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS
 
@@ -294,6 +295,8 @@ class Question(Shared):
         if not callable(function):
             return tuple(rows_of(inputs[name]) for name in function)
         arguments = [inputs[name] for name in argument_names(function, inputs, what)]
+        if isinstance(self.program, Query):  # frames are how its tables are asked, not how they are spoken of
+            arguments = [rows_of(value) for value in arguments]
         label = LABELS.get(what, "the query")
         # A query is asked about inputs on which the program did not fail: its own errors are errors.
         lenient = (self.exclude_errors and what == "secret") or looked_at is not None

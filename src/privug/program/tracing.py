@@ -30,6 +30,7 @@ from privug.program.calls import Arguments, watched
 from privug.program.drawing import recorded, replayed
 from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILED, FAILURES, settled
+from privug.program.sql.query import Query
 from privug.program.traced.calling import rewritten
 from privug.program.traced.conditions import attempts
 from privug.program.traced.frames.entry import stand_in
@@ -103,7 +104,8 @@ def _traced(
             standing = [stand_in(value) for value in positional], {k: stand_in(value) for k, value in named.items()}
             with Watch("the program", lambda: "while it is traced") as watch:
                 watch.begin()
-                output = without_masks(settled(rewritten(program)(*standing[0], **standing[1])))
+                function = program.traced if isinstance(program, Query) else rewritten(program)
+                output = without_masks(settled(function(*standing[0], **standing[1])))
         except PriorError:
             raise
         except TraceTooLong as error:

@@ -69,7 +69,9 @@ NAMES: dict[str, Callable[..., str]] = {
 }  # fmt: skip
 
 
-def _of_values(function: Callable[..., Any]) -> Callable[..., Column]:
+def of_values(function: Callable[..., Any]) -> Callable[..., Column]:
+    """Return the method of columns that applies a function to each of the values that there may be."""
+
     def method(column: Column, *arguments: Any, **options: Any) -> Column:
         if any(isinstance(argument, Column) for argument in (*arguments, *options.values())):
             refuse("texts or dates with another column as argument")
@@ -88,8 +90,8 @@ def _of_name(function: Callable[..., str]) -> Callable[..., Column]:
 
 
 ACCESSORS: dict[str, dict[str, Callable[..., Column]]] = {
-    "str": {name: _of_values(function) for name, function in TEXTS.items()},
-    "dt": {name: _of_values(function) for name, function in DATES.items()},
+    "str": {name: of_values(function) for name, function in TEXTS.items()},
+    "dt": {name: of_values(function) for name, function in DATES.items()},
     "name": {name: _of_name(function) for name, function in NAMES.items()},
 }
 """The methods of each accessor, by their names."""
