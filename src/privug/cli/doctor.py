@@ -34,6 +34,7 @@ PARTS = (
     Part("native", ("numba",), "compiled programs"),
     Part("pandas", ("pandas",), "programs on pandas frames", "frames"),
     Part("polars", ("polars",), "programs on polars frames", "frames"),
+    Part("sql", ("sqlglot", "duckdb", "polars"), "SQL queries", "sql"),
     Part("parquet", ("pyarrow",), "Parquet files", "parquet"),
     Part("plot", ("matplotlib",), "pictures", "plot"),
     Part("pymc", ("pymc", "arviz"), "engine 'pymc'", "pymc"),
