@@ -133,11 +133,13 @@ TRACED = {
     "percent with one digit": "SELECT ROUND(100.0 * COUNT(*) FILTER (WHERE ill) / COUNT(*), 1) AS percent FROM people",
     "mean of a subgroup by age": "SELECT AVG(pay) AS mean FROM people WHERE age > 30 AND pay IS NOT NULL",
     "variance": "SELECT VARIANCE(age) FROM people WHERE zip <> 'C'",
+    "except": "SELECT zip FROM people EXCEPT SELECT zip FROM districts",
+    "districts without people": "SELECT zip FROM districts EXCEPT SELECT zip FROM people",
+    "intersect": "SELECT zip FROM people WHERE ill INTERSECT SELECT zip FROM people WHERE NOT ill",
     "standard deviation": "SELECT STDDEV(age) FROM people",
 }
 
 CALLED = {
-    "except": "SELECT zip FROM districts EXCEPT SELECT zip FROM people",
     "a correlated subquery": "SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM people q WHERE q.age > p.age)",
     "row numbers": "SELECT zip, ROW_NUMBER() OVER (ORDER BY age, zip) AS place FROM people",
     "a full join": "SELECT COUNT(*) FROM people p FULL JOIN districts d ON p.zip = d.zip",

@@ -51,8 +51,8 @@ def polars() -> None:
 def sql() -> None:
     """A count by a query."""
     query = pv.sql("SELECT COUNT(*) FROM t WHERE ill")
-    result = pv.Attack(query, {"t": pv.Records(2, pv.Row(ill=pv.Bernoulli(0.5)))}, lambda t: t[0].ill).run(pv.equals(2))
-    _agree(result.diagnostics.evidence.value, 0.25)
+    result = pv.Attack(query, {"t": pv.Records(2, pv.Row(ill=pv.Bernoulli(0.5)))}, lambda t: t[0].ill).run()
+    _agree(result.prediction.probability(lambda n: n == 2).value, 0.25)
 
 
 def parquet() -> None:

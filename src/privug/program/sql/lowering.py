@@ -41,6 +41,9 @@ OPERATORS: dict[type[Any], Callable[[Any, Any], Any]] = {
     exp.GT: operator.gt, exp.GTE: operator.ge, exp.LT: operator.lt, exp.LTE: operator.le,
 }  # fmt: skip
 CONNECTIVES = {exp.And: operator.and_, exp.Or: operator.or_}
+SET_OPERATIONS: dict[type[Any], Callable[[Any, Any], Any]] = {
+    exp.Union: operator.or_, exp.Intersect: operator.and_, exp.Except: lambda first, second: first & ~second,
+}  # fmt: skip
 METHODS: dict[type[Any], str] = {exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil"}
 TEXTS: dict[type[Any], str] = {
     exp.Upper: "to_uppercase", exp.Lower: "to_lowercase", exp.Length: "len_chars", exp.Trim: "strip_chars",
@@ -71,7 +74,9 @@ READ: dict[type[Any], frozenset[str]] = {
     exp.Window: frozenset({"this", "partition_by", "over"}),
     exp.Case: frozenset({"this", "ifs", "default"}),
     exp.In: frozenset({"this", "expressions", "query"}),
-    exp.Union: frozenset({"this", "expression", "distinct", "order", "limit"}),
+    **dict.fromkeys(
+        (exp.Union, exp.Except, exp.Intersect), frozenset(["this", "expression", "distinct", "order", "limit"])
+    ),
     exp.Between: frozenset({"this", "low", "high"}),
     exp.Cast: frozenset({"this", "to"}),
     exp.Round: frozenset({"this", "decimals"}),
@@ -132,7 +137,7 @@ class Lowering:
         """Return the answer to a query as a frame; what asks plain tables alone is a plain one."""
         if self._is_plain(tree):
             return self._plain(tree)
-        if isinstance(tree, exp.Union):
+        if isinstance(tree, exp.SetOperation):
             return self._united(tree, ordered)
         if not isinstance(tree, exp.Select):
             return refuse(f"{tree.key.upper()} in SQL")
@@ -158,13 +163,16 @@ class Lowering:
         return polars.DataFrame(answer(statement, tables, self._dialect), schema=list(statement.columns))
 
     def _united(self, tree: Tree, ordered: bool) -> Frame:
-        """Return the rows of two queries together, each once unless it is UNION ALL."""
+        """Return the rows of two queries together, or those that are in both, or in the first alone."""
         _read(tree)
         sides = [self.frame(side) for side in (tree.this, tree.expression)]
         names = list(_columns(sides[0]))
         frames = [_standing(side) for side in sides]
-        whole = stacked([frame.rename(dict(zip(frame.held, names, strict=True))) for frame in frames])
-        found = whole.unique() if tree.args.get("distinct") else whole
+        named = [frame.rename(dict(zip(frame.held, names, strict=True))) for frame in frames]
+        if not tree.args.get("distinct"):
+            found = stacked(named) if isinstance(tree, exp.Union) else refuse(f"{tree.key.upper()} ALL in SQL")
+        else:
+            found = _combined(named, names, SET_OPERATIONS[type(tree)])
         if not ordered and tree.args.get("limit") is None:
             return found
         found = self._sorted(tree, found, {name: col(name) for name in names}, {})
@@ -473,6 +481,14 @@ def stacked(frames: Sequence[Frame]) -> Frame:
     rows = Rows(Axis(plates), there)
     data = {name: [cell for frame in frames for cell in frame.held[name].cells] for name in frames[0].held}
     return Frame.of_cells(data, rows)
+
+
+def _combined(frames: Sequence[Frame], names: Sequence[str], kept: Callable[[Any, Any], Any]) -> Frame:
+    """Return distinct rows, by whether they are in the first and in the second of two frames."""
+    marked = [frame.with_columns(**{"#t": lit(place)}) for place, frame in enumerate(frames)]
+    within = {f"#{place}": (col("#t") == place).sum() for place in range(len(frames))}
+    found: Frame = stacked(marked).group_by(*names).agg(**within)
+    return found.filter(kept(*(col(name) > 0 for name in within))).select(*names)
 
 
 def _single(frame: Any) -> Expression:
