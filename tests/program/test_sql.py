@@ -249,3 +249,11 @@ def test_random_queries(monkeypatch):
 def test_thousands_of_random_queries(start, monkeypatch):
     wrong, _ = differences(range(start, start + 200), monkeypatch)
     assert wrong == []
+
+
+@pytest.mark.parametrize("text", ["SELECT Zip, COUNT(*) AS N FROM people GROUP BY Zip", "SELECT * FROM people"])
+def test_names_are_as_they_are_written(text, monkeypatch):
+    query = pv.sql(text)
+    people = pv.Records(2, pv.Row(Zip=pv.Choice(["A", "B"])))
+    assert difference_on_every_table(query, {"people": people}, monkeypatch) is None
+    assert [*query([{"Zip": "A"}])[0]][0] == "Zip"

@@ -110,7 +110,9 @@ def _columns(frame: Any) -> tuple[str, ...]:
 
 
 def _answered(statement: Statement, frames: Mapping[str, Frame], dialect: str) -> Any:
-    found = Lowering(dict(frames), dialect).frame(statement.tree, ordered=True)
+    tables = {name.lower(): frame for name, frame in frames.items()}
+    found = Lowering(tables, dialect).frame(statement.tree, ordered=True)
+    found = found.rename(dict(zip(found.held, statement.columns, strict=True)))
     if dialect == "sqlite":  # which has no truth values
         truths = [name for name, column in found.held.items() if is_truths(column)]
         found = found.with_columns(*(col(name).cast(polars.Int64) for name in truths)) if truths else found
@@ -241,7 +243,7 @@ class Lowering:
                 found = self.frame(node.this)
             case _:
                 return refuse(f"{node.key.upper()} in SQL")
-        return found.rename({name: f"{node.alias_or_name}.{name}" for name in _columns(found)})
+        return found.rename({name: f"{node.alias_or_name}.{name.lower()}" for name in _columns(found)})
 
     def _joined(self, frame: Frame, join: Tree) -> Frame:
         how = (join.args.get("side") or join.args.get("kind") or "INNER").lower()

@@ -95,6 +95,7 @@ def _completed(statements: tuple[Tree, ...], schema: Schema, dialect: str) -> tu
 
 def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
     # Types are not asked for: any will do to find the owner of a column.
+    written = list(tree.named_selects)
     known: Any = {name: dict.fromkeys(columns, "TEXT") for name, columns in schema}
     try:
         qualified = qualify(
@@ -103,7 +104,7 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
         )  # fmt: skip
     except SqlglotError as error:
         raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
-    columns = tuple(qualified.named_selects)
+    columns = _as_written(written, qualified.named_selects, schema)
     if len(set(columns)) < len(columns) or not all(columns):
         raise ArgumentError("sql: every column of the answer needs a name of its own; write AS")
     is_value = len(columns) == 1 and _has_one_row(qualified)
@@ -111,6 +112,14 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
         if query is qualified or query.args.get("limit") is not None or query.args.get("offset") is not None:
             _put_in_order(query)
     return Statement(qualified.sql(dialect=dialect), qualified, columns, is_value)
+
+
+def _as_written(written: Sequence[str], qualified: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Return the names of columns as the query, or the table, writes them: qualified, all are in small letters."""
+    if "*" in written or len(written) != len(qualified):
+        known = {column.lower(): column for _, columns in schema for column in columns}
+        return tuple(known.get(name, name) for name in qualified)
+    return tuple(one or other for one, other in zip(written, qualified, strict=True))
 
 
 def _has_one_row(tree: Tree) -> bool:
