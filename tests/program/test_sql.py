@@ -256,4 +256,4 @@ def test_names_are_as_they_are_written(text, monkeypatch):
     query = pv.sql(text)
     people = pv.Records(2, pv.Row(Zip=pv.Choice(["A", "B"])))
     assert difference_on_every_table(query, {"people": people}, monkeypatch) is None
-    assert [*query([{"Zip": "A"}])[0]][0] == "Zip"
+    assert next(iter(query([{"Zip": "A"}])[0])) == "Zip"
