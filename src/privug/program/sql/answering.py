@@ -15,7 +15,9 @@ import duckdb
 from privug.arguments import shown
 from privug.errors import ArgumentError
 
-_connections = threading.local()
+_connections: dict[str, Any] = {}
+_using = threading.Lock()
+"""Held while a connection is used, of which there is one for each engine."""
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", datetime.date: "DATE"}
 _POLARS = {"Boolean": "BOOLEAN", "Float64": "DOUBLE", "Float32": "DOUBLE", "String": "VARCHAR", "Date": "DATE"}
 
@@ -59,14 +61,25 @@ def answer(statement: Any, tables: Mapping[str, PlainTable], dialect: str) -> An
 
 
 def _fetched(text: str, dialect: str) -> Sequence[Sequence[Any]]:
-    key = dialect, os.getpid()  # a connection does not survive a fork
-    connections = vars(_connections).setdefault("known", {})
-    if key not in connections:
-        connections[key] = _connected(dialect)
-    try:
-        return connections[key].execute(text).fetchall()  # type: ignore[no-any-return]
-    except (duckdb.CatalogException, duckdb.BinderException, sqlite3.OperationalError) as error:
-        raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
+    with _using:
+        if dialect not in _connections:
+            _connections[dialect] = _connected(dialect)
+        try:
+            return _connections[dialect].execute(text).fetchall()  # type: ignore[no-any-return]
+        except (duckdb.CatalogException, duckdb.BinderException, sqlite3.OperationalError) as error:
+            raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
+
+
+def _close() -> None:
+    """Close all connections before the process forks: what DuckDB holds does not survive that."""
+    _using.acquire()
+    for connection in _connections.values():
+        connection.close()
+    _connections.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close, after_in_parent=_using.release, after_in_child=_using.release)
 
 
 def _connected(dialect: str) -> Any:
