@@ -21,7 +21,6 @@ from privug.inference.question import Question
 from privug.inference.workload import enough_samples
 from privug.observation.observations import Observation
 
-Options = Mapping[str, Any]
 BEFORE = 1 << 64  # added to the seed: the prior must not reuse the draws that the posterior was chosen from
 
 
@@ -35,7 +34,7 @@ class PreparedQuestion:
         self,
         question: Question,
         engine: str,
-        options: Options,
+        options: Mapping[str, Any],
         section: Callable[..., AbstractContextManager[Any]] = lambda *_: nullcontext(),
     ) -> None:
         self.question = question
@@ -47,7 +46,7 @@ class PreparedQuestion:
         """Return what the engine finds, given an observation."""
         return self._asked(self._serve, observation, {} if query is None else {"extra": query})
 
-    def _asked(self, serve: engines.Engine, observation: Observation | None, changes: Options) -> Answer:
+    def _asked(self, serve: engines.Engine, observation: Observation | None, changes: Mapping[str, Any]) -> Answer:
         """Ask an engine; what it computes without an observation is computed once."""
         options = {**self._options, **changes}
 

@@ -178,7 +178,7 @@ class Lowering:
         if not ordered and tree.args.get("limit") is None:
             return found
         found = self._sorted(tree, found, {name: col(name) for name in names}, {})
-        return found if tree.args.get("limit") is None else found.head(_whole(_read(tree.args["limit"]).expression))
+        return _limited(tree, found)
 
     def _selected(self, tree: Tree, ordered: bool) -> Frame:
         frame = self._from(tree)
@@ -190,8 +190,7 @@ class Lowering:
         if tree.args.get("qualify") is not None:
             frame = frame.filter(self._condition(tree.args["qualify"].this, known))
         outputs = {one.alias_or_name: self._expression(one, known) for one in tree.selects}
-        limited = tree.args.get("limit")
-        if not (ordered or limited is not None) or frame.kept is ONE:
+        if not (ordered or tree.args.get("limit") is not None) or frame.kept is ONE:
             found = frame.select(**outputs)
             return found.unique() if tree.args.get("distinct") else found
         if tree.args.get("distinct"):
@@ -199,7 +198,7 @@ class Lowering:
             found = self._sorted(tree, frame.select(**outputs).unique(), {name: col(name) for name in outputs}, {})
         else:
             found = self._sorted(tree, frame, outputs, known)
-        return found if limited is None else found.head(_whole(_read(limited).expression))
+        return _limited(tree, found)
 
     def _sorted(self, tree: Tree, frame: Frame, outputs: Known, known: Known) -> Frame:
         """Return the columns in the order asked for, which all of them complete."""
@@ -259,10 +258,8 @@ class Lowering:
                 refuse("a JOIN by anything but equal columns in SQL")
             names = [f"{side.table}.{side.name}" for side in sides]
             mine, theirs = names if names[0] in frame.held else names[::-1]
-            left[f"#l{place}"], right[f"#r{place}"] = (
-                col(mine),
-                (col if isinstance(other, Frame) else polars.col)(theirs),
-            )
+            left[f"#l{place}"] = col(mine)
+            right[f"#r{place}"] = col(theirs) if isinstance(other, Frame) else polars.col(theirs)
         made = frame.with_columns(**left).join(
             other.with_columns(**right), left_on=[*left], right_on=[*right], how=how, maintain_order="left"
         )
@@ -419,6 +416,12 @@ class Lowering:
             )
         default = node.args.get("default")
         return chain.otherwise(None if default is None else self._expression(default, known))
+
+
+def _limited(tree: Tree, frame: Frame) -> Frame:
+    """Return the first rows, as many as a query asks for."""
+    limit = tree.args.get("limit")
+    return frame if limit is None else frame.head(_whole(_read(limit).expression))
 
 
 def _key(key: Tree, tree: Tree) -> Tree:

@@ -87,7 +87,7 @@ COST_OF_NUMBER = 10.0
 FINE = 1e-11
 MOST_HALVINGS = 3
 
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ def _sized(
     return SizedRows(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
 
 
-def _followed(step: Callable[..., Answer], *arguments: object) -> Answer:
+def _followed(step: Callable[..., Returned], *arguments: object) -> Returned:
     """Do a step; what cannot be followed is a question for another engine."""
     try:
         return step(*arguments)
