@@ -6,7 +6,7 @@ somebody earns more than 60,000, and what does it cost?
 
 import privug as pv
 
-PEOPLE = 50
+PEOPLE = 10
 epsilon = pv.parameter("epsilon", 0.05, 10, default=1, scale="log")
 most = pv.parameter("largest income", 50, 300, default=120, unit="thousand")
 
@@ -20,7 +20,10 @@ attack = pv.Attack(
     private_mean,
     {"incomes": pv.Array(pv.Normal(45, sd=20), PEOPLE)},
     secret=lambda incomes: incomes[0],
-    observe=pv.near(46.0, within=0.5),
+    observe=pv.near(52.0, within=0.5),
     questions={"the first person earns over 60,000": lambda income: income > 60},
     name="mean income",
 )
+
+if __name__ == "__main__":
+    print(attack.run())

@@ -38,3 +38,6 @@ bit = pv.Attack(
     name="knows a bit",
 )
 no_certainty = pv.policy.belief(lambda age: age < 18, at_most=0.5, claim="Alice is under 18")
+
+if __name__ == "__main__":
+    print(lot.run())

@@ -32,3 +32,6 @@ attack = pv.Attack(
     name="cases by zip code",
 )
 limit = pv.policy.belief(lambda ill: ill, at_most=0.8, claim="the first person is ill")
+
+if __name__ == "__main__":
+    print(attack.run())

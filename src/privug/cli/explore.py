@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # what they name is imported when it is needed
 
+import json
 import sys
 from typing import Any
 
@@ -23,10 +24,13 @@ from privug.cli.refusal import reported
 @options.engine
 @options.samples(10_000)
 @options.seed
+@options.as_json
 @click.option(
     "--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Most time for a run."
 )
-def explore(target: Target, names: tuple[str, ...], port: int, token: str, no_browser: bool, **settings: Any) -> None:
+def explore(
+    target: Target, names: tuple[str, ...], port: int, token: str, no_browser: bool, as_json: bool, **settings: Any
+) -> None:
     """Open a page on which the numbers in the attacks of a Python FILE can be moved.
 
     Parameters of priors, observations and mechanisms are found; a file declares others by pv.parameter. The page is
@@ -41,7 +45,8 @@ def explore(target: Target, names: tuple[str, ...], port: int, token: str, no_br
     output = sys.stdout  # what the file itself prints goes elsewhere
 
     def opened(address: str) -> None:
-        click.echo(f"{target.file}: {address}\nCtrl-C ends the explorer.", file=output)
+        told = json.dumps({"file": str(target.file), "address": address})
+        click.echo(told if as_json else f"{target.file}: {address}\nCtrl-C ends the explorer.", file=output)
         output.flush()  # whoever reads a pipe wants the address now
         if not no_browser:
             click.launch(address)
