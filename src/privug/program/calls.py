@@ -31,6 +31,7 @@ from privug.program.memory import Memory, undisturbed_memory
 from privug.program.outputs import FAILED, FAILURES, NoValue, settled
 from privug.program.reachable import Reached, reached
 from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
+from privug.program.sql.query import Query
 from privug.scoping import holding
 
 CALLS_WITHOUT_MEMORY = 64  # of each block, to see whether what earlier calls left behind matters
@@ -161,6 +162,8 @@ class Call(Operation):
         with seeded(rng, found) as has_been_used, without_garbage_collection():
             if isinstance(self.program, External):
                 self._call_external([named for _, named in calls], results)
+            elif isinstance(self.program, Query):
+                self._ask(list(calls), results)
             else:
                 self._call_one_by_one(calls, results, forgotten)
             if must_be_function() and has_been_used():
@@ -186,6 +189,15 @@ class Call(Operation):
                     results[position] = FAILED
                 if forgotten is not None:
                     forgotten.restore()
+
+    def _ask(self, calls: list[Any], results: Array) -> None:
+        """Ask a query about many samples at once; where that fails, about each by itself."""
+        assert isinstance(self.program, Query)
+        try:
+            for position, answer in enumerate(self.program.call_many(calls)):
+                results[position] = answer
+        except FAILURES:
+            self._call_one_by_one(calls, results, None)
 
     def _call_external(self, calls: list[Any], results: Array) -> None:
         assert isinstance(self.program, External)

@@ -33,6 +33,7 @@ from privug.program.native.work import FEW_CELLS, calls_worth_compiling, check_t
 from privug.program.reachable import Reached, reached
 from privug.program.rehearsal import rehearse
 from privug.program.repetition import Opaque
+from privug.program.sql.query import Query
 from privug.program.staged import Staged, taken_apart
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
 
@@ -90,7 +91,8 @@ def apply(
         lifting = Lifting("python", *2 * ["its workings are hidden in a library"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     attempt = _attempt(program, arguments, checks, exclude_errors)
-    if checks > FEWEST_CHECKS and (attempt.own_randomness, attempt.obstacle) != (None, None):
+    is_query = isinstance(program, Query)
+    if checks > FEWEST_CHECKS and (attempt.own_randomness, attempt.obstacle) != (None, None) and not is_query:
         rehearse(program, arguments, label)
     if attempt.own_randomness is not None:
         lifting = Lifting("python", *2 * [f"it draws random numbers of its own{attempt.own_randomness}"])
@@ -106,12 +108,13 @@ def apply(
             LiftingWarning,
             stacklevel=2,
         )
-    elif attempt.was_made and (settings.current().native is True if native is None else native):
+    elif attempt.was_made and not is_query and (settings.current().native is True if native is None else native):
         compiled = _native().apply_native(program, arguments, checks, label)
         if not isinstance(compiled, str):
             return Lifted(compiled, Lifting("native", attempt.obstacle))
         not_compiled = compiled
-    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", attempt.obstacle, not_compiled))
+    lifting = Lifting("batched" if is_query else "python", attempt.obstacle, not_compiled)
+    return Lifted(call(program, arguments, exclude_errors, label), lifting)
 
 
 def apply_traced(
@@ -186,9 +189,12 @@ def _traced(
 ) -> _Attempt:
     with undisturbed_randomness(found) as has_been_used, undisturbed_memory(found):
         positional, named = _rebuilt(arguments)
-        if checks > FEWEST_CHECKS and len(arguments.leaves) > FEW_CELLS:  # it will be called to see what that takes
-            rehearse(program, arguments, "the program")
-        traced = trace(program, positional, named, arguments.shared, work_worth_tracing(program, arguments))
+        work = None
+        if not isinstance(program, Query):
+            if checks > FEWEST_CHECKS and len(arguments.leaves) > FEW_CELLS:  # called to see what that takes
+                rehearse(program, arguments, "the program")
+            work = work_worth_tracing(program, arguments)
+        traced = trace(program, positional, named, arguments.shared, work)
         obstacle = traced.obstacle
         if obstacle is None:
             obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors, given)

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
@@ -17,6 +18,8 @@ Tree = Any
 """A node of sqlglot's, whose arguments are of any kind."""
 Schema = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns of each table."""
+POSITIONAL = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Ntile)
+"""Functions of windows for which it makes a difference how equal rows are ordered."""
 HARMFUL = (exp.Command, exp.DDL, exp.DML, exp.Pragma, exp.Set, exp.Use, exp.Attach, exp.Detach, exp.Copy, exp.Into)
 
 
@@ -28,6 +31,10 @@ class Statement:
     tree: Tree
     columns: tuple[str, ...]
     is_value: bool
+    unordered: str = ""
+    """Its text for answers to many samples at once, with what rows are ordered by as further columns."""
+    order: tuple[str, ...] = ()
+    """By which of those columns, called c0, c1 and so on, rows are then ordered."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,6 @@ class Parsed:
     def completed(self, schema: Schema) -> tuple[Statement, ...]:
         """Return the statements, qualified by the columns that tables have, each with an order that is total."""
         return _completed(self.statements, schema, self.dialect)
-
-    def answered(self, tables: Mapping[str, Any]) -> Any:
-        """Return the answer of a real engine on plain tables."""
-        from privug.program.sql.answering import answer
-
-        schema = tuple((name, tuple(table.names)) for name, table in tables.items())
-        found = [answer(statement, tables, self.dialect) for statement in self.completed(schema)]
-        return found if len(found) > 1 else found[0]
 
 
 @lru_cache(maxsize=256)
@@ -108,10 +107,34 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
     if len(set(columns)) < len(columns) or not all(columns):
         raise ArgumentError("sql: every column of the answer needs a name of its own; write AS")
     is_value = len(columns) == 1 and _has_one_row(qualified)
+    _complete_windows(qualified, schema)
     for query in list(qualified.find_all(exp.Query)):
         if query is qualified or query.args.get("limit") is not None or query.args.get("offset") is not None:
             _put_in_order(query)
-    return Statement(qualified.sql(dialect=dialect), qualified, columns, is_value)
+    return Statement(qualified.sql(dialect=dialect), qualified, columns, is_value, *_unordered(qualified, dialect))
+
+
+def _unordered(tree: Tree, dialect: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a query without its order, unless rows are counted in it, and columns that give the order."""
+    inner, names, order = tree.copy(), list(tree.named_selects), []
+    if tree.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:  # DuckDB fails on these in LATERAL
+        return "", ()
+    for ordered in tree.args["order"].expressions:
+        by = ordered.this
+        if isinstance(by, exp.Literal) and not by.is_string:
+            place = int(by.this) - 1
+        elif isinstance(by, exp.Column) and not by.table and by.name in names:
+            place = names.index(by.name)
+        elif not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+            return "", ()
+        else:
+            place = len(inner.expressions)
+            inner.append("expressions", exp.alias_(by.copy(), f"_order_{place}"))
+        nulls = "FIRST" if ordered.args.get("nulls_first") else "LAST"
+        order.append(f"c{place}{' DESC' if ordered.args.get('desc') else ''} NULLS {nulls}")
+    if tree.args.get("limit") is None and tree.args.get("offset") is None:
+        inner.set("order", None)
+    return inner.sql(dialect=dialect), tuple(order)
 
 
 def _as_written(written: Sequence[str], qualified: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -132,6 +155,31 @@ def _has_one_row(tree: Tree) -> bool:
         for one in tree.selects
         for node in one.walk(prune=lambda n: isinstance(n, exp.Subquery | exp.Window))
     )  # fmt: skip
+
+
+def _complete_windows(tree: Tree, schema: Schema) -> None:
+    """Add all columns to what windows are ordered by, where the order of equal rows makes a difference."""
+    for scope in traverse_scope(tree):
+        group = scope.expression.args.get("group")
+        for window in scope.find_all(exp.Window):
+            spec = window.args.get("spec")
+            if not isinstance(window.this, POSITIONAL) and (spec is None or spec.args.get("kind") != "ROWS"):
+                continue
+            every = group.expressions if group is not None else _columns_in(scope, dict(schema))
+            order = window.args.get("order")
+            known = order.expressions if order is not None else ()
+            rest = [exp.Ordered(this=one.copy(), desc=False, nulls_first=False) for one in every if one not in known]
+            window.set("order", exp.Order(expressions=[*known, *rest]))
+
+
+def _columns_in(scope: Tree, schema: Mapping[str, Sequence[str]]) -> list[Tree]:
+    """Return all columns that the tables of a query have."""
+    found = []
+    for name, source in scope.selected_sources.items():
+        inner = source[1]
+        columns = schema[inner.name] if isinstance(inner, exp.Table) else inner.expression.named_selects
+        found += [exp.column(column.lower(), table=name) for column in columns]
+    return found
 
 
 def _put_in_order(query: Tree) -> None:

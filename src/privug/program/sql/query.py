@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,14 @@ class Query:
 
     def __call__(self, *tables: Any, **named: Any) -> Any:
         """Answer the query on plain tables, by a real engine."""
-        given = self.__signature__.bind(*tables, **named).arguments
-        columns = {name: _module("answering").columns_of(name, value) for name, value in given.items()}
-        return self._parsed.answered(columns)
+        return _module("answering").answer(self._parsed, self.__signature__.bind(*tables, **named).arguments)
+
+    def call_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[Any]:
+        """Answer the query on the tables of many calls, as few statements as will do."""
+        bind = self.__signature__.bind
+        given = [bind(*tables, **named).arguments for tables, named in calls]
+        found: list[Any] = _module("answering").answer_all(self._parsed, given)
+        return found
 
     def traced(self, *frames: Any, **named: Any) -> Any:
         """Answer the query on what stands for frames of polars while a program is traced."""

@@ -15,10 +15,10 @@ from privug.program.traced.frames.polars.groups import Groups
 from privug.program.traced.frames.polars.joining import joined
 from privug.program.traced.frames.polars.library import out_of_bounds
 from privug.program.traced.frames.polars.outputs import (
-    first_rows,
     listed,
     only_value,
     released_frame,
+    some_rows,
     value_at,
     values_of,
 )
@@ -284,9 +284,14 @@ class Frame(Standing):
     def head(self, n: int = 5) -> "Frame":
         if self.present or self.ordering:
             refuse("the first of rows whose order polars leaves open")
-        return self._made(*first_rows(self.held, self.kept, n))
+        return self._made(*some_rows(self.held, self.kept, 0, n))
 
     limit = head
+
+    def slice(self, offset: int, length: int | None = None) -> "Frame":
+        if self.present or self.ordering or offset < 0:
+            refuse("some of rows whose order polars leaves open, or counted from the end,")
+        return self._made(*some_rows(self.held, self.kept, offset, length))
 
     def top_k(self, k: int, *, by: Any) -> "Frame":
         return self._extremes(k, by, True)

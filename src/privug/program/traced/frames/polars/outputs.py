@@ -1,5 +1,6 @@
 """Columns and frames of polars as Python has them: lists, rows and single values, and as outputs of a program."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ from privug.program.traced.frames.cells import Cell, chosen, without_nan
 from privug.program.traced.frames.polars.column import Column, python_value
 from privug.program.traced.frames.polars.sorting import Key, in_random_order
 from privug.program.traced.frames.released import leaf, singled_out
-from privug.program.traced.frames.rows import Rows, spelled_out
+from privug.program.traced.frames.rows import Axis, Rows, spelled_out
 from privug.program.traced.iteration import PlatedList, order_left_open
 from privug.program.traced.masks import Mask, MaskedList, both, fail_where, truth
 from privug.program.traced.places import places_of
@@ -98,23 +99,37 @@ def value_at(column: Column, place: int) -> Any:
     return MaskedList.of_pairs(zip([python_value(cell) for cell in cells], there, strict=True))[place]
 
 
-def first_rows(columns: Mapping[str, Column], rows: Rows, number: int) -> tuple[dict[str, Column], Rows]:
-    """Return the first rows of those that are there."""
+def some_rows(
+    columns: Mapping[str, Column], rows: Rows, offset: int, number: int | None
+) -> tuple[dict[str, Column], Rows]:
+    """Return some rows of those that are there, after as many others as the offset says."""
     if not rows.axis.sorted:
         refuse("the first of rows whose order polars leaves open")
     there = singled_out([Cell(0)] * len(rows.there), rows)[1]
     cells = {name: singled_out(column.cells, rows)[0] for name, column in columns.items()}
+    end = len(there) if number is None else offset + number
+    leading = rows.axis.leading
+    if leading is not None and all(map(operator.is_, there, leading)):
+        kept = {place: mask for place, mask in enumerate(there) if offset <= place < end}
+    else:
+        kept = dict(enumerate(_counted_off(there, offset, end)))
+    places = [place for place, mask in kept.items() if mask is not False]
+    made = Rows(Axis((None,) * len(places)), tuple(kept[place] for place in places))
+    return {
+        name: Column(
+            tuple(cells[name][place] for place in places), made, name, largest=column.largest, levels=column.levels
+        )
+        for name, column in columns.items()
+    }, made
+
+
+def _counted_off(there: Sequence[Mask], offset: int, end: int) -> list[Mask]:
     before: Any = 0
     masks: list[Mask] = []
     for mask in there:
-        masks.append(both(mask, truth(before < number)))
+        masks.append(both(mask, both(truth(before >= offset), truth(before < end))))
         before = before + (int(mask) if isinstance(mask, bool) else mask * 1)
-    last = max((place + 1 for place, mask in enumerate(masks) if mask is not False), default=0)
-    made = Rows(type(rows.axis)((None,) * last), tuple(masks[:last]))
-    return {
-        name: Column(tuple(cells[name][:last]), made, name, largest=column.largest, levels=column.levels)
-        for name, column in columns.items()
-    }, made
+    return masks
 
 
 def released_column(column: Column) -> Any:

@@ -21,7 +21,7 @@ from privug.program.traced.frames.polars.expressions import (
     resolved,
 )
 from privug.program.traced.frames.polars.groups import Groups
-from privug.program.traced.frames.polars.outputs import first_rows, only_value, released_column, value_at, values_of
+from privug.program.traced.frames.polars.outputs import only_value, released_column, some_rows, value_at, values_of
 from privug.program.traced.frames.polars.sorting import in_random_order
 from privug.program.traced.masks import Mask, any_of, both, negated, truth
 
@@ -87,7 +87,7 @@ class Series(HasColumns):
         return any_of([both(mask, there) for mask, there in zip(masks, self.column.rows.there, strict=True)])
 
     def head(self, n: int = 10) -> "Series":
-        return Series(first_rows({"": self.column}, self.column.rows, n)[0][""].named(self.name))
+        return Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name))
 
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""

@@ -76,9 +76,9 @@ def in_random_order(
     data: Any = {("column", name): column.cells for name, column in columns.items()}
     for place, (key, down, last) in enumerate(zip(keys, descending, nulls, strict=True)):
         data["key", place] = _numbers(key, down, last)
-    for place in reversed(range(len(keys))):
-        data, rows = sorted_rows(data, rows, [data["key", place]], [True], None)
-    made = Rows(Axis(rows.axis.plates), rows.there)
+    by = [data["key", place] for place in range(len(keys))]
+    data, rows = sorted_rows(data, rows, by, [True] * len(by), None)
+    made = Rows(Axis(rows.axis.plates, leading=rows.there), rows.there)
     return {
         name: Column(tuple(data["column", name]), made, name, largest=column.largest, levels=column.levels)
         for name, column in columns.items()
