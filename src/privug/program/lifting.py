@@ -91,14 +91,27 @@ def apply(
         lifting = Lifting("python", *2 * ["its workings are hidden in a library"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     attempt = _attempt(program, arguments, checks, exclude_errors)
-    is_query = isinstance(program, Query)
-    if checks > FEWEST_CHECKS and (attempt.own_randomness, attempt.obstacle) != (None, None) and not is_query:
+    called = (attempt.own_randomness, attempt.obstacle) != (None, None)
+    if checks > FEWEST_CHECKS and called and not isinstance(program, Query):
         rehearse(program, arguments, label)
     if attempt.own_randomness is not None:
         lifting = Lifting("python", *2 * [f"it draws random numbers of its own{attempt.own_randomness}"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     if attempt.obstacle is None:
         return Lifted(attempt.output, Lifting("traced"))
+    return _called(program, arguments, attempt, exclude_errors, checks, label, native)
+
+
+def _called(
+    program: Callable[..., Any],
+    arguments: Arguments,
+    attempt: "_Attempt",
+    exclude_errors: bool,
+    checks: int,
+    label: str,
+    native: bool | None,
+) -> Lifted:
+    """Apply a program that is not traced: compiled, or called on samples."""
     not_compiled = None if attempt.was_made else attempt.obstacle
     if attempt.wrong:
         not_compiled = "tracing it gave wrong values"
@@ -106,15 +119,16 @@ def apply(
         warnings.warn(
             f"{name} is called sample by sample, because tracing it gave wrong values: {attempt.obstacle}",
             LiftingWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    elif attempt.was_made and not is_query and (settings.current().native is True if native is None else native):
+    elif isinstance(program, Query):
+        return Lifted(call(program, arguments, exclude_errors, label), Lifting("batched", attempt.obstacle))
+    elif attempt.was_made and (settings.current().native is True if native is None else native):
         compiled = _native().apply_native(program, arguments, checks, label)
         if not isinstance(compiled, str):
             return Lifted(compiled, Lifting("native", attempt.obstacle))
         not_compiled = compiled
-    lifting = Lifting("batched" if is_query else "python", attempt.obstacle, not_compiled)
-    return Lifted(call(program, arguments, exclude_errors, label), lifting)
+    return Lifted(call(program, arguments, exclude_errors, label), Lifting("python", attempt.obstacle, not_compiled))
 
 
 def apply_traced(

@@ -359,8 +359,10 @@ class Lowering:
 
     def _aggregate(self, node: Tree, chosen: Callable[[Expression], Expression], known: Known) -> Expression:
         _read(node)
-        if not isinstance(node, exp.Count | exp.Sum) and type(node) not in SUMMARIES:
+        if not isinstance(node, exp.Count | exp.CountIf | exp.Sum) and type(node) not in SUMMARIES:
             refuse(f"{node.key.upper()} in SQL")
+        if isinstance(node, exp.CountIf):
+            return chosen(self._condition(node.this, known)).sum().cast(polars.Int64)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return FUNCTIONS["len"]().cast(polars.Int64)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
@@ -452,17 +454,9 @@ class Lowering:
                 return self._case(node, known)
             case exp.Cast() if node.to.sql() in TYPES:
                 return part().cast(TYPES[node.to.sql()])
-            case exp.Round():
-                return _rounded(part(), _whole(node.args["decimals"]) if node.args.get("decimals") else 0)
-            case exp.Greatest():
-                return FUNCTIONS["max_horizontal"](part(), *several)
-            case exp.Least():
-                return FUNCTIONS["min_horizontal"](part(), *several)
-            case exp.Substring() if node.args.get("length") is not None:
-                return part().str.slice(_whole(node.args["start"]) - 1, _whole(node.args["length"]))
             case exp.Subquery():
                 return self._of_subquery(node.this, known, _only)
-        return refuse(f"{node.key.upper()} in SQL")
+        return _function(node, part, several)
 
     def _within(self, value: Expression, node: Tree, known: Known) -> Expression:
         """Say whether a value is among those of a subquery."""
@@ -519,6 +513,19 @@ class Lowering:
             )
         default = node.args.get("default")
         return chain.otherwise(None if default is None else self._expression(default, known))
+
+
+def _function(node: Tree, part: Callable[..., Expression], several: Sequence[Expression]) -> Expression:
+    match node:
+        case exp.Round():
+            return _rounded(part(), _whole(node.args["decimals"]) if node.args.get("decimals") else 0)
+        case exp.Greatest():
+            return FUNCTIONS["max_horizontal"](part(), *several)
+        case exp.Least():
+            return FUNCTIONS["min_horizontal"](part(), *several)
+        case exp.Substring() if node.args.get("length") is not None:
+            return part().str.slice(_whole(node.args["start"]) - 1, _whole(node.args["length"]))
+    return refuse(f"{node.key.upper()} in SQL")
 
 
 def _projected(frame: Frame, outputs: Known) -> Frame:

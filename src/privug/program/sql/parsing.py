@@ -20,6 +20,15 @@ Schema = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns of each table."""
 POSITIONAL = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Ntile)
 """Functions of windows for which it makes a difference how equal rows are ordered."""
+TRANSPILED = ("postgres", "bigquery", "snowflake")
+"""Dialects whose queries are asked in DuckDB."""
+ALIKE = (
+    exp.Connector, exp.Count, exp.CountIf, exp.Sum, exp.Min, exp.Max, exp.Stddev, exp.StddevSamp, exp.Variance,
+    exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Abs, exp.Floor, exp.Ceil, exp.Upper, exp.Lower, exp.Length,
+    exp.Exists, exp.SafeDivide, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue,
+    exp.LastValue, exp.Extract, exp.Year, exp.Month, exp.Day, exp.Rollup, exp.Cube, exp.GroupingSets,
+)  # fmt: skip
+"""Functions that mean the same in all of them."""
 HARMFUL = (exp.Command, exp.DDL, exp.DML, exp.Pragma, exp.Set, exp.Use, exp.Attach, exp.Detach, exp.Copy, exp.Into)
 
 
@@ -50,24 +59,107 @@ class Parsed:
         return _completed(self.statements, schema, self.dialect)
 
 
-@lru_cache(maxsize=256)
-def parsed(text: str, dialect: str) -> Parsed:
-    """Parse a query; refuse what is none."""
+def without_schemas(text: str, dialect: str = "duckdb") -> str:
+    """Return the text of a query with tables by their own names alone."""
+    return "; ".join(_without_schema(tree, {}).sql(dialect=dialect) for tree in _trees(text, dialect))
+
+
+def with_models(text: str, models: Mapping[str, str], dialect: str) -> str:
+    """Return the text of a query that names other ones as tables, with these as common tables."""
+    known = {name: _trees(other, dialect)[0] for name, other in models.items()}
+    return "; ".join(_without_schema(tree, known).sql(dialect=dialect) for tree in _trees(text, dialect))
+
+
+def _without_schema(tree: Tree, models: Mapping[str, Tree]) -> Tree:
+    """Return a query whose tables have no schemas, and of which some are other queries."""
+    found = tree.copy()
+    for table in list(found.find_all(exp.Table)):
+        table.set("db", None)
+        table.set("catalog", None)
+        if table.name in models:
+            others = {name: one for name, one in models.items() if name != table.name}
+            inner = _without_schema(models[table.name], others)
+            table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
+    return found
+
+
+def _trees(text: str, dialect: str) -> list[Tree]:
     try:
-        trees: list[Tree] = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
+        return [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
     except SqlglotError as error:
         said = str(error).split("\n")[0]
         raise ArgumentError(f"sql: this is no query in the dialect {dialect!r}: {said}") from None
+
+
+@lru_cache(maxsize=256)
+def parsed(text: str, dialect: str) -> Parsed:
+    """Parse a query; refuse what is none."""
+    trees = _trees(text, dialect)
     if not trees:
         raise ArgumentError("sql: there is no query in this text")
     tables: dict[str, None] = {}
     for tree in trees:
         _check(tree)
+    if dialect in TRANSPILED:
+        trees = [_transpiled(tree, dialect) for tree in trees]
+    for tree in trees:
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         tables |= dict.fromkeys(table.name for table in tree.find_all(exp.Table, bfs=False) if table.name not in own)
     if not tables:
         raise ArgumentError("sql: the query asks no table, and so tells nothing about anybody")
-    return Parsed(tuple(trees), tuple(tables), dialect)
+    return Parsed(tuple(trees), tuple(tables), "duckdb" if dialect in TRANSPILED else dialect)
+
+
+def _transpiled(tree: Tree, dialect: str) -> Tree:
+    """Return a query of another dialect as DuckDB has it; what means something else there is refused."""
+    for node in tree.walk():
+        same = isinstance(node, ALIKE) or not isinstance(node, exp.Func) or _means_the_same(node, dialect)
+        if not same or (isinstance(node, exp.Collate | exp.Lateral | exp.Unnest | exp.Mod) and not _divides(node)):
+            raise ArgumentError(f"sql: {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB")
+        if isinstance(node, exp.Div) and not (_divides(node) and _is_of_floats(node, dialect)):
+            raise ArgumentError(
+                f"sql: the division {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB; "
+                "divide by a number or NULLIF(..., 0), and multiply by 1.0"
+            )
+    return sqlglot.parse_one(tree.sql(dialect="duckdb"), dialect="duckdb")
+
+
+def _means_the_same(node: Tree, dialect: str) -> bool:
+    match node:
+        case exp.Cast():
+            return node.to.this in (exp.DataType.Type.DOUBLE, exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+        case exp.Avg():  # of integers, Snowflake keeps six digits
+            return dialect != "snowflake"
+        case exp.Round():  # in PostgreSQL halves go where the type of the number says
+            return dialect != "postgres"
+        case exp.Substring():
+            start = node.args.get("start")
+            return isinstance(start, exp.Literal) and start.this.isdigit() and int(start.this) > 0
+    return False
+
+
+def _divides(node: Tree) -> bool:
+    """Say whether a divisor is never zero."""
+    divisor = node.args.get("expression")
+    if isinstance(divisor, exp.Nullif):
+        divisor = divisor.expression
+        return isinstance(divisor, exp.Literal) and float(divisor.this) == 0
+    return isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.this) != 0
+
+
+def _is_of_floats(node: Tree, dialect: str) -> bool:
+    """Say whether a quotient keeps its fraction, and all digits of it."""
+    if dialect == "snowflake":
+        return False
+    sides = [node.this.unnest(), node.expression]
+    factors = [sides[0].this.unnest(), sides[0].expression.unnest()] if isinstance(sides[0], exp.Mul) else []
+    return dialect == "bigquery" or any(map(_is_fractional, (*sides, *factors)))
+
+
+def _is_fractional(node: Tree) -> bool:
+    """Say whether a value is of a type that has fractions, by its form."""
+    fraction = isinstance(node, exp.Literal) and not node.is_string and not node.this.isdigit()
+    return fraction or isinstance(node, exp.Avg) or (isinstance(node, exp.Cast) and node.is_type("double"))
 
 
 def _check(tree: Tree) -> None:

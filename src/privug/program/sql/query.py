@@ -10,7 +10,7 @@ from typing import Any
 from privug.arguments import is_one_of, shown
 from privug.errors import ArgumentError
 
-DIALECTS = ("duckdb", "sqlite")
+DIALECTS = ("duckdb", "sqlite", "postgres", "bigquery", "snowflake")
 
 
 class Query:
@@ -73,7 +73,7 @@ class Query:
         return Query, (self.text, self.dialect)
 
 
-def sql(query: str | Path, dialect: str | None = None) -> Query:
+def sql(query: Any, dialect: str | None = None) -> Query:
     """Return a SQL query as a program, whose parameters are the tables that it names, in order of occurrence.
 
     Its output is a list of dicts, one for each row, in an order that leaves nothing open: rows that `ORDER BY` does not
@@ -81,8 +81,10 @@ def sql(query: str | Path, dialect: str | None = None) -> Query:
     statements give a list of their answers. Columns that were not seen can be left out of an observation.
 
     Args:
-        query: The text of one or more SELECT statements, or the path of a file with it.
-        dialect: "duckdb", which is also the default, or "sqlite".
+        query: The text of one or more SELECT statements, the path of a file with it, a relation of DuckDB, or an
+            expression of ibis.
+        dialect: "duckdb", which is also the default; "sqlite"; or "postgres", "bigquery" or "snowflake", whose queries
+            are asked in DuckDB if they mean the same there.
 
     Raises:
         ArgumentError: The text is no SQL, does something else than SELECT, or asks for a function that is not known.
@@ -99,13 +101,26 @@ def sql(query: str | Path, dialect: str | None = None) -> Query:
     for library in ("sqlglot", "duckdb", "polars"):
         if importlib.util.find_spec(library) is None:
             raise ArgumentError(f"sql needs {library}: pip install 'privug[sql]'")
-    if isinstance(query, Path):
-        query = query.read_text(encoding="utf-8")
-    if not isinstance(query, str):
-        raise ArgumentError(f"sql: a query must be a text or a path, not {shown(query)}")
+    query = _text_of(query)
     if dialect is not None and not is_one_of(dialect, DIALECTS):
         raise ArgumentError(f"sql: dialect must be one of {', '.join(map(repr, DIALECTS))}, not {shown(dialect)}")
     return Query(query, dialect or "duckdb")
+
+
+def _text_of(query: Any) -> str:
+    """Return the text of a query, which may be in a file or an object of another library."""
+    if isinstance(query, Path):
+        try:
+            return query.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ArgumentError(f"sql: {query} cannot be read: {error}") from None
+    if hasattr(query, "sql_query"):  # a relation of DuckDB
+        query = _module("parsing").without_schemas(query.sql_query())
+    elif type(query).__module__.partition(".")[0] == "ibis":
+        query = str(importlib.import_module("ibis").to_sql(query, dialect="duckdb"))
+    if not isinstance(query, str):
+        raise ArgumentError(f"sql: a query must be a text, a path, or one of DuckDB or ibis, not {shown(query)}")
+    return query
 
 
 def _module(name: str) -> Any:

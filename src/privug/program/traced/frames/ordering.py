@@ -100,7 +100,7 @@ def sorted_rows(
     places = RandomVariable(array_function(ArrayFunction("argsort", order), [key.node for key in keys]))
     size = axis.size if most is None else min(most, axis.size)
     number = rows.count
-    there = tuple(True if not isinstance(number, RandomVariable) else number > place for place in range(size))
+    there = tuple(truth(number > place) for place in range(size))
     found = {name: _gathered(cells, axis, places, size) for name, cells in data.items()}
     return found, Rows(Axis((None,) * size, tuple(range(size)), anonymous=True, leading=there), there)
 
