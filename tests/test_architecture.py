@@ -35,6 +35,7 @@ LAYERS = [
     {"report"},
     {"attack", "tallies"},
     {"mechanisms", "reports", "studies", "reidentification", "policy", "tables"},
+    {"queries"},
     {"cli"},
 ]
 # Inside a room the same: each file or folder may import from those in the lines before it, and a folder from itself.

@@ -223,6 +223,21 @@ def test_a_query_in_a_file(tmp_path: Path):
         ("SELECT getenv('HOME') FROM people", "not known"),
         ("SELECT random() FROM people", "another value each time"),
         ("SELECT COUNT(*) FROM people; DROP TABLE people", "only SELECT"),
+        ("INSTALL httpfs", "only SELECT"),
+        ("LOAD httpfs", "only SELECT"),
+        ("SET enable_external_access = true", "only SELECT"),
+        ("EXPORT DATABASE 'x'", "only SELECT|no query"),
+        ("CREATE TABLE x AS SELECT * FROM people", "only SELECT"),
+        ("SELECT * FROM read_parquet('x')", "not known|must be one of those"),
+        ("SELECT * FROM glob('*')", "not known|must be one of those"),
+        ("SELECT * FROM read_text('/etc/passwd')", "not known|must be one of those"),
+        ("SELECT * FROM sqlite_scan('x.db', 't')", "not known|must be one of those"),
+        ("SELECT * FROM 'https://example.org/x.csv'", "must be one of those"),
+        ("SELECT * FROM duckdb_settings()", "not known|must be one of those"),
+        ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM read_csv('x'))", "not known|must be one of those"),
+        ("WITH t AS (SELECT * FROM read_json('x')) SELECT COUNT(*) FROM t, people", "not known|must be one of those"),
+        ("SELECT current_setting('threads') FROM people", "not known"),
+        ("SELECT now() FROM people", "not known"),
     ],
 )
 def test_what_is_no_query_of_the_given_tables_is_refused_before_an_engine_sees_it(text, message):
@@ -245,10 +260,64 @@ def test_what_does_not_fit_the_tables_is_refused_by_name(text, message):
 def test_bad_arguments():
     with pytest.raises(pv.ArgumentError, match="dialect must be one of"):
         pv.sql("SELECT COUNT(*) FROM people", dialect="oracle")
-    with pytest.raises(pv.ArgumentError, match="must be a text or a path"):
+    with pytest.raises(pv.ArgumentError, match="must be a text, a path"):
         pv.sql(3)
     with pytest.raises(pv.ArgumentError, match="must be a polars frame"):
         pv.sql("SELECT COUNT(*) FROM people")(3)
+
+
+# Other dialects
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "same"),
+    [
+        ("postgres", "SELECT zip, COUNT(*) FILTER (WHERE ill) AS n FROM people GROUP BY zip ORDER BY zip DESC", None),
+        ("postgres", "SELECT SUM(age) * 1.0 / NULLIF(COUNT(*), 0) AS mean FROM people", None),
+        (
+            "bigquery",
+            "SELECT SAFE_DIVIDE(COUNTIF(ill), COUNT(*)) AS share FROM `people`",
+            "SELECT COUNT(*) FILTER (WHERE ill) / NULLIF(COUNT(*), 0) AS share FROM people",
+        ),
+        (
+            "snowflake",
+            "SELECT zip, IFF(COUNT(*) > 1, COUNT(*), NULL) AS n FROM people GROUP BY zip",
+            "SELECT zip, CASE WHEN COUNT(*) > 1 THEN COUNT(*) END AS n FROM people GROUP BY zip",
+        ),
+    ],
+)
+def test_queries_of_other_dialects_mean_what_they_mean_in_duckdb(dialect, text, same, monkeypatch):
+    query, other = pv.sql(text, dialect=dialect), pv.sql(same or text)
+    assert difference_on_every_table(query, table_of(query), monkeypatch) is None
+    rows = [{"zip": "A", "ill": True, "age": 20}, {"zip": "A", "ill": False, "age": 35}]
+    assert query(rows) == other(rows)
+
+
+def test_missing_values_come_first_where_a_dialect_has_them_first():
+    rows = [{"pay": 10}, {"pay": None}]
+    text = "SELECT pay FROM people ORDER BY pay"
+    assert pv.sql(text, dialect="bigquery")(rows) == [{"pay": None}, {"pay": 10}]
+    assert pv.sql(text, dialect="postgres")(rows) == [{"pay": 10}, {"pay": None}]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", "SELECT SUM(age) / COUNT(*) AS mean FROM people"),
+        ("postgres", "SELECT CASE WHEN age > 1.5 THEN age ELSE 0 END / 2 AS half FROM people"),
+        ("postgres", "SELECT age::int AS age FROM people"),
+        ("postgres", "SELECT ROUND(AVG(age)) AS mean FROM people"),
+        ("postgres", "SELECT zip ~ 'A' AS a FROM people"),
+        ("postgres", "SELECT age % pay AS rest FROM people"),
+        ("bigquery", "SELECT age / pay AS share FROM people"),
+        ("bigquery", "SELECT GREATEST(age, pay) AS most FROM people"),
+        ("snowflake", "SELECT AVG(age) AS mean FROM people"),
+        ("snowflake", "SELECT SUM(age) / 2.0 AS half FROM people"),
+    ],
+)
+def test_what_may_mean_something_else_is_refused(dialect, text):
+    with pytest.raises(pv.ArgumentError, match="not known to mean the same"):
+        pv.sql(text, dialect=dialect)
 
 
 # Random queries

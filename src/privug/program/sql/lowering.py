@@ -129,6 +129,7 @@ READ: dict[type[Any], frozenset[str]] = {
 
 def lowered(query: Parsed, frames: Mapping[str, Any]) -> Any:
     """Return the answer to a query on what stands for frames."""
+    frames = {name: polars.DataFrame(one) if isinstance(one, list) else one for name, one in frames.items()}
     if not all(isinstance(frame, Frame | polars.DataFrame) for frame in frames.values()):
         refuse("a query of tables that are no frames")
     schema = tuple((name, _columns(frame)) for name, frame in frames.items())

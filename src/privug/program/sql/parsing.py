@@ -70,6 +70,13 @@ def with_models(text: str, models: Mapping[str, str], dialect: str) -> str:
     return "; ".join(_without_schema(tree, known).sql(dialect=dialect) for tree in _trees(text, dialect))
 
 
+def statements_of(text: str) -> list[str]:
+    """Return the statements of a log, which end in semicolons, or stand in lines of their own if there are none."""
+    if ";" not in text:
+        return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("--")]
+    return [tree.sql(dialect="duckdb") for tree in _trees(text, "duckdb")]
+
+
 def _without_schema(tree: Tree, models: Mapping[str, Tree]) -> Tree:
     """Return a query whose tables have no schemas, and of which some are other queries."""
     found = tree.copy()

@@ -19,8 +19,8 @@ class Query:
     It holds its text alone, from which everything else is found again: programs are looked at and sent to processes.
     """
 
-    def __init__(self, text: str, dialect: str = "duckdb") -> None:
-        self.text, self.dialect = text, dialect
+    def __init__(self, text: str, dialect: str = "duckdb", parameters: Sequence[str] = ()) -> None:
+        self.text, self.dialect, self.parameters = text, dialect, tuple(parameters)
         self.__name__ = "query"
         self.tables: tuple[str, ...] = self._parsed.tables
         """The tables that the query names, in order of occurrence."""
@@ -32,23 +32,30 @@ class Query:
     @property
     def __signature__(self) -> inspect.Signature:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind, annotation="polars.DataFrame") for name in self.tables])
+        names = self.parameters or self.tables
+        return inspect.Signature([inspect.Parameter(name, kind, annotation="polars.DataFrame") for name in names])
+
+    def with_parameters(self, names: Sequence[str]) -> "Query":
+        """Return the query as a function of some tables, its own among them."""
+        return Query(self.text, self.dialect, names)
+
+    def _given(self, tables: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        given = self.__signature__.bind(*tables, **named).arguments
+        return {name: given[name] for name in self.tables}
 
     def __call__(self, *tables: Any, **named: Any) -> Any:
         """Answer the query on plain tables, by a real engine."""
-        return _module("answering").answer(self._parsed, self.__signature__.bind(*tables, **named).arguments)
+        return _module("answering").answer(self._parsed, self._given(tables, named))
 
     def call_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[Any]:
         """Answer the query on the tables of many calls, as few statements as will do."""
-        bind = self.__signature__.bind
-        given = [bind(*tables, **named).arguments for tables, named in calls]
+        given = [self._given(tables, named) for tables, named in calls]
         found: list[Any] = _module("answering").answer_all(self._parsed, given)
         return found
 
     def traced(self, *frames: Any, **named: Any) -> Any:
         """Answer the query on what stands for frames of polars while a program is traced."""
-        given = self.__signature__.bind(*frames, **named).arguments
-        return _module("lowering").lowered(self._parsed, given)
+        return _module("lowering").lowered(self._parsed, self._given(frames, named))
 
     def completed(self, columns: Mapping[str, Any]) -> str:
         """Return the query as it is asked, with an order that leaves nothing open.
@@ -70,7 +77,7 @@ class Query:
         return f"<Query of {', '.join(self.tables)}: {shown(' '.join(self.text.split()))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Query, (self.text, self.dialect)
+        return Query, (self.text, self.dialect, self.parameters)
 
 
 def sql(query: Any, dialect: str | None = None) -> Query:
