@@ -15,8 +15,8 @@ import distributed
 
 import privug as pv
 from privug.inference.sampling import BlockEvaluation, DrawRound, blocks_of_equal_size
-from privug.model.cluster import run_on
-from privug.model.workers import run_forked
+from privug.runtime.cluster import run_on
+from privug.runtime.processes import run_forked
 
 BLOCKS, CALLS, TURNS = 12, 400, 5
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privug.escaping import inert
-from privug.report.plain import as_json
+from privug.report.text import as_json
 
 from .drawing import drawn
 from .experiment import Experiment, summary

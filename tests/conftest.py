@@ -31,7 +31,7 @@ def _no_contradiction(monkeypatch):
     def contradiction(request, what):
         pytest.fail(f"draws contradict an exact answer of {request}: {what}")
 
-    monkeypatch.setattr("privug.inference.exact.witness.contradiction", contradiction)
+    monkeypatch.setattr("privug.inference.exact.engine.contradiction", contradiction)
 
 
 def pytest_collection_finish():

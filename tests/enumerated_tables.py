@@ -9,8 +9,7 @@ from privug.model.node import ancestors
 from privug.prior.family import Draw
 from privug.program import tracing
 from privug.program.calls import Arguments
-from privug.program.forms import in_their_forms
-from privug.program.lifting import _flattened, _rebuilt
+from privug.program.lifting import _flattened, _rebuilt, in_their_forms
 
 
 def columns_in(program, values):

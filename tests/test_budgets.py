@@ -23,7 +23,7 @@ from privug.errors import (
 )
 from privug.inference import sampling, solving, workload
 from privug.inference.exact import engine as exact
-from privug.inference.exact.finite import elements, elimination, enumeration
+from privug.inference.exact.finite import elements, elimination, solver
 from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.states import States
 from privug.inference.question import Question
@@ -368,7 +368,7 @@ def test_many_quantities_of_few_inputs_are_not_taken_apart(monkeypatch: pytest.M
 
 def test_an_enumeration_is_refused_for_what_its_states_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million states are few; a million states of three hundred thousand numbers are not."""
-    monkeypatch.setattr(enumeration.StateEvaluation, "results", lambda self: pytest.fail("work was begun"))
+    monkeypatch.setattr(solver.StateEvaluation, "results", lambda self: pytest.fail("work was begun"))
     for program in (lambda x: x + np.arange(300_000), lambda x: (x + np.arange(300_000)).sum()):
         attack = pv.Attack(program, {"x": pv.DiscreteUniform(0, 10**6)}, "x")
         for observation in (None, pv.such_that(lambda output: True)):
@@ -463,7 +463,7 @@ def _size_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Question, "case_of_all_sizes", lambda self, largest: None)
 
 
-@pytest.mark.parametrize(("engine", "where"), [("sample", sampling), ("exact", enumeration)])
+@pytest.mark.parametrize(("engine", "where"), [("sample", sampling), ("exact", solver)])
 def test_tables_of_too_many_sizes_are_refused_before_all_are_looked_at(
     engine: str, where: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

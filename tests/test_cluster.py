@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 import privug as pv
 from privug.cli.main import main as cli
-from privug.model import cluster as sending
-from privug.model.cluster import opened, parcel, run_on
+from privug.runtime import cluster as sending
+from privug.runtime.cluster import opened, parcel, run_on
 
 distributed = pytest.importorskip("distributed")
 
@@ -97,7 +97,7 @@ def test_observed_samples_and_later_questions_are_the_same_too(client):
 
 
 def test_array_code_is_sent_where_it_takes_long(client, monkeypatch):
-    monkeypatch.setattr("privug.model.execution.SECONDS_WORTH_SENDING", 0.0)
+    monkeypatch.setattr("privug.runtime.tasks.SECONDS_WORTH_SENDING", 0.0)
     sent = []
     monkeypatch.setattr(sending._Cluster, "send", _counting(sending._Cluster.send, sent))
     attack = pv.Attack(lambda x, y: x + y > 1, {"x": pv.Normal(0, sd=1), "y": pv.Uniform(0, 1)}, secret="x")
@@ -117,7 +117,7 @@ def _counting(send, sent):
 
 
 def test_populations_are_the_same_to_the_bit(client, monkeypatch):
-    monkeypatch.setattr("privug.model.execution.SECONDS_WORTH_SENDING", 0.0)
+    monkeypatch.setattr("privug.runtime.tasks.SECONDS_WORTH_SENDING", 0.0)
     attack = pv.Attack(lambda x, y: x + y, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=1)}, secret="x")
     options = {"observe": pv.such_that(lambda o: o > 6), "engine": "rare", "samples": 200, "seed": 2}
     assert_same_bits(attack.run(**options), attack.run(**options, on=client))
@@ -273,7 +273,7 @@ def test_tallies_are_the_same_to_the_bit(client, attack):
 
 
 def test_weighted_tallies_are_the_same_to_the_bit(client, monkeypatch):
-    monkeypatch.setattr("privug.model.execution.SECONDS_WORTH_SENDING", 0.0)
+    monkeypatch.setattr("privug.runtime.tasks.SECONDS_WORTH_SENDING", 0.0)
     prior = {"x": pv.Normal(40, sd=10), "y": pv.Normal(0, sd=5)}
     questions = {"old": lambda x: x > 50}
     attack = pv.Attack(lambda x, y: x + y, prior, "x", observe=pv.noisy(55, sd=3), questions=questions)

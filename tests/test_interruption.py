@@ -18,10 +18,10 @@ import pytest
 
 import privug as pv
 from privug import interruption
-from privug.model import execution, watching
-from privug.model.workers import run_forked
-from privug.program import lifting, rehearsal
+from privug.program import calls, lifting
 from privug.program.tracing import evaluate_on, trace
+from privug.runtime import processes, tasks
+from privug.runtime.processes import run_forked
 
 PARENT = os.getpid()
 FEW = {"x": pv.DiscreteUniform(0, 9)}
@@ -51,8 +51,8 @@ def exits(x):
 
 @pytest.fixture
 def forking(monkeypatch):
-    monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "may_fork", lambda: True)  # though another test may have imported polars
+    monkeypatch.setattr(tasks, "SECONDS_WORTH_A_FORK", 0.0)
+    monkeypatch.setattr(tasks, "may_fork", lambda: True)  # though another test may have imported polars
 
 
 def interrupted_after(script: str, seconds: float) -> tuple[str, str]:
@@ -78,8 +78,8 @@ def interrupted_after(script: str, seconds: float) -> tuple[str, str]:
 SCRIPT = """
     import os, sys, threading, time
     import privug as pv
-    from privug.model import execution
-    execution.SECONDS_WORTH_A_FORK = 0.0
+    from privug.runtime import tasks
+    tasks.SECONDS_WORTH_A_FORK = 0.0
     PARENT = os.getpid()
     {program}
     print("ready", flush=True)
@@ -191,9 +191,9 @@ def test_a_program_that_exits_has_failed_on_that_input(forking):
 IN_A_POOL = """
 import multiprocessing
 import privug as pv
-from privug.model import execution
+from privug.runtime import tasks
 
-execution.SECONDS_WORTH_A_FORK = 0.0
+tasks.SECONDS_WORTH_A_FORK = 0.0
 
 def by_text(x):
     return len(str(x)) + x
@@ -407,13 +407,13 @@ def never_returns_on_seven(x):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(watching, "PATIENCE", 0.1)
+    monkeypatch.setattr(processes, "PATIENCE", 0.1)
 
 
 @pytest.mark.parametrize("forked", [False, True])
 def test_the_user_is_told_on_which_input_a_program_has_not_returned(forked, impatient, monkeypatch, capsys):
     monkeypatch.setattr(lifting, "rehearse", lambda *_: None)
-    monkeypatch.setattr("privug.model.workers.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("privug.runtime.processes.POLL_SECONDS", 0.05)
     with pv.limited(progress=True, native=False):
         node = pv.Attack(lingers_on_seven, FEW, secret="x").question.case().output.node
         capsys.readouterr()
@@ -427,7 +427,7 @@ def test_the_user_is_told_on_which_input_a_program_has_not_returned(forked, impa
 
 @pytest.mark.parametrize("rehearsed", [True, False])
 def test_a_run_out_of_time_names_the_input_on_which_the_program_had_not_returned(rehearsed, monkeypatch):
-    monkeypatch.setattr(rehearsal, "may_fork", lambda: rehearsed)
+    monkeypatch.setattr(calls, "may_fork", lambda: rehearsed)
     attack = pv.Attack(never_returns_on_seven, FEW, secret="x")
     with pv.limited(native=False, progress=False), pytest.raises(pv.OutOfTime, match="on the input x = 7"):
         attack.run(seconds=2, samples=100)

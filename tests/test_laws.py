@@ -9,22 +9,30 @@ from hypothesis import strategies as st
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.leakage.capacity import shannon_capacity
-from privug.leakage.channel import Channel, additive_bayes_capacity, bayes_capacity, epsilon, min_capacity
+from privug.leakage.channel import (
+    Channel,
+    additive_bayes_capacity,
+    bayes_capacity,
+    epsilon,
+    min_capacity,
+    refines,
+    shannon_capacity,
+)
 from privug.leakage.divergence import kl_divergence, total_variation
 from privug.leakage.entropy import entropy, guessing_entropy, min_entropy
-from privug.leakage.gain import g_leakage, g_vulnerability, tries
 from privug.leakage.information import conditional_entropy, mutual_information
 from privug.leakage.pointwise import max_posterior_belief, pointwise_leakage
-from privug.leakage.refinement import refines
 from privug.leakage.vulnerability import (
     additive_leakage,
     bayes_risk,
     bayes_security,
     bayes_vulnerability,
+    g_leakage,
+    g_vulnerability,
     min_entropy_leakage,
     multiplicative_leakage,
     posterior_guessing_entropy,
+    tries,
 )
 from strategies import degraded_pairs, distributions, gains, joints, matrices, priors_and_matrices
 

@@ -14,7 +14,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.intervals import mean_estimate, std_estimate
 from privug.leakage.ranges import PROBABILITY, ranging
-from privug.report.comparing import MOST_LISTED_VALUES
+from privug.report.summary import MOST_LISTED_VALUES
 from strategies import joints
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-?infinite")

@@ -8,10 +8,8 @@ import pytest
 import privug as pv
 from oracles import cases
 from oracles.enumeration import exact_joint, is_finite
-from privug.leakage.capacity import shannon_capacity
-from privug.leakage.channel import bayes_capacity, epsilon
+from privug.leakage.channel import bayes_capacity, epsilon, shannon_capacity
 from privug.leakage.finite import pairs_of
-from privug.leakage.gain import g_vulnerability, guess_or_abstain
 from privug.leakage.information import mutual_information
 from privug.leakage.plugin import exact_information
 from privug.leakage.pointwise import max_posterior_belief
@@ -19,6 +17,8 @@ from privug.leakage.strategy import Trial, Tries
 from privug.leakage.vulnerability import (
     bayes_risk,
     bayes_vulnerability,
+    g_vulnerability,
+    guess_or_abstain,
     min_entropy_leakage,
     posterior_guessing_entropy,
 )

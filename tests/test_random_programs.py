@@ -5,7 +5,7 @@ import pytest
 
 import privug as pv
 from privug.model.plan import Plan
-from privug.model.plated_table import PlatedTable
+from privug.model.plates import PlatedTable
 from privug.model.structure import flatten
 from privug.program.calls import Arguments
 from privug.program.tracing import trace

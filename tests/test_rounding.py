@@ -11,8 +11,7 @@ import pytest
 
 import privug as pv
 from privug.leakage import bayes_vulnerability, mutual_information
-from privug.model.merging import representatives
-from privug.model.roundoff import Roundoff, roundoffs
+from privug.model.merging import Roundoff, representatives, roundoffs
 
 
 def mean(xs):

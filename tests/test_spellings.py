@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import privug as pv
-from privug.inference import effort
+from privug.inference import workload
 from spellings import Spelled, Spelling
 
 SIZES = (1, 2, 3, 7, 8, 20, 100)
@@ -60,11 +60,11 @@ def named(question: Spelled) -> str:
 def answered(question: Spelled, spelling: Spelling) -> tuple[float, float, str, float]:
     """Return evidence, a belief about the first row, the engine, and the work that was counted."""
     attack = question.attack(spelling)
-    with effort.limited(None) as work:
+    with workload.limited(None) as work:
         inner = []
-        sound = effort.Effort.spend
+        sound = workload.Effort.spend
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(effort.Effort, "spend", lambda self, n: (inner.append(n), sound(self, n))[1])
+            patch.setattr(workload.Effort, "spend", lambda self, n: (inner.append(n), sound(self, n))[1])
             result = attack.run(question.observation(spelling), samples=1000)
     belief = result.posterior.probability(lambda value: value > 1)
     return result.diagnostics.evidence.value, belief.value, result.engine, work.spent + sum(inner)

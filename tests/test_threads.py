@@ -11,10 +11,10 @@ import pytest
 
 import privug as pv
 from privug import settings
-from privug.model import execution
-from privug.model.critical import critical_section, quietly
-from privug.model.execution import run_tasks
-from privug.model.workers import run_forked
+from privug.runtime import tasks
+from privug.runtime.critical import critical_section, quietly
+from privug.runtime.processes import run_forked
+from privug.runtime.tasks import run_tasks
 
 THREADS = 8
 DOUBLER = "import sys, json\nfor l in sys.stdin: print(2 * json.loads(l)['x'] + 1, flush=True)"
@@ -45,8 +45,8 @@ def side_by_side(*jobs):
 @pytest.fixture
 def forking(monkeypatch):
     """Fork for the smallest piece of work."""
-    monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "may_fork", lambda: True)  # though another test may have imported polars
+    monkeypatch.setattr(tasks, "SECONDS_WORTH_A_FORK", 0.0)
+    monkeypatch.setattr(tasks, "may_fork", lambda: True)  # though another test may have imported polars
 
 
 def labelled(number):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.model.whole_numbers import Comparison, apart, bound_beside
+from privug.model.integers import Comparison, apart, bound_beside
 
 LIMIT = 2**53
 BASES = [LIMIT, 2**60 + 1, -LIMIT - 9, 2**62 - 7]

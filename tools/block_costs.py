@@ -12,7 +12,7 @@ from typing import Any
 
 import privug as pv
 from privug.inference import tallying
-from privug.model import cluster
+from privug.runtime import cluster
 
 DRAWS, CORES = 10**12, 1_000
 TRIED = 2_000_000, 40_000  # draws of array code, and of programs that are called

@@ -93,7 +93,7 @@ def answers(axes: Axes) -> None:
     size = (2.9, 1.05)
     boxes = {
         "question": (1.7, 4.4, "Question", "inference/question.py"),
-        "prepared": (5.0, 4.4, "PreparedQuestion", "inference/prepared.py"),
+        "prepared": (5.0, 4.4, "PreparedQuestion", "inference/engines.py"),
         "answer": (8.4, 4.4, "Answer", "inference/answer.py"),
         "solver": (5.0, 1.4, "Offer", "inference/exact/request.py"),
         "belief": (11.75, 4.4, "Belief", "inference/belief.py"),

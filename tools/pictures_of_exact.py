@@ -14,11 +14,10 @@ from matplotlib.figure import Figure
 
 import privug as pv
 from privug.inference.case_plan import Quantity
-from privug.inference.exact.rows.cells import Cell
+from privug.inference.exact.rows.cells import Cell, CellCounts
 from privug.inference.exact.rows.likelihood import Group, Reaching, groups_of
-from privug.inference.exact.rows.model import Model
+from privug.inference.exact.rows.posterior import Model
 from privug.inference.exact.rows.pullback import Seen
-from privug.inference.exact.rows.tally import CellCounts
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 ROWS, SEEN = 8, 74

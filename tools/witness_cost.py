@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import privug as pv
 from oracles.releases import RELEASES
-from privug.inference.exact import witness
+from privug.inference.exact import engine
 from random_questions import restored, written
 
 spent: list[float] = []
@@ -62,9 +62,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=0)
     random = parser.parse_args().random
-    witness._confirmed = timed(witness._confirmed)
-    witness._check_nearby = counted("a window or the prediction in its place", witness._check_nearby)
-    witness.contradiction = counted("contradicted", witness.contradiction)
+    engine._confirmed = timed(engine._confirmed)
+    engine._check_nearby = counted("a window or the prediction in its place", engine._check_nearby)
+    engine.contradiction = counted("contradicted", engine.contradiction)
     shares = []
     for attack, seen in questions(random):
         spent.clear()

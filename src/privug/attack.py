@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, shown
-from privug.checkpoints.checkpoint import Checkpoint, section_of
-from privug.checkpoints.questions import checkpoint_of
+from privug.checkpoints.checkpoint import Checkpoint, checkpoint_of, section_of
 from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.escaping import inert
@@ -20,28 +19,32 @@ from privug.estimate import Estimate
 from privug.inference import engines
 from privug.inference.answer import OUTPUT, QUERY, SECRET, UNDEFINED, Answer, ExactAnswer, SampledAnswer, definition_of
 from privug.inference.belief import Belief
-from privug.inference.claims import as_claims, check_answers
 from privug.inference.diagnostics import Diagnostics
-from privug.inference.engines import bounded, checked_facts, checked_options, positive, until_precise
+from privug.inference.engines import (
+    PreparedQuestion,
+    as_claims,
+    bounded,
+    check_answers,
+    checked_facts,
+    checked_options,
+    positive,
+    until_precise,
+)
 from privug.inference.joint import Joint
-from privug.inference.prepared import PreparedQuestion
 from privug.inference.question import Question
 from privug.inference.workload import FEWEST_OF_PRIOR, TooMuchWork
 from privug.leakage.information import mutual_information
 from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table
 from privug.model.batch import Batch
 from privug.model.node import Array
-from privug.model.pickling import Portable, Unchanging
-from privug.observation.structured import Observation, as_observation
+from privug.observation.observations import Observation, as_observation
 from privug.pictures import plots
 from privug.program.lifting import Lifting
-from privug.report.content import plain_values, summary_of
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.files import FORMATS, written
-from privug.report.fragments import attack_html, result_html
-from privug.report.plain import as_frame, as_json
-from privug.report.summary import Summary
-from privug.report.text import as_text
+from privug.report.summary import Summary, plain_values, summary_of
+from privug.report.text import as_frame, as_json, as_text, attack_html, result_html
+from privug.runtime.pickling import Portable, Unchanging
 from privug.tallies import Tallied
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from privug import settings
 from privug.arguments import check_kind, is_one_of, kinds_checked, plain_number, represented, shown
+from privug.checkpoints.checkpoint import parts_of
 from privug.checkpoints.fingerprints import fingerprint
-from privug.checkpoints.questions import parts_of
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import CONFIDENCE, Estimate
-from privug.inference import engines, tallied_beliefs
+from privug.inference import engines, tallying
 from privug.inference.answer import Definition, definition_of
 from privug.inference.belief import Belief, Histogram, as_numbers
 from privug.inference.engines import bounded, checked_whole, positive
@@ -23,9 +23,9 @@ from privug.inference.joint import Joint
 from privug.inference.tallying import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreeing, Bins, DrawSummary, Numbers, tally
 from privug.markup import paragraphs, table
 from privug.model.node import Array, Kind
-from privug.model.pickling import Portable
-from privug.observation.structured import Observation, as_observation
-from privug.report.plain import as_json
+from privug.observation.observations import Observation, as_observation
+from privug.report.text import as_json
+from privug.runtime.pickling import Portable
 
 Predicate = Callable[[Any], Any]
 
@@ -108,8 +108,7 @@ class Tallies(Portable):
         """The beliefs about secret, output and both, where their values were tallied."""
         question = self.attack.question
         return {
-            names: tallied_beliefs.beliefs(self._agreeing, names, question, self._known)
-            for names in (SECRET, OUTPUT, PAIRS)
+            names: tallying.beliefs(self._agreeing, names, question, self._known) for names in (SECRET, OUTPUT, PAIRS)
         }
 
     @cached_property
@@ -131,8 +130,8 @@ class Tallies(Portable):
             )
         sums = self._agreeing.hits[self._claims.index(claim)]
         if self._beliefs[SECRET] is not None:  # values that differ only by rounding are one by now
-            sums = tallied_beliefs.sums_where(self._agreeing, self.attack.question, self._predicates[claim])
-        return tallied_beliefs.share(self._agreeing, sums, confidence)
+            sums = tallying.sums_where(self._agreeing, self.attack.question, self._predicates[claim])
+        return tallying.share(self._agreeing, sums, confidence)
 
     @kinds_checked
     def mean(self, of: str = "secret", confidence: float = CONFIDENCE) -> Estimate:
@@ -140,7 +139,7 @@ class Tallies(Portable):
         belief = self._belief(of)
         if belief is not None:
             return belief.mean(confidence)
-        return tallied_beliefs.mean(self._agreeing, self._numbers(of, "mean"), self._known[of].reach, confidence)
+        return tallying.mean(self._agreeing, self._numbers(of, "mean"), self._known[of].reach, confidence)
 
     @kinds_checked
     def std(self, of: str = "secret", confidence: float = CONFIDENCE) -> Estimate:
@@ -148,13 +147,13 @@ class Tallies(Portable):
         belief = self._belief(of)
         if belief is not None:
             return belief.std(confidence)
-        return tallied_beliefs.std(self._agreeing, self._numbers(of, "std"), self._known[of].reach, confidence)
+        return tallying.std(self._agreeing, self._numbers(of, "std"), self._known[of].reach, confidence)
 
     @kinds_checked
     def histogram(self, of: str = "secret") -> Histogram:
         """Return the probability of each bin, those beyond the edges last and first; `tally(bins=)` has set them."""
         self._belief(of)
-        found = tallied_beliefs.histogram(self._agreeing, self._numbers(of, "histogram"))
+        found = tallying.histogram(self._agreeing, self._numbers(of, "histogram"))
         if found is None:
             raise ArgumentError(
                 "histogram: the tallies that were added have different edges; give those of the first to the second: "

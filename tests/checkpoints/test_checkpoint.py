@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import privug as pv
 from checkpoints.long_runs import bits
 from privug.checkpoints import checkpoint
-from privug.checkpoints.records import MAGIC, Records
+from privug.checkpoints.checkpoint import MAGIC, Records
 from privug.inference.case_plan import CasePlan
 from privug.studies.cells import Settings as Study
 
@@ -168,7 +168,7 @@ def test_two_runs_on_one_file_are_refused(tmp_path):
             process = os.fork()
         if process == 0:  # another process
             try:
-                from privug.checkpoints import records as module
+                from privug.checkpoints import checkpoint as module
 
                 module._in_use.clear()
                 run(tmp_path / "run")

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privug as pv
-from privug.checkpoints.encoding import Damaged, NotStorable, Vocabulary
-from privug.checkpoints.vocabulary import vocabulary_for
+from privug.checkpoints.encoding import Damaged, NotStorable, Vocabulary, vocabulary_for
 from privug.inference.case_plan import Kept
 from privug.model.batch import Batch
 from privug.model.structure import LEAF

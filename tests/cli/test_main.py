@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from privug.cli import running_example
-from privug.model.plated_table import PlatedTable
+from privug.model.plates import PlatedTable
 
 GOOD = """
     import privug as pv

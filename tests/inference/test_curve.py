@@ -12,7 +12,7 @@ from privug.inference.measure.curve import Curve
 from privug.inference.measure.density import NODES, Tabulated, integrals, panel_nodes, resolved, tabulate, united
 from privug.model.node import Kind
 from privug.prior import continuous as families
-from privug.prior.positive import EXPONENTIAL, GAMMA
+from privug.prior.continuous import EXPONENTIAL, GAMMA
 
 
 def of_density(density, edges):

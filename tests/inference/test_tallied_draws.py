@@ -137,7 +137,7 @@ def test_bits_do_not_depend_on_who_does_the_work(attack):
 
 
 def test_processes_that_are_forked_give_the_same_bits(monkeypatch):
-    from privug.model import execution
+    from privug.runtime import tasks as execution
 
     def by_text(x, y):
         return int(f"{x + y}")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.leakage import capacity as capacities
-from privug.leakage.capacity import shannon_capacity
+from privug.leakage import channel as capacities
 from privug.leakage.channel import (
     Channel,
     additive_bayes_capacity,
@@ -16,10 +15,10 @@ from privug.leakage.channel import (
     bayes_capacity,
     epsilon,
     min_capacity,
+    refines,
+    shannon_capacity,
 )
-from privug.leakage.gain import g_vulnerability
-from privug.leakage.refinement import refines
-from privug.leakage.vulnerability import additive_leakage, multiplicative_leakage
+from privug.leakage.vulnerability import additive_leakage, g_vulnerability, multiplicative_leakage
 
 RNG = np.random.default_rng(0)
 

@@ -8,11 +8,10 @@ import pytest
 
 import privug as pv
 from privug.inference.belief import Belief
-from privug.leakage import gain as gains
+from privug.leakage import vulnerability as gains
 from privug.leakage.finite import pairs_of
-from privug.leakage.gain import g_leakage, g_vulnerability
 from privug.leakage.strategy import first_guesses, guess_ranks
-from privug.leakage.vulnerability import bayes_vulnerability, min_entropy_leakage
+from privug.leakage.vulnerability import bayes_vulnerability, g_leakage, g_vulnerability, min_entropy_leakage
 from privug.model.batch import Batch
 
 PRIOR = [0.5, 0.3, 0.2]

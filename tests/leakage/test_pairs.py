@@ -17,8 +17,7 @@ from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage import finite
 from privug.leakage.finite import aligned, pairs_of, shares_of
-from privug.model.batch import Batch
-from privug.model.distinct import PROBE, ranked
+from privug.model.batch import PROBE, Batch, ranked
 from privug.model.node import Kind
 
 MANY = 2 * PROBE

@@ -7,8 +7,7 @@ import pytest
 import scipy.stats
 
 import privug as pv
-from privug.mechanisms.conversion import epsilon_of, gaussian_delta, gaussian_distance, rho_of
-from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee
+from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee, epsilon_of, gaussian_delta, gaussian_distance, rho_of
 
 
 def test_words():

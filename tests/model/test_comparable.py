@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.model.comparable import incomparable
+from privug.model.structure import incomparable
 
 
 class Plain:

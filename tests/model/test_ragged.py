@@ -8,8 +8,7 @@ from privug.errors import Untraceable
 from privug.model.node import ancestors
 from privug.model.plan import Plan
 from privug.model.plates import fold, going_through
-from privug.model.ragged import RaggedTable
-from privug.model.segments import Segments
+from privug.model.ragged import RaggedTable, Segments
 
 SIZES = np.array([3, 0, 1, 3, 0, 2])
 

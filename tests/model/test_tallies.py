@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import privug as pv
 from privug.model.node import Context, Node, ancestors
-from privug.model.plan import Plan
-from privug.model.tallies import ByteCounts, tallies
+from privug.model.plan import ByteCounts, Plan, tallies
 from privug.program.lifting import apply
 
 

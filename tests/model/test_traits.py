@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 from privug.model.operations import Gather, Index, Lookup, Stack
-from privug.model.traits.error_rules import error_of_unknown
-from privug.model.traits.sizes import unchanged
-from privug.model.traits.table import OPERATIONS, traits_of
-from privug.model.traits.traits import Role, Scope
+from privug.model.traits import OPERATIONS, Role, Scope, error_of_unknown, traits_of, unchanged
 from privug.prior.family import Draw
 
 ELEMENTWISE = [row for row in OPERATIONS.values() if row.scope is Scope.ELEMENTWISE]

@@ -7,7 +7,7 @@ import pytest
 
 import privug as pv
 from privug.model.plan import Plan
-from privug.observation.distance import difference, distance_of, is_graded
+from privug.observation.likelihood import difference, distance_of, is_graded
 
 Pair = namedtuple("Pair", "left right")
 

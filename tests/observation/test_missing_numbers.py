@@ -7,7 +7,7 @@ import privug as pv
 from privug.inference.question import Question
 from privug.model.maybe import Maybe
 from privug.model.node import ancestors
-from privug.observation.structured import as_observation
+from privug.observation.observations import as_observation
 from privug.program.tracing import evaluate_on
 
 SAMPLES = 4000

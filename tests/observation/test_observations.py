@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import privug as pv
-from privug.observation.structured import as_observation
+from privug.observation.observations import as_observation
 
 X = {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}
 

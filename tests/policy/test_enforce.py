@@ -10,7 +10,7 @@ from oracles import cases
 from privug.leakage.finite import pairs_of
 from privug.policy.checking import Effort
 from privug.policy.classes import Views
-from privug.policy.partitions import (
+from privug.policy.enforcement import (
     _by_integer_programming,
     _by_neighbours,
     _greedily,

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privug as pv
-from privug.prior import blocks, reading
+from privug.prior import reading
+from privug.prior import reading as blocks
 
 LABELS = ["red", "grün", "日本", " a", "b ", "x" * 30, "", "nan", "NaN"]
 WORDS = [*LABELS, "1", "2", "-7", "0.5", "1e3", "inf", "12345678", "123456789"]

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import privug as pv
-from privug.prior.discrete_gaussian import DISCRETE_GAUSSIAN, DiscreteGaussian, DiscreteNormal
+from privug.prior.discrete import DISCRETE_GAUSSIAN, DiscreteGaussian, DiscreteNormal
 
 
 def defined(sd, k):

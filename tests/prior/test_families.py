@@ -13,7 +13,7 @@ from privug.inference.graph.support import exponent
 from privug.model.node import ConstantValue
 from privug.model.plan import Plan
 from privug.prior.family import NUMPY, family_of
-from privug.prior.fitting import fitting_families
+from privug.prior.learning import fitting_families
 from privug.prior.scalar import _families
 
 EVERY = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

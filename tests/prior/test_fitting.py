@@ -7,8 +7,7 @@ import scipy
 
 import privug as pv
 from privug.prior.family import describe
-from privug.prior.fitting import fit
-from privug.prior.maximum_likelihood import most_likely, uncertain
+from privug.prior.learning import fit, most_likely, uncertain
 from privug.prior.scalar import fitting_families
 
 AGES = [54.0, 55.0, 59.0, 61.0, 48.0]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import privug as pv
-from privug.prior import tree
+from privug.prior import population
 from privug.prior.frame import frame_of
 
 PEOPLE = {
@@ -145,7 +145,7 @@ def markov_chain():
 
 @pytest.mark.parametrize("listed", [20_000, 0], ids=["rows listed", "conditional tables"])
 def test_a_tree_finds_a_chain_and_conditions_on_both_ends(listed, monkeypatch):
-    monkeypatch.setattr(tree, "MOST_ROWS", listed)
+    monkeypatch.setattr(population, "MOST_ROWS", listed)
     rows = markov_chain()
     data = {"c": [r[2] for r in rows], "a": [r[0] for r in rows], "b": [r[1] for r in rows]}
     target = pv.Records.from_frame(data, model="tree", target={"a": 1, "c": 0})[0]
@@ -305,7 +305,7 @@ def test_a_known_value_moves_the_others_of_a_copula():
 
 def test_copies_of_conditional_tables_are_independent(monkeypatch):
     """Beside a target, rows are copies of one row: their columns stay together, and rows apart."""
-    monkeypatch.setattr(tree, "MOST_ROWS", 0)
+    monkeypatch.setattr(population, "MOST_ROWS", 0)
     two = {name: PEOPLE[name] for name in ("zip", "ill")}
     table = pv.Records.from_frame(two, model="tree", target={"zip": "2300"}, size=3)
     first, second = table[1], table[2]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate
+from privug.model.plates import Plate, PlatedTable
 
 KNOWN = 30
 AGES = [20 + 7 * k % 50 for k in range(KNOWN)]

@@ -5,8 +5,7 @@ import gc
 import pytest
 
 import privug as pv
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate
+from privug.model.plates import Plate, PlatedTable
 from privug.prior.plating import Likeness
 
 

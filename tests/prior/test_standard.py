@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privug.prior.standard import UniformPlusNormal
+from privug.prior.scalar import UniformPlusNormal
 
 WIDTHS = [0.25, 1.0, 2.8, 50.0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import privug as pv
-from privug.model import watching
+from privug.runtime import processes
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -183,7 +183,7 @@ def test_the_limit_on_an_answer_holds_inside_a_run(tmp_path):
 
 
 def test_the_user_is_told_which_line_has_no_answer_yet(monkeypatch, capsys):
-    monkeypatch.setattr(watching, "PATIENCE", 0.1)
+    monkeypatch.setattr(processes, "PATIENCE", 0.1)
     program = external("import time; time.sleep(0.5 * (data['x'] == 2)); print(data['x'], flush=True)")
     with pv.limited(progress=True):
         assert [program(x=1), program(x=2)] == [1, 2]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.model import execution
-from privug.program.generators import Generators, entropy_source
+from privug.program.reachable import Generators, entropy_source
+from privug.runtime import tasks
 
 GENERATOR = np.random.default_rng(3)
 STATE = np.random.RandomState(3)
@@ -221,8 +221,8 @@ def test_a_rarely_taken_random_branch_is_noticed(inside):
 
 
 def test_workers_do_not_repeat_each_others_draws(monkeypatch):
-    monkeypatch.setattr(execution, "SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr(execution, "may_fork", lambda: True)  # though another test may have imported polars
+    monkeypatch.setattr(tasks, "SECONDS_WORTH_A_FORK", 0.0)
+    monkeypatch.setattr(tasks, "may_fork", lambda: True)  # though another test may have imported polars
 
     def noise(a):
         return len(str(a)) + GENERATOR.random()

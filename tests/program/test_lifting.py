@@ -11,7 +11,7 @@ import privug as pv
 from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.plan import Plan
-from privug.model.traits.table import OPERATIONS
+from privug.model.traits import OPERATIONS
 from privug.program.lifting import apply, apply_traced
 
 FACTOR = 1.5

@@ -11,8 +11,7 @@ import pytest
 import privug as pv
 from privug.errors import LiftingWarning
 from privug.program.lifting import apply
-from privug.program.memory import Memory
-from privug.program.reachable import MOST_OBJECTS, reached
+from privug.program.reachable import MOST_OBJECTS, Memory, reached
 from privug.program.tracing import trace
 
 SEEN = {}
@@ -295,8 +294,8 @@ def test_containers_of_all_kinds_are_put_back():
 
 
 def test_memory_does_not_depend_on_the_workers(monkeypatch):
-    monkeypatch.setattr("privug.model.execution.SECONDS_WORTH_A_FORK", 0.0)
-    monkeypatch.setattr("privug.model.execution.may_fork", lambda: True)  # though polars may be imported
+    monkeypatch.setattr("privug.runtime.tasks.SECONDS_WORTH_A_FORK", 0.0)
+    monkeypatch.setattr("privug.runtime.tasks.may_fork", lambda: True)  # though polars may be imported
 
     def outputs(workers):
         with pv.limited(workers=workers), pytest.warns(pv.LiftingWarning):

@@ -19,9 +19,10 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.program import lifting
 from privug.program.lifting import apply
-from privug.program.native import kernel, storage, work
-from privug.program.native import program as native
-from privug.program.native.fingerprint import fingerprint
+from privug.program.native import kernel, work
+from privug.program.native import kernel as native
+from privug.program.native import kernel as storage
+from privug.program.native.kernel import fingerprint
 from privug.program.tracing import Trace
 
 LIMIT = 40

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import privug as pv
-from privug.model.keys import key_of, shown_key
+from privug.model.values import key_of, shown_key
 from privug.program.outputs import settled
 
 Point = namedtuple("Point", ["x", "y"])

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import privug as pv
-from privug.observation.distance import difference
-from privug.program.repetition import Opaque
+from privug.observation.likelihood import difference
+from privug.program.calls import Opaque
 
 COLUMNS = {"zip": ["a", "b", "c"], "income": [10, 20]}
 SHARES = {"zip": [0.5, 0.3, 0.2], "income": [0.6, 0.4]}

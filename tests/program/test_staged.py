@@ -5,9 +5,9 @@ import pytest
 
 import privug as pv
 from privug.model.plan import Plan
-from privug.program.drawing import ambient_rng
+from privug.program.calls import Opaque
 from privug.program.lifting import apply
-from privug.program.repetition import Opaque
+from privug.program.logic import ambient_rng
 from privug.program.staged import Staged
 
 

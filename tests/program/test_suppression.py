@@ -12,10 +12,10 @@ from privug.errors import ProgramError
 from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.graph import everything_behind
-from privug.model.keys import key_of
 from privug.model.maybe import Maybe
 from privug.model.plates import Fold
 from privug.model.structure import random_leaves
+from privug.model.values import key_of
 
 
 def prior(rows=5):

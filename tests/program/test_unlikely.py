@@ -9,8 +9,7 @@ from privug.model.structure import flatten
 from privug.program import lifting
 from privug.program.calls import Arguments
 from privug.program.lifting import apply_traced
-from privug.program.tracing import trace
-from privug.program.unlikely import Unlikely
+from privug.program.tracing import Unlikely, trace
 
 ZIPS = ["2100", "2300", "2450"]
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privug as pv
-from privug.report.advice import what_to_try
+from privug.report.page import what_to_try
 
 pytest.importorskip("jinja2")
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -119,7 +119,7 @@ def missing():
 
 
 def test_without_matplotlib_there_is_a_report_without_a_picture(result, monkeypatch, tmp_path):
-    monkeypatch.setattr("privug.report.picture.plots", missing)
+    monkeypatch.setattr("privug.report.page.plots", missing)
     text = result.save(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "There is no picture: plot needs matplotlib" in text
     assert "<svg" not in text
@@ -199,7 +199,7 @@ def flip(p):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Pictures are drawn by another test: they take most of the time."""
-    monkeypatch.setattr("privug.report.picture.plots", missing)
+    monkeypatch.setattr("privug.report.page.plots", missing)
 
 
 nasty = st.one_of(

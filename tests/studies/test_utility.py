@@ -5,7 +5,7 @@ import math
 import pytest
 
 import privug as pv
-from privug.studies.utility import expected_error, output_divergence
+from privug.studies.sweep import expected_error, output_divergence
 
 
 def attack(noise, prior=None):

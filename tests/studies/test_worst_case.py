@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.studies.promises import rows_behind_secret
+from privug.studies.worst_case import rows_behind_secret
 
 
 def after(odds, epsilon):

@@ -27,7 +27,7 @@ from privug.prior.table import Records, form_of
 from privug.program.external import External
 from privug.program.reachable import is_users, mentions
 from privug.program.traced.calling import is_users_own
-from privug.program.traced.source import source_of
+from privug.program.traced.rewriting import source_of
 
 _ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
 DEEPEST = 120  # how far containers, closures and attributes are followed

@@ -20,14 +20,13 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.graph.support import reach_of_value
-from privug.inference.joint import ChannelBlock, ImplicitChannel, Joint
+from privug.inference.joint import ChannelBlock, ImplicitChannel, Joint, WeightedCounter
 from privug.inference.question import Question
-from privug.inference.tally import WeightedCounter
 from privug.model.batch import Batch
 from privug.model.merging import Merged, keeps_bits, merged
 from privug.model.node import Array, Kind, Node
 from privug.model.structure import random_leaves
-from privug.prior.reach import UNKNOWN, Reach
+from privug.prior.family import UNKNOWN, Reach
 from privug.program.lifting import Lifting
 
 

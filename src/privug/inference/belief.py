@@ -34,10 +34,10 @@ from privug.inference.intervals import (
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.markup import table
 from privug.model.batch import Batch, Column
-from privug.model.keys import key_of, shown_key
 from privug.model.node import Array, Kind
+from privug.model.values import key_of, shown_key
 from privug.pictures import plots
-from privug.prior.reach import UNKNOWN, Reach
+from privug.prior.family import UNKNOWN, Reach
 from privug.program.predicates import holds
 
 MOST_DESCRIBED = 6

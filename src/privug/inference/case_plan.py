@@ -15,7 +15,7 @@ from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node, ancestors, reached
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
-from privug.model.segments import Segments
+from privug.model.ragged import Segments
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.table import NoColumn, Row
 from privug.model.variable import RandomVariable, as_node

@@ -1,19 +1,26 @@
-"""The engines by name, and the choice among them."""
+"""The engines by name, the choice among them, and a question prepared for one: prior, joint, posteriors.
+
+What does not depend on an observation is found out once for a question, and serves all observations of it: the models
+for the sizes of its tables, the outputs of a program that is called, the belief about the secret before anything is
+seen, and the exact joint of secret and output.
+"""
 
 import importlib
 import importlib.util
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 
 import numpy as np
 
 from privug import interruption, settings
-from privug.arguments import LARGEST, MOST_SAMPLES, is_number, naming, shown
+from privug.arguments import LARGEST, MOST_SAMPLES, check_takes, is_number, is_truth, naming, shown
 from privug.errors import (
     ArgumentError,
     ImpossibleObservation,
@@ -26,24 +33,85 @@ from privug.errors import (
     UnsuitableEngine,
 )
 from privug.estimate import Estimate
-from privug.inference import effort, sampling
-from privug.inference.answer import SECRET, Answer, Options, SampledAnswer
+from privug.inference import sampling, workload
+from privug.inference.answer import (
+    QUERY,
+    SECRET,
+    UNDEFINED,
+    Answer,
+    Options,
+    SampledAnswer,
+    definition_of,
+    merged_prior,
+)
 from privug.inference.belief import Belief
-from privug.inference.case_plan import CasePlan
+from privug.inference.case_plan import CasePlan, Quantity
 from privug.inference.chains.problem import is_differentiable
 from privug.inference.chains.sizes import prepare
-from privug.inference.derived_questions import QuestionOfFacts, QuestionOfSecret
-from privug.inference.effort import OPERATIONS
 from privug.inference.exact import engine as exact
 from privug.inference.exact.request import Obstacle, Offer, Request
-from privug.inference.question import Question
-from privug.inference.workload import pilot_samples, random_nodes
-from privug.model.critical import quietly
+from privug.inference.joint import Joint
+from privug.inference.question import Question, QuestionOfFacts, QuestionOfSecret
+from privug.inference.workload import OPERATIONS, enough_samples, pilot_samples, random_nodes
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
+from privug.model.plan import Plan
 from privug.model.structure import random_leaves
 from privug.observation.observations import Equals, Observation
 from privug.progress import ProgressMeter, tell
+from privug.runtime.critical import quietly
+
+Predicate = Callable[[Any], Any]
+TRIED = 8
+"""On how many secrets a question is tried."""
+
+
+def as_claims(questions: Any) -> dict[str, Predicate]:
+    """Return the questions of an attack, if they are such."""
+    if questions is None:
+        return {}
+    if not isinstance(questions, Mapping) or not all(callable(predicate) for predicate in questions.values()):
+        raise QuestionError("questions must map claims in words to predicates on the secret")
+    for claim, predicate in questions.items():
+        check_takes(f"questions: {claim!r}", predicate, 1, QuestionError)
+    return dict(questions)
+
+
+def check_answers(claims: Mapping[str, Predicate], question: Question) -> None:
+    """Refuse a question that answers something else than yes or no on a few secrets.
+
+    One that fails is left to be told with its answer: these secrets may contradict what is assumed.
+    """
+    for secret in _some_secrets(question) if claims else ():
+        for claim, predicate in claims.items():
+            try:
+                verdict = predicate(secret)
+            except Exception:
+                continue
+            if not is_truth(verdict):
+                hint = "is a return missing?" if verdict is None else "compare it, such as secret > 18"
+                raise QuestionError(
+                    f"questions: {claim!r} must return True or False, but it returned {shown(verdict)} for the secret "
+                    f"{shown(secret)}; {hint}"
+                )
+
+
+def _some_secrets(question: Question) -> list[Any]:
+    """Return a few secrets as the prior has them; none if that takes more than drawing them."""
+    try:
+        secret = Quantity.of(question.case(question.typical_sizes).secret)
+        arrays = Plan(secret.nodes).run(TRIED, np.random.Generator(np.random.SFC64(0)))
+    except (PrivugError, SampleFailure):  # which the run tells
+        return []
+    return secret.batch(arrays, TRIED).values()
+
+
+def probability_of(claim: str, predicate: Predicate, belief: Belief) -> Estimate:
+    """Return the answer to a question; what is wrong with it is told with its name."""
+    try:
+        return belief.probability(predicate)
+    except ArgumentError as error:
+        raise QuestionError(f"questions: {claim!r}: {error}") from error
 
 
 def checked_options(*, samples: Any, seed: Any, budget: Any) -> dict[str, Any]:
@@ -265,7 +333,7 @@ def _facts_found(question: QuestionOfFacts, **options: Any) -> Answer:
     prepared = exact.prepare(request)
     if not isinstance(prepared, Obstacle):
         try:
-            with effort.limited(_patience()):
+            with workload.limited(_patience()):
                 return exact.answer(request, prepared)
         except UnsuitableEngine:
             pass
@@ -291,7 +359,7 @@ def known_prior(question: Question) -> Belief | None:
         prepared = exact.prepare(request)
         if isinstance(prepared, Obstacle) or prepared.cost > (_patience() if alone.sized else COST_OF_PRIOR):
             return None
-        with effort.limited(_patience()):
+        with workload.limited(_patience()):
             return exact.answer(request, prepared).beliefs[SECRET]
     except PrivugError:  # of a prior or a secret that only samples can be drawn of
         return None
@@ -309,7 +377,7 @@ def _patience() -> float:
 
 def effort_of_joint(name: str) -> AbstractContextManager[Any]:
     """Bound the work of an exact joint, which may take longer than a posterior, unless exactness was asked for."""
-    return effort.limited(None if name == "exact" else JOINT_EXCESS * _patience())
+    return workload.limited(None if name == "exact" else JOINT_EXCESS * _patience())
 
 
 def automatic(question: Question, observation: Observation | None, **options: Unpack[Options]) -> Answer:
@@ -320,7 +388,7 @@ def automatic(question: Question, observation: Observation | None, **options: Un
     """
     tried = Tried()
     patience = _patience()
-    with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine), effort.limited(MOST_EXCESS * patience) as attempt:
+    with tried.attempt("exact", EARLY_SHARE, UnsuitableEngine), workload.limited(MOST_EXCESS * patience) as attempt:
         request = Request(question, observation, options.get("extra"))
         prepared = exact.prepare(request)
         if not isinstance(prepared, Obstacle) and _is_worth(prepared, question, observation, options["samples"]):
@@ -484,3 +552,85 @@ def _attempt(
     if estimate.exact or math.isinf(estimate.value):
         return outcome, 0.0
     return outcome, max(estimate.high - estimate.value, estimate.value - estimate.low)
+
+
+BEFORE = 1 << 64  # added to the seed: the prior must not reuse the draws that the posterior was chosen from
+
+
+class PreparedQuestion:
+    """A question and the engine that answers it.
+
+    `options` are samples, seed and budget; `section` names the part of a run that the engine is asked in.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        engine: str,
+        options: Mapping[str, Any],
+        section: Callable[..., AbstractContextManager[Any]] = lambda *_: nullcontext(),
+    ) -> None:
+        self.question = question
+        self.engine, self._serve = choose(engine)
+        self._options = options
+        self._section = section
+
+    def condition(self, observation: Observation | None, query: Callable[..., Any] | None = None) -> Answer:
+        """Return what the engine finds, given an observation."""
+        return self._asked(self._serve, observation, {} if query is None else {"extra": query})
+
+    def _asked(self, serve: Engine, observation: Observation | None, changes: Mapping[str, Any]) -> Answer:
+        """Ask an engine; what it computes without an observation is computed once."""
+        options = {**self._options, **changes}
+
+        def asked() -> Answer:
+            with self._section(observation is not None, sorted(options.items(), key=itemgetter(0))):
+                answer = serve(self.question, observation, **options)
+            return answer.merged(self.question, options.get("extra"))
+
+        if observation is not None or "extra" in options:
+            return asked()
+        known = settings.current()
+        what = "before", serve, options["samples"], known.rounding, known.exact_seconds
+        return self.question.once(what, asked, lambda answer: answer.is_exact)  # samples differ from seed to seed
+
+    def before(self, engine: str | None = None) -> Answer:
+        """Return the answer without an observation, on enough samples where samples are drawn."""
+        samples = enough_samples(self.question, self._options["samples"])
+        changes = {"samples": samples, "budget": None, "seed": self._options["seed"] + BEFORE}
+        return self._asked(before(engine or self.engine), None, changes)
+
+    def prior(self) -> Belief | None:
+        """Return what is believed about the secret before anything is seen, where that can be computed."""
+        known = settings.current()
+
+        def found() -> Belief | None:
+            belief = known_prior(self.question)
+            return None if belief is None else merged_prior(belief, self.question)
+
+        return self.question.once(("prior", known.rounding, known.exact_seconds), found)
+
+    def joint(self, before: Answer) -> Joint:
+        """Return secret and output together: of an answer without an observation, or of samples if that has none."""
+        sides = definition_of(self.question, "secret"), definition_of(self.question, "output")
+        try:
+            with effort_of_joint(self.engine):
+                return before.joint(*sides, self.prior)
+        except UnsuitableEngine:
+            if self.engine == "exact" or not before.is_exact:
+                raise
+        return self.before("sample").joint(*sides, self.prior)
+
+    def belief(self, answer: Answer, observation: Observation | None, query: Callable[..., Any]) -> Belief:
+        """Return the belief about any function of inputs and output: on the samples of an answer, or asked anew."""
+        belief = answer.further(query, self.question)
+        if belief is not None:
+            return belief
+        try:
+            found = self.condition(observation, query)
+        except UnsuitableEngine:
+            found = self._asked(ENGINES["sample"], observation, {"extra": query})
+        belief = found.belief(QUERY, UNDEFINED)
+        assert belief is not None
+        is_exception = answer.is_exact and not found.is_exact
+        return replace(belief, label="sampled, though the posterior is exact, ") if is_exception else belief

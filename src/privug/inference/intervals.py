@@ -10,10 +10,9 @@ import scipy
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.diagnostics import FEWEST_IN_TAIL, LARGEST_PARETO_K, tail_shape
+from privug.model.integers import FLOAT_LIMIT, apart, largest
 from privug.model.node import Array
-from privug.model.overflow import largest
-from privug.model.whole_numbers import FLOAT_LIMIT, apart
-from privug.prior.reach import UNKNOWN, Reach
+from privug.prior.family import UNKNOWN, Reach
 
 MOMENTS = {1: "the mean", 2: "the standard deviation"}
 HEAVIEST = {1: LARGEST_PARETO_K, 2: 1.0}

@@ -35,14 +35,14 @@ from privug.inference.workload import (
     random_numbers,
 )
 from privug.model.batch import Batch
-from privug.model.execution import run_tasks
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
-from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
 from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
+from privug.runtime.pickling import Shared
+from privug.runtime.tasks import run_tasks
 
 Item = TypeVar("Item")
 

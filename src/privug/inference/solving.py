@@ -27,15 +27,14 @@ import scipy
 from privug.errors import ImpossibleObservation, ObservationError
 from privug.inference.diagnostics import effective_sample_size
 from privug.inference.graph.affine import Coefficient, Section, affine_roots, inverse, invertible_roots
-from privug.inference.graph.conditions import Window, merged, windows_of
-from privug.inference.graph.simplification import specialised
+from privug.inference.graph.conditions import Window, merged, specialised, windows_of
 from privug.inference.workload import pilot_samples
 from privug.model import numpy_functions
 from privug.model.graph import parents_key, substitute
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.operations import Elementwise, SampleFailure, aligned, constant
 from privug.model.plan import Plan
-from privug.model.traits.traits import Role
+from privug.model.traits import Role
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import CloseTo, Likelihood
 from privug.observation.observations import close

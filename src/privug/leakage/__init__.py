@@ -1,8 +1,16 @@
 """Step 5: measures of what the attacker gained, one family to a file."""
 
 from privug.leakage.black_box import Convergence, convergence, estimate_bayes_risk
-from privug.leakage.capacity import shannon_capacity
-from privug.leakage.channel import Channel, additive_bayes_capacity, bayes_capacity, epsilon, min_capacity
+from privug.leakage.channel import (
+    Channel,
+    Refinement,
+    additive_bayes_capacity,
+    bayes_capacity,
+    epsilon,
+    min_capacity,
+    refines,
+    shannon_capacity,
+)
 from privug.leakage.divergence import (
     cohens_d,
     entropy_drop,
@@ -12,11 +20,9 @@ from privug.leakage.divergence import (
     total_variation,
 )
 from privug.leakage.entropy import differential_entropy, entropy, guessing_entropy, min_entropy, renyi_entropy
-from privug.leakage.gain import distance, g_leakage, g_vulnerability, guess_or_abstain, identity, property_of, tries
 from privug.leakage.information import conditional_entropy, mutual_information
 from privug.leakage.pointwise import PointwiseLeakage, max_posterior_belief, pointwise_leakage, worst_output
 from privug.leakage.ranges import measures
-from privug.leakage.refinement import Refinement, refines
 from privug.leakage.significance import Evidence, evidence_of_leak, samples_to_detect
 from privug.leakage.table import LeakageRow, LeakageTable, leakage_table
 from privug.leakage.vulnerability import (
@@ -24,9 +30,16 @@ from privug.leakage.vulnerability import (
     bayes_risk,
     bayes_security,
     bayes_vulnerability,
+    distance,
+    g_leakage,
+    g_vulnerability,
+    guess_or_abstain,
+    identity,
     min_entropy_leakage,
     multiplicative_leakage,
     posterior_guessing_entropy,
+    property_of,
+    tries,
 )
 
 __all__ = [

@@ -21,8 +21,7 @@ from privug.inference.belief import Belief
 from privug.inference.intervals import proportion_estimate
 from privug.inference.joint import Joint
 from privug.leakage.ranges import ranging, risk_range
-from privug.model.batch import Batch
-from privug.model.distinct import ranked
+from privug.model.batch import Batch, ranked
 from privug.model.node import Array, Kind
 from privug.pictures import plots
 

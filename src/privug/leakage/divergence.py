@@ -16,8 +16,16 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.measure.curve import Curve
-from privug.leakage.continuous import binned, divergence_from_curve, neighbour_divergence
-from privug.leakage.entropy import BITS_PER_UNSEEN, LN2, checked, differential_entropy, entropy
+from privug.leakage.entropy import (
+    BITS_PER_UNSEEN,
+    LN2,
+    binned,
+    checked,
+    differential_entropy,
+    divergence_from_curve,
+    entropy,
+    neighbour_divergence,
+)
 from privug.leakage.finite import Shares, aligned, shares_of
 from privug.leakage.plugin import (
     Dependence,

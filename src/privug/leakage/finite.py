@@ -13,12 +13,11 @@ from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.inference.belief import Belief
 from privug.inference.joint import Classes, Joint
-from privug.model.batch import Batch, Column, DeferredBatch, Values
-from privug.model.distinct import ranked
-from privug.model.keys import key_of
+from privug.model.batch import Batch, Column, DeferredBatch, Values, ranked
 from privug.model.node import Array
 from privug.model.structure import LEAF, Structure
 from privug.model.table import Row, Table
+from privug.model.values import key_of
 
 PLAIN = (tuple, list, dict, Row, Table)
 

@@ -15,7 +15,7 @@ import scipy
 
 from privug.estimate import CONFIDENCE, Estimate
 from privug.leakage.finite import Pairs, Shares
-from privug.model.distinct import ranked
+from privug.model.batch import ranked
 from privug.model.node import Array
 
 SPLITS = 4

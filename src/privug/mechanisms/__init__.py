@@ -4,8 +4,7 @@ from privug.mechanisms import anonymisers
 from privug.mechanisms.auditing import Audit, Finding, audit
 from privug.mechanisms.disclosure import clamped, rounded, suppressed
 from privug.mechanisms.guarantee import Guarantee
-from privug.mechanisms.libraries import from_factory
-from privug.mechanisms.mechanism import Mechanism, together
+from privug.mechanisms.mechanism import Mechanism, from_factory, together
 from privug.mechanisms.noise import discrete_gaussian, discrete_laplace, gaussian, laplace
 from privug.mechanisms.response import randomized_response
 from privug.mechanisms.rows import subsample, swapped

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.checks import check_number, check_positive
+from privug.mechanisms.guarantee import check_number, check_positive
 from privug.mechanisms.mechanism import Mechanism, promised
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable

@@ -1,13 +1,104 @@
-"""Guarantee: what a mechanism promises about any one person, and how promises add up."""
+"""Guarantee: what a mechanism promises about any one person, how promises add up, and ways to state them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from privug.arguments import kinds_checked
+import numpy as np
+import scipy
+
+from privug.arguments import check_size, is_number, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.inference.joint import Joint
-from privug.mechanisms.checks import check_number, check_whole
-from privug.mechanisms.conversion import epsilon_of
+
+
+def check_number(where: str, name: str, value: Any, low: float, high: float, *, above: bool = False) -> None:
+    """Raise unless a value is a number in a range; with `above`, the lower end is excluded."""
+    fine = is_number(value)
+    if fine:
+        check_size(where, name, value)
+    if not fine or not low <= value <= high or (above and value == low):
+        wanted = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        if above:
+            wanted = f"above {low:g}" + (f", at most {high:g}" if math.isfinite(high) else "")
+        raise ArgumentError(f"{where}: {name} must be a number {wanted}, not {shown(value)}")
+
+
+def check_positive(where: str, **values: Any) -> None:
+    """Raise unless all values are positive finite numbers."""
+    for name, value in values.items():
+        check_number(where, name, value, 0.0, math.inf, above=True)
+        if math.isinf(value):
+            raise ArgumentError(f"{where}: {name} must be finite, not {shown(value)}")
+
+
+def check_whole(where: str, name: str, value: Any, least: int = 1) -> None:
+    """Raise unless a value is a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ArgumentError(f"{where}: {name} must be a whole number, {least} or more, not {shown(value)}")
+    check_number(where, name, value, least, math.inf)
+
+
+LARGEST_ORDER = 1e8
+STEPS = 200  # halvings of an interval, more than doubles have digits
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """Return an epsilon so that rho-zCDP implies (epsilon, delta)-differential privacy.
+
+    The least over all orders alpha of alpha rho + (ln(1 / delta) + alpha ln(1 - 1 / alpha) - ln(alpha - 1)) /
+    (alpha - 1). Every order gives a valid one: an inaccurate search errs on the safe side.
+    Canonne, Kamath and Steinke, NeurIPS 2020, proposition 12.
+    """
+    if rho == 0:
+        return 0.0
+
+    def bound(order_less_one: Any) -> Any:
+        order = order_less_one + 1
+        logs = -math.log(delta) + order * (np.log(order_less_one) - np.log(order)) - np.log(order_less_one)
+        return np.maximum(0.0, order * rho + logs / order_less_one)
+
+    low, high = math.log(1e-6), math.log(LARGEST_ORDER)
+    for _ in range(8):  # each search is some hundred times finer than the one before
+        logs = np.linspace(low, high, 401)
+        best = int(np.argmin(bound(np.exp(logs))))
+        low, high = float(logs[max(0, best - 1)]), float(logs[min(400, best + 1)])
+    return float(bound(np.exp(logs)).min())
+
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """Return the largest rho for which rho-zCDP implies (epsilon, delta)-differential privacy."""
+    return largest(lambda rho: epsilon_of(rho, delta) <= epsilon, 0.0, epsilon + 1.0)
+
+
+def gaussian_delta(distance: float, epsilon: float) -> float:
+    """Return the least delta for two normal outputs of deviation one whose means are so far apart.
+
+    Phi(d / 2 - epsilon / d) - exp(epsilon) Phi(-d / 2 - epsilon / d); Balle and Wang, ICML 2018, theorem 8.
+    """
+    if distance == 0:
+        return 0.0
+    with np.errstate(over="ignore"):
+        first, second = scipy.special.log_ndtr([distance / 2 - epsilon / distance, -distance / 2 - epsilon / distance])
+    return float(max(0.0, math.exp(first) * -math.expm1(min(0.0, second + epsilon - first))))
+
+
+def gaussian_distance(epsilon: float, delta: float) -> float:
+    """Return how many deviations apart normal outputs may be for an (epsilon, delta) promise."""
+    return largest(lambda distance: gaussian_delta(distance, epsilon) <= delta, 0.0, 100.0 + 2 * math.sqrt(epsilon))
+
+
+def largest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the largest number for which a condition holds that holds at `low` and, once broken, stays so."""
+    if holds(high):
+        return high
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,15 @@ import numpy as np
 
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.checks import check_number, check_positive
-from privug.mechanisms.conversion import gaussian_distance, rho_of
-from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.guarantee import Guarantee, check_number, check_positive, gaussian_distance, rho_of
 from privug.mechanisms.mechanism import Mechanism
 from privug.model.node import Kind
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.continuous import Laplace, Normal
-from privug.prior.discrete import DiscreteLaplace
-from privug.prior.discrete_gaussian import DiscreteGaussian
+from privug.prior.discrete import DiscreteGaussian, DiscreteLaplace
 from privug.prior.family import replicate
-from privug.program.drawing import sample
+from privug.program.logic import sample
 
 LARGEST_DISTANCE = 1e150  # its square is still a number
 MOST_SINGLE_DRAWS = 256  # up to so many elements, each gets a noise of its own that an observation can be solved for

@@ -9,15 +9,13 @@ import numpy as np
 
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.checks import check_number, check_positive
-from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.guarantee import Guarantee, check_number, check_positive
 from privug.mechanisms.mechanism import Mechanism
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.choice import Choice
 from privug.prior.discrete import Bernoulli
-from privug.program.drawing import sample
-from privug.program.logic import where
+from privug.program.logic import sample, where
 
 
 @dataclass(frozen=True)

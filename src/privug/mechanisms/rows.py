@@ -9,17 +9,15 @@ import numpy as np
 
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.checks import check_number
-from privug.mechanisms.guarantee import NO_GUARANTEE
+from privug.mechanisms.guarantee import NO_GUARANTEE, check_number
 from privug.mechanisms.mechanism import Mechanism, promised, unchanged
 from privug.mechanisms.tables import changed
-from privug.model.plated_table import PlatedTable
+from privug.model.plates import PlatedTable
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.discrete import Bernoulli
 from privug.prior.family import replicate
-from privug.program.drawing import sample
-from privug.program.logic import where
+from privug.program.logic import sample, where
 from privug.program.staged import Transparent, called
 from privug.program.traced.masks import MaskedList
 

@@ -9,11 +9,10 @@ from typing import Any
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms import winning
-from privug.mechanisms.checks import check_number, check_positive
-from privug.mechanisms.guarantee import Guarantee
+from privug.mechanisms.guarantee import Guarantee, check_number, check_positive
 from privug.mechanisms.mechanism import Mechanism
 from privug.prior.choice import Choice
-from privug.program.drawing import sample
+from privug.program.logic import sample
 from privug.program.staged import Transparent, called
 
 NOISES = {"exponential": winning.exponential, "laplace": winning.laplace, "gumbel": winning.gumbel}

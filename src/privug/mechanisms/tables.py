@@ -10,7 +10,7 @@ from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Standing
 
 
 def is_frame(records: Any) -> bool:

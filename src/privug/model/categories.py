@@ -1,8 +1,9 @@
-"""Categories: quantities whose values are strings, enums, tuples or anything else hashable.
+"""Categories, values that are strings, enums, tuples or anything else hashable, and their operators.
 
 A batch of a category holds codes into its levels; functions of it are tables over the levels.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,9 +12,11 @@ import numpy as np
 
 from privug.arguments import shown
 from privug.errors import ArgumentError, is_own
-from privug.model.diverting import fails_where, told
+from privug.model.failures import fails_where, told
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition
 from privug.model.operations import Elementwise, constant, elementwise, lookup
+from privug.model.refusal import refuse
+from privug.model.traits import Role, traits_of
 
 PAIR_TABLE_LIMIT = 1_000_000
 
@@ -169,3 +172,31 @@ def map_pairs(left: Node, right: Node, function: Callable[[Any, Any], Any]) -> N
     table, levels, whole = encode([function(a, b) for a in left.levels for b in right.levels])
     width = elementwise(Elementwise("multiply", np.multiply), [left, constant(len(right.levels))])
     return lookup(elementwise(Elementwise("add", np.add), [width, right]), table, levels, whole=whole)
+
+
+def on_categories(name: str, nodes: Sequence[Node]) -> Node:
+    """Apply an operator to categories, or to a category and a constant, level by level."""
+    traits = traits_of(name)
+    if not traits.python or len(nodes) != 2:
+        refuse(f"'{name}' on strings or other categories")
+    left, right = nodes
+    function = getattr(operator, traits.python)
+    if left.levels is not None and isinstance(right.operation, ConstantValue) and right.shape == ():
+        plain = _plain_constant(right)
+        return map_levels(left, lambda level: function(level, plain))
+    if right.levels is not None and isinstance(left.operation, ConstantValue) and left.shape == ():
+        plain = _plain_constant(left)
+        return map_levels(right, lambda level: function(plain, level))
+    if left.levels is None or right.levels is None:
+        refuse(f"'{name}' between a random string and a random number")
+    alike = len({type(level) for level in (*left.levels, *right.levels)}) == 1
+    if traits.role is Role.COMPARISON and not traits.direction and alike:
+        same = compare_equal(left, right)
+        return same if 0 in traits.signs else elementwise(Elementwise("logical_not", np.logical_not), [same])
+    return map_pairs(left, right, function)
+
+
+def _plain_constant(node: Node) -> Any:
+    assert isinstance(node.operation, ConstantValue)
+    value = node.operation.array[0]
+    return node.levels[value] if node.levels is not None else value.item()

@@ -13,7 +13,7 @@ from privug.arguments import is_one_of, shown
 from privug.errors import PriorError
 from privug.model.categories import encode
 from privug.model.node import Array
-from privug.model.segments import Segments
+from privug.model.ragged import Segments
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
 

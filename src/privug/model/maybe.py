@@ -12,8 +12,8 @@ from privug.model.node import Array, ConstantValue, Context, Node, Operation, Wh
 from privug.model.operations import Elementwise, elementwise
 from privug.model.propositions import implies
 from privug.model.refusal import refuse
-from privug.model.traits.table import traits_of
-from privug.model.value_types import retyped
+from privug.model.traits import traits_of
+from privug.model.values import retyped
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privug.model.refusal import refuse
-from privug.model.traits.table import traits_of
-from privug.model.traits.traits import Role, Traits
+from privug.model.traits import Role, Traits, traits_of
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

@@ -24,8 +24,7 @@ from privug.model.operations import (
     stack,
     whole_numbers,
 )
-from privug.model.traits.table import OPERATIONS
-from privug.model.traits.traits import Scope
+from privug.model.traits import OPERATIONS, Scope
 
 AsNode = Callable[[Any], Node]
 Wrap = Callable[[Node], Any]

@@ -1,19 +1,17 @@
-"""The deterministic operations of the model graph."""
+"""The deterministic operations of the model graph, `round`, and what stands where a column is extreme."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from privug.arguments import refuse_masked, shown
 from privug.errors import ArgumentError, ProgramError
+from privug.model.integers import INTEGER_LIMIT, Comparison, can_wrap, exact_comparison, largest, refuse_overflow
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole, of_numpy
-from privug.model.overflow import INTEGER_LIMIT, can_wrap, largest, refuse_overflow
-from privug.model.traits.table import traits_of
-from privug.model.traits.traits import Role, Traits
-from privug.model.whole_numbers import Comparison, exact_comparison
+from privug.model.traits import Role, Traits, traits_of
 
 
 def constant(value: Any) -> Node:
@@ -393,4 +391,139 @@ def lookup(
     node = Node(Lookup(table, errors, whole), (codes,), shape, table.dtype, levels, Kind.DISCRETE)
     if levels is None and table.dtype.kind == "i":
         node.bound = largest(table)
+    return node
+
+
+EXACT_DIGITS = 22  # powers of ten up to here are exact as floats
+
+
+@dataclass(frozen=True)
+class NumpyRound:
+    """Rounds as NumPy rounds its own numbers: by scaling, which moves values such as 46.15 onto a tie."""
+
+    digits: int
+
+    def __call__(self, array: Array) -> Array:
+        result: Array = np.round(array, self.digits)
+        return result
+
+
+@dataclass(frozen=True)
+class PythonRound:
+    """Rounds arrays exactly as `round(x, digits)` rounds numbers.
+
+    NumPy scales by a power of ten before it rounds, which moves values such as 0.15 onto a tie.
+    Only values next to a tie can differ, and those are rounded one by one.
+    """
+
+    digits: int | None
+
+    def __call__(self, array: Array) -> Array:
+        digits = self.digits
+        if array.dtype.kind in "bi" and (digits is None or digits >= 0):
+            return array.astype(np.int64)
+        if digits is not None and abs(digits) > EXACT_DIGITS:
+            return np.array([round(value, digits) for value in array.ravel().tolist()]).reshape(array.shape)
+        result: Array = np.round(array, digits or 0)
+        with np.errstate(all="ignore"):
+            scaled = array * 10.0 ** (digits or 0)
+            near_tie = np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-6)
+        if digits and near_tie.any():
+            result[near_tie] = [round(value, digits) for value in array[near_tie].tolist()]
+        return whole_numbers(result) if digits is None or array.dtype.kind in "bi" else result
+
+
+def decimals(function: Callable[..., Any]) -> int:
+    """Return how many decimals a rounding function keeps, NumPy's or Python's."""
+    if isinstance(function, partial):
+        return int(function.keywords["decimals"])
+    assert isinstance(function, NumpyRound | PythonRound)
+    return function.digits or 0
+
+
+@dataclass(frozen=True, slots=True)
+class AtExtreme(Operation):
+    """The element of one array that stands where another, the keys, is largest or smallest: first or last among equals.
+
+    The parents are the keys and the values. If it has `started` there are a key to beat and a value in case that no key
+    does. If it is `guarded`, a last parent says which places count; without a start, one of them must.
+    """
+
+    largest: bool
+    last: bool
+    started: bool = False
+    guarded: bool = False
+
+    selects = True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        keys, values, *others = arguments
+        counting = others[-1] if self.guarded else None
+        places = self._places(keys, counting)
+        samples = max(map(len, arguments))
+        every = np.arange(samples)
+        places = np.broadcast_to(places, (samples,))
+        picked: Array = np.broadcast_to(values, (samples, *values.shape[1:]))[every, places]
+        if not self.started:
+            return picked
+        start, before = others[:2]
+        wins = self.beats.function(np.broadcast_to(keys, (samples, keys.shape[1]))[every, places], start)
+        if counting is not None:
+            wins &= np.broadcast_to(counting, (samples, counting.shape[1]))[every, places]
+        return np.where(wins.reshape(-1, *(1,) * (picked.ndim - 1)), picked, before)
+
+    def _places(self, keys: Array, counting: Array | None) -> Array:
+        """Return the place of the extreme for each sample."""
+        if counting is None:
+            return self._first(keys, np.argmax if self.largest else np.argmin)
+        possible = np.where(counting, keys, _beyond(keys.dtype, self.largest))
+        top = possible.max(axis=1) if self.largest else possible.min(axis=1)
+        # What does not count may have the same number: it is never taken all the same.
+        return self._first((keys == top[:, np.newaxis]) & counting, np.argmax)
+
+    def _first(self, array: Array, search: Callable[..., Any]) -> Array:
+        if not self.last:
+            return np.asarray(search(array, axis=1))
+        return np.asarray(array.shape[1] - 1 - search(array[:, ::-1], axis=1))
+
+    @property
+    def beats(self) -> Elementwise:
+        """The comparison by which one key takes the place of the best so far."""
+        if self.largest:
+            return Elementwise("greater_equal", np.greater_equal) if self.last else Elementwise("greater", np.greater)
+        return Elementwise("less_equal", np.less_equal) if self.last else Elementwise("less", np.less)
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        kinds = {parent.kind for parent in self.possible(parents)}
+        return kinds.pop() if len(kinds) == 1 else Kind.MIXED
+
+    def whole(self, parents: Sequence[Node]) -> Whole:
+        return parents[1].whole if not self.started else False
+
+    def possible(self, parents: Sequence[Node]) -> list[Node]:
+        """Return the values that may be picked."""
+        return [parents[1], parents[3]] if self.started else [parents[1]]
+
+
+def _beyond(dtype: np.dtype[Any], largest: bool) -> Any:
+    """Return a number that is not taken as long as there is another one."""
+    if dtype.kind == "f":
+        return -np.inf if largest else np.inf
+    if dtype.kind == "b":
+        return not largest
+    limits = np.iinfo(dtype)
+    return limits.min if largest else limits.max
+
+
+def at_extreme(
+    keys: Node, values: Node, start: tuple[Node, Node] | None, counting: Node | None, *, largest: bool, last: bool
+) -> Node:
+    """Make the node of the value that stands where the keys are extreme; the start is a key to beat and a value."""
+    operation = AtExtreme(largest, last, start is not None, counting is not None)
+    parents = (keys, values, *(start or ()), *(() if counting is None else (counting,)))
+    node = Node(operation, parents, values.shape[1:], values.dtype, values.levels, operation.kind(parents))
+    possible = operation.possible(parents)
+    bounds = [one.bound for one in possible if one.bound is not None]
+    node.bound = max(bounds) if len(bounds) == len(possible) else None
+    node.numpy = possible[0].numpy if len({one.numpy for one in possible}) == 1 else None
     return node

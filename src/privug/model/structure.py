@@ -1,23 +1,78 @@
-"""Nested values (tuples, named tuples, lists, dicts, rows, tables) taken apart into leaves and put together again."""
+"""Nested values taken apart into leaves and put together again, and values that can be told apart."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.framed import Framed, RaggedPlaces, frames, joined_column
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate
+from privug.model.plates import Plate, PlatedTable
 from privug.model.ragged import RaggedPlate, RaggedTable, plain_rows
 from privug.model.sparse import SparseColumns, SparseDict, SparseFrame, SparseList
 from privug.model.table import Row, Table, row_maker
 from privug.model.text import FormattedText, composed
 from privug.model.variable import RandomVariable
+
+_PLAIN = (int, float, bool, str, bytes, type(None), complex)
+
+
+def incomparable(value: Any) -> Any:
+    """Return the part of a value that equals nothing but itself, such as a lambda; None if there is none.
+
+    Objects that are the same ones in every call are fine: members of an enum, functions and classes of a module.
+    """
+    if type(value) in _PLAIN or isinstance(value, RandomVariable):
+        return None
+    match value:
+        case dict():
+            parts: Any = (*value.keys(), *value.values())
+        case list() | tuple() | set() | frozenset() | deque():
+            parts = value
+        case np.ndarray():
+            parts = value.flat if value.dtype == object else ()
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        case _:
+            if isinstance(value, Coroutine):
+                value.close()  # or Python complains that nobody has awaited it
+            return None if _has_equality(value) else value
+    return next((found for found in map(incomparable, parts) if found is not None), None)
+
+
+def _has_equality(value: Any) -> bool:
+    if isinstance(value, types.MethodType | types.MethodWrapperType) or (
+        isinstance(value, types.BuiltinMethodType) and not isinstance(value.__self__, types.ModuleType | type(None))
+    ):
+        return False
+    equality: Any = type(value).__eq__
+    if equality is not object.__eq__ or isinstance(value, Enum) or value is Ellipsis or value is NotImplemented:
+        return True
+    return isinstance(value, type | types.FunctionType | types.BuiltinFunctionType) and _is_found_by_name(value)
+
+
+def _is_found_by_name(value: Any) -> bool:
+    found: Any = sys.modules.get(value.__module__ or "")
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is value
+
+
+def described(part: Any) -> str:
+    """Say what is wrong with a part of a value that cannot be told apart, and what to use instead."""
+    return (
+        f"{shown(part)}, which equals nothing but itself: every call would count as another value; use values that can "
+        "be compared, such as numbers, strings, tuples, or objects whose class has __eq__"
+    )
 
 
 @dataclass(frozen=True, slots=True)

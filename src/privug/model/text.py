@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from privug.model.node import Node
-from privug.model.operations import Elementwise, elementwise
+from privug.model.operations import Elementwise, PythonRound, elementwise
 from privug.model.refusal import refuse
-from privug.model.rounding import PythonRound
 from privug.model.variable import RandomVariable, as_node
 
 INTEGER = re.compile(r",?d?|0\d+d?")

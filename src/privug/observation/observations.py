@@ -1,9 +1,10 @@
-"""The observations: equals, between, near, such_that, noisy."""
+"""The observations: equals, between, near, such_that, noisy, those of parts of an output, and facts about inputs."""
 
 import dataclasses
+import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -14,23 +15,24 @@ from privug.arguments import is_truth, plain_number, shown
 from privug.digits import full_text, how_many
 from privug.errors import ObservationError
 from privug.escaping import inert
+from privug.model.integers import INTEGER_LIMIT, bound_beside
 from privug.model.merging import analyse, keeps_bits, tolerance, within_rounding
 from privug.model.node import Kind, Node
 from privug.model.operations import constant
-from privug.model.overflow import INTEGER_LIMIT
-from privug.model.pickling import Portable
-from privug.model.sparse import SparseDict, SparseFrame, SparseList
+from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.structure import flatten
+from privug.model.table import Row
 from privug.model.text import FormattedText, read
 from privug.model.variable import RandomVariable
-from privug.model.whole_numbers import bound_beside
 from privug.observation.likelihood import (
     ROUNDING,
     CloseTo,
+    HasParts,
     Likelihood,
     ObjectBetween,
     ObjectEquals,
     Verdict,
+    component,
     equal_values,
     is_opaque,
     may_be_missing,
@@ -40,11 +42,103 @@ from privug.observation.likelihood import (
     of_order,
     of_present,
 )
-from privug.observation.rows import of_items, of_whole_frame
 from privug.prior.continuous import NORMAL
 from privug.prior.family import LogDensity
 from privug.program import lifting
 from privug.program.outputs import settled
+from privug.runtime.pickling import Portable
+
+MOST_WAYS = 1_000
+"""In how many ways what was seen may be found among the items that there may be."""
+
+Matching = Callable[[Any, Any], Likelihood]
+"""What it says of an item that something was seen of it."""
+
+
+def of_items(items: SparseList, seen: Sequence[Any], matching: Matching) -> Likelihood:
+    """Return what it says that these items were seen, in their order, and no others."""
+    ways = []
+    for way in _ways(items, list(seen), matching):
+        ways.append(way)
+        if len(ways) > MOST_WAYS:
+            raise ObservationError(
+                "what was seen may be any of very many rows; have the program publish what tells its rows apart"
+            )
+    if not ways:
+        return Likelihood(impossible=f"the output never is such a list of {len(seen)}")
+    return ways[0] if len(ways) == 1 else _any_of(ways)
+
+
+def _ways(items: list[Any], seen: list[Any], matching: Matching) -> Iterator[Likelihood]:
+    """Yield the ways in which items are those that were seen: each is the next one that was, or is not there."""
+    if len(seen) > len(items):
+        return
+    if not items:
+        yield Likelihood()
+        return
+    if seen:
+        found = _there(items[0]) & matching(items[0], seen[0])
+        if found.impossible is None:
+            yield from (found & rest for rest in _ways(items[1:], seen[1:], matching))
+    lacking = of_lacking(values_in(items[0])[0])
+    if lacking.impossible is None:
+        yield from (lacking & rest for rest in _ways(items[1:], seen, matching))
+
+
+def _there(item: Any) -> Likelihood:
+    value = values_in(item)[0]
+    absent = isinstance(value, RandomVariable) and SparseDict.is_absent(value)
+    return of_present(value, lambda _: Likelihood()) if absent else Likelihood()
+
+
+def _any_of(ways: list[Likelihood]) -> Likelihood:
+    if any(way.points or way.log_weights for way in ways):
+        raise ObservationError(
+            "what was seen may be one or another of several rows with continuous values; have the program publish what "
+            "tells its rows apart"
+        )
+    joined = [reduce(lambda one, other: one & other, map(RandomVariable, way.conditions)) for way in ways]
+    return Likelihood(conditions=(reduce(lambda one, other: one | other, joined).node,))
+
+
+def of_frame(
+    frame: SparseFrame, seen: Mapping[str, Sequence[Any]], matching: Matching, value: Callable[[Any], Any] = lambda x: x
+) -> Likelihood:
+    """Return what it says that these columns were seen, in rows in their order, or in any if that means nothing.
+
+    `value` gives the plain value that was seen, if that is known, by which rows are told apart.
+    """
+    names = [name for name in frame if name in seen]
+    if len({len(seen[name]) for name in names}) > 1:
+        return Likelihood(impossible="the columns of the output have as many rows as each other")
+    wanted = list(zip(*(seen[name] for name in names), strict=True))
+    if frame.order is not None:
+        known = frame.order.columns
+        if not set(known) <= set(names):
+            which = f"rows that are equal in {', '.join(frame.order.keys)}" if frame.order.keys else "the rows"
+            raise ObservationError(f"{which} have no order: say what was seen of {', '.join(known)}, too")
+        told = [tuple(value(part) for part in row) for row in zip(*(seen[name] for name in known), strict=True)]
+        wanted = [wanted[row] for row in frame.order.order(told)]
+    rows = SparseList(zip(*(frame[name] for name in names), strict=True))
+
+    def of_row(row: Any, parts: Any) -> Likelihood:
+        return reduce(lambda one, other: one & other, map(matching, row, parts))
+
+    return of_items(rows, wanted, of_row)
+
+
+def of_whole_frame(frame: SparseFrame, seen: Any, matching: Matching) -> Likelihood:
+    """Return what it says that just these columns were seen: those that have no rows may be left out."""
+    if not isinstance(seen, Mapping) or not frame.keys() - frame.optional <= seen.keys() <= frame.keys():
+        return Likelihood(impossible=f"the output is a frame of the columns {list(frame)}, not {shown(seen)}")
+    if not all(isinstance(column, list | tuple) for column in seen.values()):
+        return Likelihood(impossible=f"the columns of the output are lists, not {shown(seen)}")
+    lacking = Likelihood()
+    for name in frame.keys() - seen.keys():
+        for value in frame[name]:
+            lacking = lacking & of_lacking(value)
+    in_order = Likelihood() if frame.is_open else of_order(frame, list(seen))
+    return lacking & of_frame(frame, seen, matching) & in_order
 
 
 class Observation(Portable, ABC):
@@ -399,3 +493,150 @@ def noisy(value: float, *unnamed: float, sd: float | None = None) -> Observation
     if sd <= 0:
         raise ObservationError(f"noisy: sd must be positive, not {sd}")
     return Noisy(value, sd)
+
+
+# those who ask for parts find it here
+
+
+OWN = "the output's"
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+MOST_TOLD = 12
+
+
+@dataclass(frozen=True)
+class Structured(Observation):
+    """Observations of parts of a structured output: by key, or by position. None means not seen."""
+
+    parts: Mapping[Any, Observation | None]
+    length: int | None = None
+
+    def likelihood(self, output: Any) -> Likelihood:
+        if isinstance(output, SparseList) and self.length is not None:
+            return of_items(output, list(self.parts.values()), _seen_of)
+        if isinstance(output, SparseFrame):
+            return self._of_frame(output)
+        seen = Likelihood()
+        if self.length is not None and is_opaque(output):
+            seen = Likelihood(conditions=(Node(HasParts(self.length), (output.node,), (), np.dtype(bool)),))
+        elif self.length is not None and (size := _parts_of(output)) != self.length:
+            what = "is a single value" if size is None else f"has {how_many(size, 'part')}"
+            hint = "; write pv.equals(...) for a single value" if size is None else ""
+            return Likelihood(impossible=f"the output {what}, but a list of {self.length} was observed{hint}")
+        looked_at = ((key, part) for key, part in self.parts.items() if part is not None)
+        return seen & all_of(part.likelihood(self._part(output, key)) for key, part in looked_at)
+
+    def _of_frame(self, output: SparseFrame) -> Likelihood:
+        """Return what was seen of some columns of a frame, each a list of what was seen of its rows."""
+        columns: dict[str, list[Observation | None]] = {}
+        for name, part in self.parts.items():
+            if name not in output:
+                raise ObservationError(f"the observation names part {name!r}, but the output has {list(output)}")
+            if isinstance(part, Equals) and isinstance(part.value, list | tuple):
+                columns[name] = [equals(value) for value in part.value]
+            elif isinstance(part, Structured) and part.length is not None:
+                columns[name] = list(part.parts.values())
+            elif part is not None:
+                raise ObservationError(f"what was seen of the column {name!r} must be a list, one entry for each row")
+        return of_frame(output, columns, _seen_of, _told) if columns else Likelihood()
+
+    def _part(self, output: Any, key: Any) -> Any:
+        if is_opaque(output):
+            return component(output, key)
+        try:
+            return output[key]
+        except (KeyError, IndexError, TypeError):
+            known = list(output.keys()) if isinstance(output, Mapping | Row) else type(output).__name__
+            raise ObservationError(f"the observation names part {key!r}, but the output has {known}") from None
+
+    def __str__(self) -> str:
+        told = [
+            str(part).replace("the output", f"{'its' if place else OWN} {', '.join(path)}", 1)
+            for place, (path, part) in enumerate(self._single_parts(()))
+        ]
+        more = f"; and {how_many(len(told) - MOST_TOLD, 'part')} more" if len(told) > MOST_TOLD else ""
+        return "; ".join(told[:MOST_TOLD]) + more
+
+    def _single_parts(self, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Observation]]:
+        """Yield what was seen of each single part, with the way to it in words."""
+        for key, part in self.parts.items():
+            name = _entry(key) if self.length is None else _ordinal(key)
+            if isinstance(part, Structured):
+                yield from part._single_parts((*path, name))
+            elif part is not None:
+                yield (*path, name), part
+
+
+def _entry(key: Any) -> str:
+    return shown(key) if isinstance(key, str) else f"entry {shown(key)}"
+
+
+def _ordinal(position: int) -> str:
+    """Return the position of a part in words, counted from zero as lists are."""
+    return f"{ORDINALS[position]} part" if position < len(ORDINALS) else f"part at position {position}"
+
+
+def _seen_of(item: Any, part: Observation | None) -> Likelihood:
+    return Likelihood() if part is None else part.likelihood(item)
+
+
+def _told(part: Observation | None) -> Any:
+    if isinstance(part, Equals):
+        return part.value
+    raise ObservationError(
+        "rows that polars leaves in any order are told apart by their values: write those as values, "
+        "pv.equals(None) for a missing one, or sort by what tells the rows apart"
+    )
+
+
+def _parts_of(output: Any) -> int | None:
+    try:
+        return len(output)
+    except TypeError:
+        return None
+
+
+def as_observation(observe: Any) -> Observation:
+    """Return an observation from what the user wrote: an observation, or a dict or list of observations."""
+    if isinstance(observe, Observation):
+        return observe
+    if isinstance(observe, Mapping) and observe:
+        return Structured({key: equals(None) if part is None else _part(part) for key, part in observe.items()})
+    if isinstance(observe, list | tuple) and observe:
+        return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
+    raise ObservationError(
+        f"observe must be an observation, or a dict or list of them, not {shown(observe)}; "
+        f"write pv.equals({shown(observe)}) for an exact value"
+    )
+
+
+def _part(part: Any) -> Observation | None:
+    if part is None or isinstance(part, Observation):
+        return part
+    return as_observation(part) if isinstance(part, Mapping | list | tuple) else equals(part)
+
+
+class Seen(Portable):
+    """The fact that another program gave this value on the same inputs, which it does with some probability."""
+
+    def __init__(self, program: Callable[..., Any], value: Any) -> None:
+        functools.update_wrapper(self, program)
+        self.program = program
+        self.value = value
+
+    def __call__(self, *inputs: Any) -> bool:
+        return equal_values(self.program(*inputs), self.value)
+
+
+def looked_at(fact: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of the inputs that a fact is about: a predicate is about itself."""
+    return fact.program if isinstance(fact, Seen) else fact
+
+
+def told_by(fact: Callable[..., Any], found: Any) -> Likelihood:
+    """Return what a fact says, given what it looks at, lifted."""
+    if not isinstance(fact, Seen):
+        return judged(found, "assume: a fact", "a fact is false for every input")
+    likelihood = Equals(fact.value).likelihood(found)
+    if likelihood.points:
+        raise ObservationError("the exact value of a continuous output has probability zero: it is no fact")
+    return likelihood

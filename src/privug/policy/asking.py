@@ -11,7 +11,7 @@ from privug.model.plan import Plan
 from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
 from privug.policy.policies import Clause
-from privug.program.repetition import Opaque
+from privug.program.calls import Opaque
 from privug.program.staged import called
 
 MOST_PEOPLE = 10_000

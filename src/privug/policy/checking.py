@@ -1,27 +1,179 @@
 """Checking a policy: against one observation, or against every output that the program can give."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privug.arguments import check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
+from privug.estimate import Estimate
 from privug.inference.workload import TooMuchWork
-from privug.leakage.finite import alike_pairs, pairs_of
+from privug.leakage.finite import alike_pairs, pairs_of, shares_of
 from privug.model.node import Kind
-from privug.observation.observations import Observation
-from privug.observation.structured import as_observation
+from privug.model.values import key_of
+from privug.observation.observations import Equals, Observation, as_observation
 from privug.policy.asking import asked
-from privug.policy.confidence import allowing, error_allowed
-from privug.policy.findings import AVERAGE, EVERY, ONE, SEEN, Finding, no_answer, of_levels, of_number
 from privug.policy.people import people_apart
-from privug.policy.policies import Clause, Either, Policy
-from privug.policy.single_outputs import one_by_one
-from privug.policy.suprema import over_continuous_outputs, over_endless_outputs
-from privug.policy.together import overall
-from privug.policy.verdict import Status, Verdict
+from privug.policy.policies import Both, Clause, Either, Policy, allowing, error_allowed
+from privug.policy.suprema import (
+    AVERAGE,
+    EVERY,
+    ONE,
+    SEEN,
+    SHOWN,
+    Bounded,
+    Finding,
+    Whole,
+    no_answer,
+    of_levels,
+    of_number,
+    over_all_outputs,
+    over_continuous_outputs,
+    over_endless_outputs,
+    samples_needed,
+)
+from privug.policy.verdict import Evidence, Status, Verdict, all_of
 from privug.progress import ProgressMeter
+
+MOST_OUTPUTS = 500
+
+Runner = Callable[[Attack, Observation | None], Result]
+
+
+def one_by_one(question: Attack, clause: Clause, result: Result, run: Runner) -> Finding:
+    """Return the finding of a clause by conditioning on each output that the program can give."""
+    known = shares_of(result.prediction)
+    if len(known) > MOST_OUTPUTS:
+        reason = f"there are {len(known):,} outputs, each of which would need a run of its own; round the output"
+        return Finding(clause, Status.UNDECIDED, EVERY, reason=reason, engine=result.engine)
+    evidence: list[Evidence] = []
+    shares = dict(zip(map(key_of, known.values), map(float, known.probability), strict=True))
+    reason, details = "", ""
+    with ProgressMeter("outputs", len(known)) as meter:
+        for done, (output, probability) in enumerate(zip(known.values, map(float, known.probability), strict=True)):
+            share = Estimate.exactly(probability) if known.exact else None
+            try:
+                given = run(question, Equals(output))
+                evidence.append(Evidence(output, clause.after(given.prior, given.posterior), share, given.posterior))
+            except InferenceError as error:
+                reason, details = no_answer(error)
+                evidence.append(Evidence(output, Estimate.undefined(reason), share))
+            meter.update(done + 1, "")
+    return replace(_joined(clause, evidence, shares, result), reason=reason, details=details)
+
+
+def _joined(clause: Clause, evidence: list[Evidence], shares: Mapping[Any, float], result: Result) -> Finding:
+    judged = {key_of(one.output): clause.limit.judge(one.level) for one in evidence}
+    rank = [Status.VIOLATED, Status.UNDECIDED, Status.HOLDS]
+    worst = sorted(evidence, key=lambda one: (rank.index(judged[key_of(one.output)]), -_excess(clause, one)))[:SHOWN]
+    status, number = all_of(list(judged.values())), worst[0].level
+    needed = samples_needed(clause, number, result.posterior.effective_samples) if status is Status.UNDECIDED else None
+    scope = EVERY if result.prediction.exact else SEEN
+    by_key = {key_of(one.output): one for one in evidence}
+    return Finding(clause, status, scope, number, tuple(worst), judged, shares, "", result.engine, needed,
+                   evidence_at=by_key.__getitem__)  # fmt: skip
+
+
+def _excess(clause: Clause, one: Evidence) -> float:
+    value = clause.limit.excess(one.level.value)
+    return value if value == value else 0.0
+
+
+Findings = Mapping[Clause, Sequence[Finding]]
+
+
+def overall(policy: Policy, findings: Findings, allowed: float) -> Whole:
+    """Return whether a policy holds after every output, but for some of the probability that is allowed.
+
+    Outputs that break it are those after which all of `a | b` or one of `a & b` is broken, for one person or the other.
+    """
+    everything = [finding for several in findings.values() for finding in several]
+    whole = Whole(Status.UNDECIDED)
+    if all(finding.lists_outputs for finding in everything):
+        whole = _listed(policy, findings, allowed)
+    unlisted = any(finding.bounded is not None or finding.somewhere for finding in everything)
+    if whole.status is not Status.UNDECIDED or not unlisted:
+        return whole
+    if len(everything) == 1:
+        return Whole(everything[0].status)
+    proven = over_all_outputs(policy, _parts(findings), allowed)
+    if proven.status is not Status.UNDECIDED:
+        return proven
+    return Whole(_by_parts(policy, findings), whole.reason or proven.reason)
+
+
+def _listed(policy: Policy, findings: Findings, allowed: float) -> Whole:
+    """Judge outputs that are listed, one by one."""
+    probabilities: dict[Hashable, float] = {}
+    for several in findings.values():
+        for finding in several:
+            probabilities.update(finding.probabilities)
+
+    def at(output: Hashable) -> Callable[[Clause], Status]:
+        return lambda clause: all_of([finding.status_at(output) for finding in findings[clause]])
+
+    if not probabilities:
+        return Whole(policy.judge(lambda clause: all_of([finding.status for finding in findings[clause]])))
+    judged = {output: policy.judge(at(output)) for output in probabilities}
+    status = all_of(list(judged.values()))
+    if status is Status.HOLDS:
+        return Whole(status)
+    broken = [output for output, one in judged.items() if one is Status.VIOLATED]
+    broken.sort(key=lambda output: -probabilities[output])
+    evidence = tuple(one for output in broken[:SHOWN] for one in _at_output(findings, output)[:1])
+    if not allowed:
+        return Whole(status, evidence=evidence)
+    sure = sum(probabilities[output] for output in broken)
+    doubtful = sum(probabilities[output] for output, one in judged.items() if one is Status.UNDECIDED)
+    if sure > allowed:
+        return Whole(Status.VIOLATED, f"outputs of probability {sure:.3g} break it", evidence)
+    if sure + doubtful > allowed:
+        return Whole(Status.UNDECIDED)
+    return Whole(Status.HOLDS, f"but for outputs of probability {sure + doubtful:.3g}")
+
+
+def _at_output(findings: Findings, output: Hashable) -> list[tuple[Clause, Evidence]]:
+    """Return what each part that an output breaks says of it, the one that it breaks most first."""
+    everything = [finding for several in findings.values() for finding in several]
+    broken = [
+        (finding.clause, finding.evidence_at(output))
+        for finding in everything
+        if finding.evidence_at is not None and finding.status_at(output) is Status.VIOLATED
+    ]
+    return sorted(broken, key=lambda one: -one[0].limit.excess(one[1].level.value))
+
+
+def _parts(findings: Findings) -> dict[Clause, list[Bounded | Status]]:
+    """Return of each part what is known of it after each output: bounds of its number, or its status."""
+    return {
+        clause: [finding.bounded or _everywhere(finding) for finding in several] for clause, several in findings.items()
+    }
+
+
+def _everywhere(finding: Finding) -> Status:
+    """Return whether a clause holds after whichever output: it does not need to be broken by all if it is by one."""
+    differs = finding.statuses is not None or finding.somewhere or finding.excepts
+    return finding.status if not differs or _holds_strictly(finding) else Status.UNDECIDED
+
+
+def _holds_strictly(finding: Finding) -> bool:
+    return finding.status is Status.HOLDS and not finding.excepts
+
+
+def _by_parts(policy: Policy, findings: Findings) -> Status:
+    """Judge a policy by its parts, each over all outputs: those that break them need not be the same."""
+    match policy:
+        case Both(left, right):
+            return all_of([_by_parts(left, findings), _by_parts(right, findings)])
+        case Either(left, right):
+            holds = Status.HOLDS in (_by_parts(left, findings), _by_parts(right, findings))
+            return Status.HOLDS if holds else Status.UNDECIDED
+    assert isinstance(policy, Clause)
+    found = all_of([finding.status for finding in findings[policy]])
+    strict = all(map(_holds_strictly, findings[policy]))
+    return found if found is not Status.HOLDS or strict else Status.UNDECIDED
+
 
 SAMPLES = 100_000
 

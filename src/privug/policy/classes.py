@@ -13,13 +13,12 @@ from privug.errors import UnsuitableEngine
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, pairs_of
-from privug.model.keys import key_of
 from privug.model.node import Array, Kind
+from privug.model.values import key_of
 from privug.policy.asking import asked
 from privug.policy.checking import Effort
-from privug.policy.levels import Levels
 from privug.policy.people import people_apart
-from privug.policy.policies import Clause, Policy
+from privug.policy.policies import Clause, Levels, Policy
 from privug.policy.verdict import Status, all_of
 
 CELLS = 2_000_000  # numbers that are looked at together

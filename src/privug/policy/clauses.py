@@ -1,5 +1,6 @@
-"""The numbers that a policy can limit: beliefs, their changes, the best guess, the width of an interval, measures."""
+"""The numbers that a policy can limit: beliefs, their changes, the best guess, the width of intervals."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,16 +14,81 @@ from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
+from privug.inference.measure.curve import Curve
 from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.pointwise import RARE
 from privug.leakage.ranges import measure_of_change
 from privug.model.node import Array, Kind
-from privug.policy import levels
+from privug.policy import policies
 from privug.policy.asking import FAILURE
-from privug.policy.intervals import shortest_interval
-from privug.policy.levels import Levels
-from privug.policy.policies import Clause
+from privug.policy.policies import Clause, Levels, error_allowed
 from privug.policy.verdict import Limit
+
+STEPS = 129  # places at which an interval of a curve may begin
+ROUNDS = 5  # how often the grid of these places is made finer: each time by a factor of 64
+TINY, EPSILON = 1e-300, 1e-16
+
+
+def shortest_interval(belief: Belief, probability: float, relative: bool = False) -> Estimate:
+    """Return the width of the shortest interval that holds a number with the given probability.
+
+    `relative` divides it by the size of the interval's middle. Of samples the interval covers the truth because the
+    empirical distribution function lies within a band around the true one (Dvoretzky, Kiefer and Wolfowitz; Massart
+    1990): the shortest interval of the truth is no shorter than that of a little less, and no longer than that of a
+    little more of the samples.
+
+    >>> print(shortest_interval(Belief.of([1, 2, 3, 10], probabilities=[0.25] * 4), 0.7))
+    2 (exact)
+    """
+    if belief.curve is not None:
+        return Estimate.exactly(_of_curve(belief.curve, probability, relative), method=belief.method)
+    numbers = belief.batch.numbers()
+    if numbers is None or numbers.dtype.kind not in "bif":
+        raise ArgumentError("bounds: the secret must be a number")
+    order = np.argsort(numbers, kind="stable")
+    values = numbers[order].astype(float)
+    weights = np.full(len(values), 1 / len(values)) if belief.weights is None else belief.weights[order]
+    cumulated = np.cumsum(weights) / weights.sum()
+    if belief.exact:
+        return Estimate.exactly(_of_steps(values, cumulated, probability, relative), method=belief.method)
+    band = 2 * math.sqrt(math.log(2 / error_allowed()) / (2 * belief.effective_samples))
+    wide = probability + band
+    high = _of_steps(values, cumulated, wide, relative) if wide <= 1 else math.inf
+    low = _of_steps(values, cumulated, max(probability - band, 0.0), relative)
+    value = _of_steps(values, cumulated, probability, relative)
+    return Estimate(value, min(low, value), max(high, value), method=belief.method)
+
+
+def _of_steps(values: Array, cumulated: Array, probability: float, relative: bool) -> float:
+    """Return the least width of an interval between two of the values."""
+    before = np.append(0.0, cumulated[:-1])
+    ends = np.searchsorted(cumulated, before + probability - 1e-12)
+    fits = ends < len(values)
+    return float(np.min(_width(values[fits], values[ends[fits]], relative), initial=math.inf))
+
+
+def _of_curve(curve: Curve, probability: float, relative: bool) -> float:
+    """Return the least width of an interval of a curve: where it may begin is searched on finer and finer grids."""
+    low, high = 0.0, 1.0 - probability
+    best = math.inf
+    for _ in range(ROUNDS):
+        starts = np.linspace(low, high, STEPS)
+        ends = np.clip(np.concatenate([starts, starts + probability]), TINY, 1 - EPSILON)
+        begin, end = np.split(curve.quantiles(ends), 2)
+        widths = _width(begin, end, relative)
+        place = int(np.argmin(widths))
+        low, high = starts[max(place - 1, 0)], starts[min(place + 1, STEPS - 1)]
+        best = min(best, float(widths[place]))
+    return best
+
+
+def _width(low: Array, high: Array, relative: bool) -> Array:
+    if not relative:
+        return high - low
+    middle = np.abs(low + high) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(high == low, 0.0, (high - low) / middle)
+
 
 Predicate = Callable[[Any], Any]
 OF_ONE_OUTPUT = tuple(leakage.measures("beliefs"))
@@ -75,7 +141,7 @@ class BeliefClause(Clause):
         return _believed(posterior)
 
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        return levels.share_of(truths(pairs.secrets), pairs, error)
+        return policies.share_of(truths(pairs.secrets), pairs, error)
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
         wanted = np.flatnonzero(truths(secrets))
@@ -111,7 +177,7 @@ class ChangeClause(BeliefClause):
         return self._change(after, _believed(prior))
 
     def _change(self, after: Levels, before: Estimate) -> Levels:
-        return (levels.difference if self.by == "difference" else levels.factor)(after, before)
+        return (policies.difference if self.by == "difference" else policies.factor)(after, before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +194,7 @@ class MaxBeliefClause(Clause):
         return leakage.bayes_vulnerability(posterior)
 
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        return levels.largest_share(pairs, error)
+        return policies.largest_share(pairs, error)
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
         return Levels(high.max(axis=1), low.max(axis=1), high.max(axis=1))

@@ -1,32 +1,621 @@
-"""Enforcing a policy: the smallest change of a release after which it holds (SPIRE; Kučera et al., CCS 2017)."""
+"""Enforcing a policy: the smallest change of a release after which it holds, and what that costs.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+Of two ways to merge, the one with more classes is finer; of as many, the one that leaves an output as it is with the
+greater probability. Both are sums over classes, so the finest way is a set partitioning problem with one variable for
+each set of outputs after which the policy holds: an integer programme, solved to optimality for few outputs. For many,
+the best of two searches is taken: the finest way to merge neighbours, where outputs are numbers (dynamic programming),
+and a greedy one.
+"""
 
-from privug.arguments import check_kind, is_one_of, kinds_checked, shown
-from privug.attack import Attack
-from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError
+import importlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+
+from privug import leakage
+from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
+from privug.attack import Attack, Result
+from privug.digits import how_many
+from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError, ProgramError, UnsuitableEngine
 from privug.escaping import inert
+from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
+from privug.mechanisms.disclosure import rounded, suppressed
+from privug.model.batch import Batch
+from privug.model.node import Array, Kind
+from privug.model.operations import constant
+from privug.model.structure import flatten, random_leaves
+from privug.model.variable import RandomVariable
+from privug.observation.likelihood import equal_values
+from privug.observation.observations import Equals
 from privug.pictures import plots
-from privug.policy.checking import SAMPLES, Effort
+from privug.policy.checking import SAMPLES, Effort, check
+from privug.policy.classes import CELLS, Class, Views
 from privug.policy.policies import Policy
-from privug.policy.repairs import (
-    Noise,
-    Program,
-    Repair,
-    Task,
-    Trials,
-    by_merging,
-    by_noise,
-    by_rounding,
-    by_suppression,
-    noise_of,
-)
-from privug.policy.usefulness import Utility, utility_of
-from privug.policy.verdict import Verdict
-from privug.program.staged import Staged
-from privug.report.grid import grid_text
+from privug.policy.verdict import Status, Verdict
+from privug.program.logic import where
+from privug.program.staged import Staged, called
+from privug.report.text import grid_text
+
+MOST_MERGED = 12  # outputs, whose subsets are 4,095
+MOST_ENUMERATED = 8  # outputs, which are merged in 4,140 ways
+MOST_SEARCHED = 1_000
+RESOLUTION = 1_000  # the solver stops at a millionth: such a difference must not matter
+
+OPTIMAL = "optimal"
+NEIGHBOURS = "optimal among ways to merge neighbouring outputs"
+GREEDY = "found by a greedy search, not proven to be the finest"
+
+
+class Partition(NamedTuple):
+    """Outputs merged into classes, and how good that is known to be."""
+
+    classes: tuple[Class, ...]
+    method: str
+
+
+def finest(views: Views, neighbours: bool = False) -> Partition | None:
+    """Return the finest way to merge outputs such that the policy holds; None if there is none, or none was found.
+
+    With `neighbours`, only numbers that are next to each other are merged.
+    """
+    count = len(views.outputs)
+    if neighbours:
+        return _of_neighbours(views)
+    if views.averages:
+        if count > MOST_ENUMERATED:
+            raise UnsuitableEngine(
+                f"a limit on an average over outputs is enforced by merging for up to {MOST_ENUMERATED} outputs; here "
+                f"are {count:,}: ask for repair='round', 'suppress' or 'noise'"
+            )
+        return _by_enumeration(views)
+    if count <= MOST_MERGED:
+        return _by_integer_programming(views)
+    if count > MOST_SEARCHED:
+        raise UnsuitableEngine(f"{count:,} outputs are too many to merge; round them: repair='round'")
+    found = [partition for partition in (_by_neighbours(views), _greedily(views)) if partition is not None]
+    return max(found, key=lambda partition: fineness(views, partition.classes), default=None)
+
+
+def fineness(views: Views, classes: Sequence[Class]) -> float:
+    """Return the number of classes and, as less than one, the probability that an output is alone in its class."""
+    return float(np.sum(_weights(views, classes)))
+
+
+def _weights(views: Views, classes: Sequence[Class]) -> Array:
+    return np.array([1 + (0.5 * views.marginal[places[0]] if len(places) == 1 else 0.0) for places in classes])
+
+
+def _by_integer_programming(views: Views) -> Partition | None:
+    """Choose among all sets of outputs after which the policy holds, such that each output is in one."""
+    count = len(views.outputs)
+    subsets = [_places(mask, count) for mask in range(1, 2**count)]
+    kept = [subset for subset, keeps in zip(subsets, views.keep(subsets), strict=True) if keeps]
+    if not kept:
+        return None
+    cover = scipy.sparse.csr_array(views.members(kept).T)
+    once = scipy.optimize.LinearConstraint(cover, np.ones(count), np.ones(count))
+    solved = scipy.optimize.milp(
+        -RESOLUTION * _weights(views, kept),
+        integrality=np.ones(len(kept), int),
+        bounds=scipy.optimize.Bounds(0, 1),
+        constraints=once,
+        options={"mip_rel_gap": 0.0},
+    )
+    if solved.x is None:
+        return None
+    return Partition(tuple(kept[place] for place in np.flatnonzero(solved.x > 0.5)), OPTIMAL)
+
+
+def _places(mask: int, count: int) -> Class:
+    return tuple(place for place in range(count) if mask >> place & 1)
+
+
+def _by_enumeration(views: Views) -> Partition | None:
+    """Try all ways to merge, the finest first."""
+    ways = sorted(partitions_of(len(views.outputs)), key=lambda classes: -fineness(views, classes))
+    return next((Partition(classes, OPTIMAL) for classes in ways if views.keep(classes).all()), None)
+
+
+def partitions_of(count: int) -> Iterator[tuple[Class, ...]]:
+    """Yield all ways to divide so many things into classes.
+
+    >>> len(list(partitions_of(4)))
+    15
+    """
+    if count == 0:
+        yield ()
+        return
+    for classes in partitions_of(count - 1):
+        yield (*classes, (count - 1,))
+        for place, one in enumerate(classes):
+            yield (*classes[:place], (*one, count - 1), *classes[place + 1 :])
+
+
+def _of_neighbours(views: Views) -> Partition | None:
+    """Merge neighbours only, or say why that cannot be done."""
+    if views.averages or not _are_numbers(views) or not _few_runs(views):
+        raise UnsuitableEngine(
+            "neighbouring outputs are merged if they are numbers, not too many, and if no limit is on an average"
+        )
+    return _by_neighbours(views)
+
+
+def _are_numbers(views: Views) -> bool:
+    return all(isinstance(output, int | float) for output in views.outputs)
+
+
+def _few_runs(views: Views) -> bool:
+    return len(views.outputs) ** 3 <= 100 * CELLS
+
+
+def _by_neighbours(views: Views) -> Partition | None:
+    """Merge runs of neighbouring numbers: the finest way to divide each beginning of the outputs, one by one."""
+    count = len(views.outputs)
+    if not _are_numbers(views) or not _few_runs(views):
+        return None
+    order = sorted(range(count), key=lambda place: float(views.outputs[place]))
+    runs = [(start, end) for end in range(1, count + 1) for start in range(end)]
+    classes: list[Class] = [tuple(order[start:end]) for start, end in runs]
+    worth = np.where(views.keep(classes), _weights(views, classes), -np.inf)
+    best, begins = np.full(count + 1, -np.inf), np.zeros(count + 1, int)
+    best[0] = 0.0
+    for end in range(1, count + 1):
+        whole = best[:end] + worth[end * (end - 1) // 2 : end * (end + 1) // 2]
+        begins[end] = int(np.argmax(whole))
+        best[end] = whole[begins[end]]
+    if not np.isfinite(best[count]):
+        return None
+    found, end = [], count
+    while end:
+        found.append(tuple(order[begins[end] : end]))
+        end = int(begins[end])
+    return Partition(tuple(found[::-1]), NEIGHBOURS)
+
+
+def _greedily(views: Views) -> Partition | None:
+    """Merge the class that breaks the policy most with the one that helps most, until none does; then divide again."""
+    classes: list[Class] = [(place,) for place in range(len(views.outputs))]
+    excess = views.excess(classes)
+    broken = ~views.keep(classes)
+    while broken.any():
+        if len(classes) == 1:
+            return None
+        worst = int(np.argmax(np.where(broken, excess, -np.inf)))
+        others = [place for place in range(len(classes)) if place != worst]
+        merged: list[Class] = [(*classes[worst], *classes[other]) for other in others]
+        after, mended = views.excess(merged), views.keep(merged)
+        losses = np.array([views.marginal[list(classes[other])].sum() for other in others])
+        rank = np.lexsort((losses, ~broken[others], np.where(mended, 0.0, after), ~mended))
+        chosen = int(rank[0])
+        stay = [place for place in others if place != others[chosen]]
+        classes = [*(classes[place] for place in stay), merged[chosen]]
+        excess, broken = np.append(excess[stay], after[chosen]), np.append(broken[stay], not mended[chosen])
+    return Partition(tuple(_divided_again(views, classes)), GREEDY)
+
+
+def _divided_again(views: Views, classes: Sequence[Class]) -> list[Class]:
+    """Take outputs out of their classes again, the likeliest first, where the policy holds without them too."""
+    found: list[Class] = []
+    for places in classes:
+        rest = places
+        for place in sorted(places, key=lambda one: -views.marginal[one]):
+            without = tuple(one for one in rest if one != place)
+            if without and views.keep([without, (place,)]).all():
+                found.append((place,))
+                rest = without
+        found.append(rest)
+    return found
+
+
+MOST_NAMED = 4  # outputs that the name of a class lists
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A release that says to which of some classes an output belongs, by the name of the class."""
+
+    classes: tuple[tuple[Any, ...], ...]
+    names: tuple[str, ...]
+
+    def __call__(self, output: Any) -> Any:
+        if not random_leaves(output):
+            return self.name_of(output)
+        name: Any = self.names[0]
+        for members, other in zip(self.classes[1:], self.names[1:], strict=True):
+            name = where(reduce(lambda one, more: one | more, [_is(output, member) for member in members]), other, name)
+        return name
+
+    @property
+    def alone(self) -> list[str]:
+        """The names of classes of one output each."""
+        return [name for members, name in zip(self.classes, self.names, strict=True) if len(members) == 1]
+
+    def name_of(self, output: Any) -> str:
+        """Return the name of the class of a plain output."""
+        for members, name in zip(self.classes, self.names, strict=True):
+            if any(equal_values(output, member) for member in members):
+                return name
+        raise ProgramError(f"{shown(output)} is none of the outputs that were thought possible: it is not released")
+
+
+def _is(output: Any, value: Any) -> RandomVariable:
+    """Return the condition that a random output is a value, up to rounding."""
+    likelihood = Equals(value).likelihood(output)
+    conditions = (constant(False),) if likelihood.impossible else likelihood.conditions or (constant(True),)
+    return reduce(lambda one, other: one & other, map(RandomVariable, conditions))
+
+
+def merged(outputs: Sequence[Any], classes: Sequence[Class]) -> Merged:
+    """Return the release that merges outputs into classes, in the order in which these begin."""
+    ordered = sorted(tuple(sorted(places)) for places in classes)
+    names: list[str] = []
+    for number, places in enumerate(ordered):
+        name = _name(outputs, places)
+        names.append(name if name not in names else f"{name} (class {number + 1})")
+    return Merged(tuple(tuple(outputs[place] for place in places) for places in ordered), tuple(names))
+
+
+def _name(outputs: Sequence[Any], places: Class) -> str:
+    """Name a class after its members: neighbouring numbers by the ends, others one by one, as far as they are few."""
+    members = [outputs[place] for place in places]
+    neighbours = places[-1] - places[0] == len(places) - 1
+    if len(members) > 2 and neighbours and all(isinstance(member, int | float) for member in members):
+        return f"{_text(members[0])} to {_text(members[-1])}"
+    listed = [_text(member) for member in members[:MOST_NAMED]]
+    if len(members) > MOST_NAMED:
+        listed[-1] = f"{len(members) - MOST_NAMED + 1} others"
+    return " or ".join(listed)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else shown(value)
+
+
+Release = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Utility:
+    """What is left of the original output in what is released, on average over the attacker's prior.
+
+    `information` is the mutual information of the two, of which there were `available` bits, the entropy of the
+    original output; `unchanged` is the probability that an output is released as it is: alone in its class, or as the
+    same number; `error` is the expected distance of single numbers. What cannot be told is None.
+
+    >>> import privug as pv
+    >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
+    >>> mended = pv.policy.enforce(attack, pv.policy.max_belief(at_most=0.7), repair="merge")
+    >>> round(mended.utility.information.value, 4), mended.utility.available.value
+    (1.0, 1.5)
+    """
+
+    information: Estimate | None = None
+    available: Estimate | None = None
+    unchanged: Estimate | None = None
+    error: Estimate | None = None
+
+    def __str__(self) -> str:
+        told = []
+        if self.information is not None:
+            of_all = "" if self.available is None else f" of {self.available.number()}"
+            told.append(f"{self.information.number()}{of_all} bits of the output are still told")
+        if self.unchanged is not None:
+            told.append(f"it is released unchanged with probability {self.unchanged.number()}")
+        if self.error is not None:
+            told.append(f"it is off by {self.error.number()} on average")
+        return "; ".join(told)
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """The release of an output together with itself."""
+
+    release: Release
+
+    def __call__(self, output: Any) -> Any:
+        return output, called(self.release, output)
+
+
+@dataclass(frozen=True, eq=False)
+class _Distance:
+    """The release of by how much a single number changes."""
+
+    release: Release
+
+    def __call__(self, output: Any) -> Any:
+        difference = called(self.release, output) - output
+        return where(difference < 0, -difference, difference) if random_leaves(difference) else abs(difference)
+
+
+def utility_of(attack: Attack, release: Release, effort: Effort) -> Utility:
+    """Measure what a release leaves of an attack's output."""
+    try:
+        belief = effort.run(_released(attack, release, _Beside), None).prediction
+        if belief.kind is Kind.DISCRETE:
+            return _of_pairs(belief, release)
+    except PrivugError:  # outputs that cannot be told together with themselves; distances may be known all the same
+        pass
+    return Utility(error=_error(attack, release, effort))
+
+
+def _released(attack: Attack, release: Release, how: Callable[[Release], Release]) -> Attack:
+    return attack.replace(program=Staged(attack.question.program, how(release)), observe=None, questions=None)
+
+
+def _of_pairs(belief: Belief, release: Release) -> Utility:
+    """Measure pairs of an output and what was released in its place."""
+    originals, released = zip(*belief.batch.values(), strict=True)
+    before, after = (_alike(belief, Batch.of_values(list(values))) for values in (originals, released))
+    merges = isinstance(release, Merged)
+    alone = set(release.alone) if isinstance(release, Merged) else set()
+    unchanged = belief.probability(lambda pair: pair[1] in alone if merges else equal_values(*pair))
+    error = None
+    if not merges and all(isinstance(value, int | float) for value in (*originals, *released)):
+        distances = np.abs(np.subtract(released, originals, dtype=float))
+        error = _alike(belief, Batch.of_values(distances)).mean()
+    return Utility(leakage.mutual_information(Joint(before, after)), leakage.entropy(before), unchanged, error)
+
+
+def _alike(belief: Belief, batch: Batch) -> Belief:
+    """Return a belief about something else on the same samples or states."""
+    kept = belief.weights, belief.exact, belief.label
+    return Belief(batch, *kept, Kind.DISCRETE, error=belief.error, groups=belief.groups)
+
+
+def _error(attack: Attack, release: Release, effort: Effort) -> Estimate | None:
+    """Return the expected distance of single numbers; None if they are none."""
+    try:
+        belief = effort.run(_released(attack, release, _Distance), None).prediction
+        return None if belief.batch.numbers() is None else belief.mean()
+    except (PrivugError, TypeError):
+        return None
+
+
+MOST_TRIED = 200
+STEPS = (1, 2, 5)
+FINEST = 20  # steps of rounding in the range of outputs that have a density
+STATUSES = {"kept": Status.HOLDS, "broken": Status.VIOLATED, "open": Status.UNDECIDED}
+OPEN = Estimate(0.5, 0.0, 1.0)
+NEGLIGIBLE = 1e-12
+"""Noise without end is cut where 1e-15 of it is left. Outputs that rare cannot be judged and are left out of account;
+the verdict says how likely they are."""
+
+Program = Callable[..., Any]
+Trials = tuple[tuple[float, Status], ...]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A changed program after every output of which the policy holds, in words, and what was tried on the way.
+
+    `value` is the step of rounding, the threshold or the parameter of the noise; `bracket` are that value and the
+    nearest one tried that is less protection and breaks the policy, or leaves it open.
+    """
+
+    kind: str
+    words: str
+    program: Staged
+    verdict: Verdict
+    value: float | None = None
+    bracket: tuple[float, float] | None = None
+    trials: Trials = ()
+    merged: Merged | None = None
+    method: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be repaired, and how programs are checked."""
+
+    attack: Attack
+    policy: Policy
+    effort: Effort
+
+    @property
+    def program(self) -> Program:
+        """The program whose output is released."""
+        return self.attack.question.program
+
+    def attack_on(self, program: Program) -> Attack:
+        """Return the same attack on another program."""
+        return self.attack.replace(program=program, observe=None, name=self.attack.name)
+
+    def check(self, program: Program, except_probability: float = 0.0) -> Verdict:
+        """Check the policy on another program."""
+        effort = self.effort
+        options: Any = {"engine": effort.engine, "samples": effort.samples, "seed": effort.seed}
+        options |= {"seconds": effort.seconds, "except_probability": except_probability}
+        return check(self.attack_on(program), self.policy, **options)
+
+
+def by_merging(task: Task, neighbours: bool) -> Repair:
+    """Merge outputs into the finest classes after which the policy holds."""
+    views = Views.of(task.attack, task.policy, task.effort)
+    found = finest(views, neighbours)
+    if found is None:
+        raise NoRepair("no way to merge outputs keeps the policy")
+    release = merged(views.outputs, found.classes)
+    program = Staged(task.program, release)
+    classes = how_many(len(found.classes), "class", "classes")
+    words = f"its {len(views.outputs)} outputs merged into {classes}, {found.method}"
+    return _checked(Repair("merge", words, program, task.check(program), merged=release, method=found.method))
+
+
+def _checked(repair: Repair) -> Repair:
+    if not repair.verdict.holds:
+        raise NoRepair(f"with {repair.words} it is not certain that the policy holds: {repair.verdict.sentence()}")
+    return repair
+
+
+@dataclass
+class Ladder:
+    """Candidates from the least protection on, of which the first is taken that keeps the policy."""
+
+    task: Task
+    kind: str
+    made: Callable[[float], Staged]
+    words: str
+    trials: list[tuple[float, Status]] = field(default_factory=list)
+
+    def climbed(self, candidates: Iterable[float]) -> Repair:
+        """Try the candidates one by one."""
+        for value in candidates:
+            program = self.made(value)
+            verdict = self.task.check(program)
+            if verdict.holds:
+                before = self.trials[-1][0] if self.trials else -math.inf
+                self.trials.append((value, verdict.status))
+                words, bracket = self.words.format(value), (before, value)
+                return Repair(self.kind, words, program, verdict, value, bracket, tuple(self.trials), method="finest")
+            self.trials.append((value, verdict.status))
+        tried = ", ".join(f"{value:g}" for value, _ in self.trials[:8]) + (", ..." if len(self.trials) > 8 else "")
+        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not keep the policy")
+
+
+def by_rounding(task: Task, steps: Sequence[float] | None) -> Repair:
+    """Round to the finest step for which the policy holds."""
+    candidates = sorted(_numbers("steps", steps)) if steps is not None else _steps(task)
+    return Ladder(
+        task, "round", lambda step: rounded(task.program, to=step), "numbers rounded to multiples of {:g}"
+    ).climbed(candidates)
+
+
+def by_suppression(task: Task, thresholds: Sequence[float] | None) -> Repair:
+    """Leave out counts below the smallest threshold for which the policy holds."""
+    candidates = sorted(_numbers("thresholds", thresholds)) if thresholds is not None else _thresholds(task)
+    return Ladder(
+        task, "suppress", lambda least: suppressed(task.program, fewer_than=int(least)), "counts below {:g} left out"
+    ).climbed(candidates)
+
+
+def _numbers(name: str, values: Any) -> list[float]:
+    listed = list(values) if isinstance(values, list | tuple | range | np.ndarray) else []
+    if not listed or not all(is_number(value) and value > 0 for value in listed):
+        raise ArgumentError(f"enforce: {name} must be a list of positive numbers, not {shown(values)}")
+    return [float(value) for value in listed]
+
+
+def _numbers_of_outputs(task: Task) -> list[float]:
+    """Return the numbers that the outputs are made of, as far as they are listed or seen."""
+    batch = task.effort.run(task.attack, None).prediction.batch
+    plain = batch.numbers()
+    if plain is not None and plain.dtype.kind in "bif":
+        numbers: list[float] = np.unique(plain).astype(float).tolist()
+        return numbers
+    leaves = [leaf for value in batch.factorized()[1] for leaf in flatten(value)[1]]
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    if not arrays or any(array.dtype.kind not in "biuf" for array in arrays):
+        raise ArgumentError("enforce: rounding and suppression need outputs that are made of numbers")
+    return sorted({float(number) for array in arrays for number in array.reshape(-1)})
+
+
+def _steps(task: Task) -> list[float]:
+    """Return 1, 2 or 5 times powers of ten, from the least distance of outputs to beyond their range."""
+    numbers = [number for number in _numbers_of_outputs(task) if math.isfinite(number)]
+    span = 2 * max(map(abs, numbers), default=0.0) or 1.0
+    gaps = np.diff(numbers)
+    finest = max(float(gaps.min(initial=span)), span / FINEST)
+    powers = range(math.floor(math.log10(finest)) - 1, math.ceil(math.log10(span)) + 2)
+    steps = [float(f"{step}e{power}") for power in powers for step in STEPS]
+    beyond = next(place for place, step in enumerate(steps) if step > span)
+    return [step for step in steps[: beyond + 1] if step > finest * (1 + 1e-9)]
+
+
+def _thresholds(task: Task) -> list[float]:
+    numbers = _numbers_of_outputs(task)
+    if any(number != round(number) or number < 0 for number in numbers):
+        raise ArgumentError("enforce: suppression is for counts, and the outputs are others")
+    largest = int(max(numbers))
+    if largest > MOST_TRIED:
+        raise ArgumentError(f"enforce: counts up to {largest:,} have too many thresholds to try; give thresholds=[...]")
+    return [float(threshold) for threshold in range(2, largest + 2)]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A mechanism with one parameter, its range, and which end of it is the less noise."""
+
+    made: Callable[[Program, float], Any]
+    parameter: str
+    ends: tuple[float, float]
+    find: str = "largest"
+    tolerance: float = 0.01
+
+    def on(self, program: Program, value: float) -> Staged:
+        """Return a program with so much noise."""
+        noisy = self.made(program, value)
+        if not isinstance(noisy, Staged):
+            raise ArgumentError(
+                "enforce: noise must take the program and a number and return a mechanism, such as "
+                "lambda program, epsilon: pv.mechanisms.laplace(program, sensitivity=1, epsilon=epsilon), not "
+                f"{shown(noisy)}"
+            )
+        return noisy
+
+
+def noise_of(made: Any, parameter: Mapping[str, Any], find: str, tolerance: float) -> Noise:
+    """Take what a user says about noise: a function of a program and a number, and the range of that."""
+    if find not in ("largest", "smallest"):
+        raise ArgumentError(f"enforce: find must be 'largest' or 'smallest', not {shown(find)}")
+    if not 0 < tolerance < 1:
+        raise ArgumentError(f"enforce: tolerance must lie between 0 and 1, not {shown(tolerance)}")
+    if len(parameter) != 1:
+        named = ", ".join(parameter) or "none"
+        raise ArgumentError(
+            f"enforce: name the parameter of the noise with its range, as epsilon=(0.01, 10), not {named}"
+        )
+    ((name, ends),) = parameter.items()
+    if not (isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends)) and ends[0] < ends[1]):
+        raise ArgumentError(
+            f"enforce: {name} must be a range such as (0.01, 10), the lower end first, not {shown(ends)}"
+        )
+    return Noise(made, name, (float(ends[0]), float(ends[1])), find, tolerance)
+
+
+def by_noise(task: Task, noise: Noise) -> Repair:
+    """Add the least noise of a mechanism for which the policy holds."""
+    least = noise.ends[1] if noise.find == "largest" else noise.ends[0]
+    program = noise.on(task.program, least)
+    verdict = task.check(program, NEGLIGIBLE)
+    words = f"noise of {noise.parameter} = {{}}"
+    if verdict.holds:
+        told = f"{words.format(f'{least:g}')}, the least in its range"
+        return Repair("noise", told, program, verdict, least, None, ((least, verdict.status),), method="least in range")
+    # Studies need the worst cases that policies find: whichever room is entered first, this part of it comes later.
+    calibrate = importlib.import_module("privug.studies.calibration").calibrate
+    try:
+        found = calibrate(
+            lambda **named: task.attack_on(noise.on(task.program, named[noise.parameter])),
+            measure=partial(_brokenness, task),
+            at_most=0.25,
+            claim="the policy holds",
+            find=noise.find,
+            tolerance=noise.tolerance,
+            **{noise.parameter: noise.ends},
+        )
+    except InferenceError as error:
+        raise NoRepair(f"no noise in the range keeps the policy: {error}") from None
+    program = noise.on(task.program, found.value)
+    trials = tuple((trial.value, STATUSES[trial.verdict.value]) for trial in found.trials)
+    remarks = "".join(f". {remark}" for remark in found.remarks)
+    told = f"{words.format(found.rounded())}, the {noise.find} that keeps the policy{remarks}"
+    verdict = task.check(program, NEGLIGIBLE)
+    return _checked(Repair("noise", told, program, verdict, found.value, found.bracket, trials, method="bisection"))
+
+
+def _brokenness(task: Task, result: Result) -> Estimate:
+    """Return zero where the policy holds, one where it is violated, anything between where it is not known."""
+    status = task.check(result.attack.question.program, NEGLIGIBLE).status
+    return OPEN if status is Status.UNDECIDED else Estimate.exactly(float(status is Status.VIOLATED))
+
 
 ANY = "any"
 REPAIRS = ("merge", "round", "suppress", "noise")

@@ -24,8 +24,8 @@ from privug.policy.people import people_apart
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 from privug.prior.table import Records
-from privug.report.grid import grid_text
-from privug.report.source import lines_that_matter
+from privug.report.page import lines_that_matter
+from privug.report.text import grid_text
 
 MOST_CELLS = 40  # of tables, for each of which an attack is run
 MOST_SHOWN = 10

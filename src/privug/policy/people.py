@@ -7,10 +7,9 @@ from privug.inference.question import Case
 from privug.model.framed import rows_of
 from privug.model.node import Node, ancestors
 from privug.model.operations import Index
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Fold, Plate
+from privug.model.plates import Fold, Plate, PlatedTable
 from privug.model.structure import random_leaves
-from privug.model.traits.traits import Scope
+from privug.model.traits import Scope
 from privug.policy.asking import listed_people, number_of_people
 from privug.policy.policies import Clause
 

@@ -16,7 +16,7 @@ from privug.inference.belief import Belief
 from privug.markup import paragraphs
 from privug.model.node import Array
 from privug.pictures import plots
-from privug.report.plain import as_json
+from privug.report.text import as_json
 
 
 class Status(StrEnum):

@@ -1,31 +1,193 @@
-"""The worst attacker: the prior in a family to whom a program tells most."""
+"""The worst attacker: the prior in a family of priors to whom a program tells most.
+
+The belief in a set A of secrets after an output is sum_{s in A} p(s) c(s) / sum_s p(s) c(s), where c(s) is the
+probability of the output given the secret. Its supremum over priors p within a total-variation distance d of a centre
+is found twice. As a linear programme after the substitution of Charnes and Cooper, y = t p with t = 1 / sum p c, whose
+dual solution bounds it from above. And by Dinkelbach's iteration: x is an upper bound if and only if no prior in the
+ball makes sum_s p(s) (1[s in A] - x) c(s) positive, and the prior that makes it largest is known: mass d is moved from
+the secrets where the factor is least to the one where it is greatest.
+"""
 
 import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.optimize
 
 from privug import leakage
-from privug.arguments import check_kind, kinds_checked, shown
+from privug.arguments import check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.inference.belief import Belief
-from privug.leakage.capacity import capacity_achieving
-from privug.leakage.channel import Channel
+from privug.leakage.channel import Channel, capacity_achieving
 from privug.leakage.finite import pairs_of
 from privug.model.node import Array
 from privug.policy import clauses
 from privug.policy.asking import about, secret_of
-from privug.policy.balls import by_iteration, by_linear_programming
 from privug.policy.checking import SAMPLES, Effort, check
-from privug.policy.families import AnyPrior, Box, Family, Within
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Limit, Status
+
+
+class Family:
+    """A set of attackers to be searched for the worst one.
+
+    >>> import privug as pv
+    >>> isinstance(pv.policy.any_prior(), pv.policy.Family)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class AnyPrior(Family):
+    """All priors on the values of the secret that the attack holds possible."""
+
+    def __str__(self) -> str:
+        return "all priors on the secret"
+
+
+@dataclass(frozen=True)
+class Within(Family):
+    """All priors on those values within a total-variation distance of the attack's own."""
+
+    total_variation: float
+
+    def __str__(self) -> str:
+        return f"priors within a total variation of {self.total_variation:g} of the attacker's"
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Family):
+    """Priors that a function makes of parameters, each of which lies in a range."""
+
+    prior: Callable[..., Mapping[str, Any]]
+    ranges: Mapping[str, tuple[float, float]]
+
+    def __str__(self) -> str:
+        ends = [f"{name} from {low:g} to {high:g}" for name, (low, high) in self.ranges.items()]
+        return f"priors with {', '.join(ends)}"
+
+
+def any_prior() -> Family:
+    """All priors on the values of the secret that the attack holds possible.
+
+    What is not secret is distributed, given the secret, as in the attack: the channel is the same for all.
+
+    >>> import privug as pv
+    >>> print(pv.policy.any_prior())
+    all priors on the secret
+    """
+    return AnyPrior()
+
+
+@kinds_checked
+def within(total_variation: float) -> Family:
+    """All priors on the secret within a total-variation distance of the attack's own.
+
+    That is half the sum of the absolute differences of probabilities: the share of belief that is moved.
+
+    >>> import privug as pv
+    >>> print(pv.policy.within(total_variation=0.1))
+    priors within a total variation of 0.1 of the attacker's
+    """
+    if not is_number(total_variation) or not 0 <= total_variation <= 1:
+        raise ArgumentError(f"within: total_variation must lie between 0 and 1, not {shown(total_variation)}")
+    return Within(float(total_variation))
+
+
+@kinds_checked
+def box(prior: Callable[..., Any], **ranges: tuple[float, float]) -> Family:
+    """Make a family of the priors that a function returns for parameters, each of which lies in a range.
+
+    >>> import privug as pv
+    >>> print(box(lambda p: {"x": pv.Bernoulli(p)}, p=(0.1, 0.5)))
+    priors with p from 0.1 to 0.5
+    """
+    if not ranges:
+        raise ArgumentError("box: name the parameters with their ranges, such as p=(0.1, 0.5)")
+    for name, ends in ranges.items():
+        if not (isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends)) and ends[0] < ends[1]):
+            raise ArgumentError(
+                f"box: {name} must be a range such as (0.1, 0.5), the lower end first, not {shown(ends)}"
+            )
+    return Box(prior, {name: (float(low), float(high)) for name, (low, high) in ranges.items()})
+
+
+MOST_STEPS = 100
+ROUNDING = 1e-13
+
+
+class Worst(NamedTuple):
+    """The largest belief over a ball, the prior that has it, and a bound that no prior in the ball exceeds."""
+
+    value: float
+    bound: float
+    prior: Array
+
+
+def largest_linear(weights: Array, centre: Array, distance: float) -> Array:
+    """Return the prior within a total-variation distance of a centre that makes a weighted sum largest."""
+    prior = centre.copy()
+    best = int(np.argmax(weights))
+    left = distance
+    for place in np.argsort(weights, kind="stable"):
+        if left <= 0 or weights[place] >= weights[best]:
+            break
+        moved = min(left, prior[place])
+        prior[place] -= moved
+        prior[best] += moved
+        left -= moved
+    return prior
+
+
+def belief_in(wanted: Array, channel: Array, prior: Array) -> float:
+    """Return the belief in a set of secrets after an output: zero if that is impossible."""
+    total = float(prior @ channel)
+    return float(prior @ (channel * wanted)) / total if total > 0 else 0.0
+
+
+def by_iteration(wanted: Array, channel: Array, centre: Array, distance: float) -> Worst:
+    """Find the largest belief by Dinkelbach's iteration, and the bound that its last step proves."""
+    prior, value = centre, belief_in(wanted, channel, centre)
+    for _ in range(MOST_STEPS):
+        candidate = largest_linear((wanted - value) * channel, centre, distance)
+        gain = float(candidate @ ((wanted - value) * channel))
+        if gain <= ROUNDING * float(candidate @ channel):
+            break
+        prior, value = candidate, belief_in(wanted, channel, candidate)
+    return Worst(value, min(1.0, value + ROUNDING), prior)
+
+
+def by_linear_programming(wanted: Array, channel: Array, centre: Array, distance: float) -> Worst | None:
+    """Find the largest belief as a linear programme, and its bound from the dual; None if the solver gives up.
+
+    The unknowns are y = t p, the mass z that each secret gains, scaled alike, and t.
+    """
+    count = len(centre)
+    gained = np.hstack([np.eye(count), -np.eye(count), -centre[:, np.newaxis]])
+    spent = np.hstack([np.zeros(count), np.ones(count), [-distance]])
+    seen = np.hstack([channel, np.zeros(count), [0.0]])
+    summed = np.hstack([np.ones(count), np.zeros(count), [-1.0]])
+    solved = scipy.optimize.linprog(
+        -np.hstack([channel * wanted, np.zeros(count + 1)]),
+        A_ub=np.vstack([gained, spent]),
+        b_ub=np.zeros(count + 1),
+        A_eq=np.vstack([seen, summed]),
+        b_eq=[1.0, 0.0],
+        method="highs",
+    )
+    if solved.status != 0 or solved.x is None or not solved.x[-1] > 0:
+        return None
+    prior = np.clip(solved.x[:count], 0.0, None)
+    prior /= prior.sum()
+    # Of the right-hand sides only that of the first equation is not zero: its multiplier is the dual objective.
+    return Worst(belief_in(wanted, channel, prior), -float(solved.eqlin.marginals[0]), prior)
+
 
 WORDS = {
     Status.HOLDS: "it holds for all of them",

@@ -14,16 +14,14 @@ from privug.arguments import as_floats, plain_number, refuse_code, refuse_masked
 from privug.digits import how_many
 from privug.errors import ArgumentError, PriorError
 from privug.model.categories import encode
+from privug.model.integers import largest
 from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Shape, Whole
 from privug.model.numpy_functions import cast
 from privug.model.operations import lookup
-from privug.model.overflow import largest
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.discrete import DiscreteUniform
-from privug.prior.family import Family, another, draw, parameter_node
-from privug.prior.reach import Reach, of_numbers
-from privug.prior.support import Support
+from privug.prior.family import Family, Reach, Support, another, draw, of_numbers, parameter_node
 
 SUM_TOLERANCE = 1e-9
 MOST_COMPARED = 32  # probabilities: to compare with each of so few takes less time than to search among them

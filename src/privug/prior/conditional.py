@@ -1,7 +1,9 @@
-"""Distributions that depend on another quantity: conditional tables and the monad of distributions."""
+"""Distributions that depend on another quantity, and what an attack accepts as a prior."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -9,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import check_takes, naming, plain_number, refuse_code, shown
-from privug.errors import ArgumentError, PriorError
+from privug.errors import ArgumentError, PriorError, QuestionError, RepeatedQuantityWarning
 from privug.model.categories import encode, map_levels, unify
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Whole, ancestors
 from privug.model.operations import SampleFailure, aligned, lookup
-from privug.model.pickling import portable
 from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refusals
 from privug.prior.choice import Constant, constant_value
-from privug.prior.family import Draw
+from privug.prior.family import Draw, is_distribution
 from privug.prior.scalar import ScalarFamily
+from privug.runtime.pickling import portable
 from privug.scoping import holding
 
 ENUMERATION_LIMIT = 1000
@@ -300,3 +302,39 @@ def unit(value: Any) -> Any:
     1.0
     """
     return _lifted(value)
+
+
+def check_prior(name: str, value: Any) -> None:
+    """Refuse functions and classes in the prior of a parameter; warn of a list that holds one quantity several times.
+
+    One object is one quantity wherever it stands, and to use it in two inputs says that they share it. But what is
+    written as `[pv.DiscreteUniform(18, 90)] * 20` means twenty people, and is one person twenty times.
+    """
+    parts = list(_parts(f"prior[{name!r}]", value))
+    for place, part in parts:
+        refuse_code(place, part, QuestionError)
+    if not isinstance(value, list | tuple | dict) or isinstance(value, Row):
+        return
+    times = Counter(id(part.node) for _, part in parts if is_distribution(part))
+    most = max(times.values(), default=0)
+    if most > 1:
+        warnings.warn(
+            f"prior[{name!r}] holds one random quantity {most} times, so that these are always equal; for independent "
+            f"ones write pv.Array(distribution, {most}), or make each anew: "
+            f"[pv.DiscreteUniform(18, 90) for _ in range({most})]",
+            RepeatedQuantityWarning,
+            stacklevel=5,
+        )
+
+
+def _parts(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what stands in lists, tuples and dictionaries, and where."""
+    if isinstance(value, dict):
+        items: Any = value.items()
+    elif isinstance(value, list | tuple) and not isinstance(value, Row):
+        items = enumerate(value)
+    else:
+        yield place, value
+        return
+    for key, part in items:
+        yield from _parts(f"{place}[{key!r}]", part)

@@ -1,11 +1,11 @@
-"""What a distribution is to every engine: how it is drawn, its density, values and tails, its kin in libraries."""
+"""What a distribution is to every engine: how it is drawn, its density, support, range and moments."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy
@@ -15,8 +15,66 @@ from privug.errors import PriorError, UnsuitableEngine
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, Whole
 from privug.model.operations import aligned
 from privug.model.variable import RandomVariable, as_node, stack_values
-from privug.prior.reach import UNKNOWN, Reach
-from privug.prior.support import Support
+
+
+class Support(NamedTuple):
+    """Values with their probabilities; `owner` is the row of parameters that each belongs to."""
+
+    owner: Array
+    values: Array
+    probabilities: Array
+
+    def possible(self) -> "Support":
+        """Return the values of positive probability."""
+        there = self.probabilities > 0
+        return self if there.all() else Support(*(part[there] for part in self))
+
+
+class Reach(NamedTuple):
+    """The range of a quantity, and its moments: E|x|^p is finite for all p below `least`, and for none from `most` on.
+
+    >>> Reach(0.0, 1.0, math.inf).has(2), Reach().has(1), Reach(most=1.0).has(1)
+    (True, None, False)
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    least: float = 0.0
+    most: float = math.inf
+    core: tuple[float, float] = (-math.inf, math.inf)
+    """The range if each endless tail ended in its middle: jackpots and other cases lie there; infinite if unknown."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the quantity has a least and a largest value."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def has(self, order: int) -> bool | None:
+        """Say whether a moment is finite; None if that is not known."""
+        if self.least > order:
+            return True
+        return False if self.most <= order else None
+
+    def given(self) -> "Reach":
+        """Return what is left of it after an observation: its range may shrink, its tails almost never get heavier."""
+        return Reach(least=self.least)
+
+
+UNKNOWN = Reach()
+
+
+def either(parts: Sequence[Reach]) -> Reach:
+    """Return the reach of a quantity that is one of several."""
+    lows, highs, least, *_ = zip(*parts, strict=True)
+    return Reach(min(lows), max(highs), min(least), parts[0].most if len(parts) == 1 else math.inf)
+
+
+def of_numbers(numbers: Array) -> Reach:
+    """Return the reach of a quantity that is one of some numbers."""
+    if numbers.dtype.kind not in "bif" or not numbers.size:
+        return UNKNOWN
+    return Reach(float(numbers.min()), float(numbers.max()), math.inf)
+
 
 Parameter = TypeVar("Parameter")
 Call = tuple[str, dict[str, Any]]

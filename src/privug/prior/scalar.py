@@ -1,26 +1,268 @@
-"""Distributions of single numbers: one entry holds all that engines ask about a family."""
+"""Distributions of single numbers: parameters, standard forms, and the entry that holds all that engines ask."""
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
+from privug.arguments import shown
 from privug.errors import PriorError
-from privug.model.node import Array, Kind, Shape
-from privug.model.whole_numbers import apart
-from privug.prior.family import NUMPY, Call, Family, at_rank
-from privug.prior.fitted import Fitted
-from privug.prior.parameters import Constraint
-from privug.prior.reach import UNKNOWN, Reach
-from privug.prior.support import Support
+from privug.model.integers import apart
+from privug.model.node import Array, ConstantValue, Kind, Shape
+from privug.model.variable import RandomVariable
+from privug.prior.family import NUMPY, UNKNOWN, Call, Family, Reach, Support, at_rank, parameter_node
+
+
+class Constraint(NamedTuple):
+    """What a parameter must satisfy, as a test on arrays and in words."""
+
+    holds: Callable[[Array], Any]
+    words: str
+    free: str = "log"
+    """The scale on which it may be any number: 'log', 'logit' or the parameter's 'own'."""
+
+
+LARGEST = 2.0**62
+
+REAL = Constraint(np.isfinite, "a finite number", "own")
+POSITIVE = Constraint(lambda x: np.isfinite(x) & (x > 0), "a positive number")
+PROBABILITY = Constraint(lambda x: (x >= 0) & (x <= 1), "a probability between 0 and 1", "logit")
+# Draws of a scale up to here stay within 64 bits but for a chance of exp(-400).
+POSITIVE_PROBABILITY = Constraint(
+    lambda x: (x >= 1e-16) & (x <= 1), "a probability of 1e-16 or more, at most 1", "logit"
+)
+MODERATE = Constraint(lambda x: (x > 0) & (x <= 1e16), "a positive number up to 1e16")
+COUNT = Constraint(lambda x: (x >= 0) & (x == np.floor(x)) & (x <= LARGEST), "a whole number from 0 to 2**62")
+WHOLE = Constraint(lambda x: (np.abs(x) <= LARGEST) & (x == np.floor(x)), "a whole number between -2**62 and 2**62")
+EXTENDED = Constraint(lambda x: ~np.isnan(x), "a number or infinity")
+
+
+def scaled(array: Array, loc: Any, scale: Any) -> Array:
+    """Stretch and move standard draws, in place."""
+    if not isinstance(scale, float) or scale != 1.0:
+        array *= scale
+    if not isinstance(loc, float) or loc != 0.0:
+        array += loc
+    return array
+
+
+def one_of(name: str, first: tuple[str, Any], second: tuple[str, Any], convert: Any) -> Any:
+    """Return the first parameter; the second, converted, if that was given instead."""
+    if (first[1] is None) == (second[1] is None):
+        raise PriorError(f"{name} needs exactly one of {first[0]}= and {second[0]}=, given by name")
+    if first[1] is not None:
+        return first[1]
+    converted = convert(positive_number(name, *second))
+    return float(converted) if isinstance(converted, np.floating) else converted
+
+
+def positive_number(distribution: str, name: str, value: Any) -> Any:
+    """Return a parameter to compute others from: a number, an array of numbers or a random variable, none negative."""
+    if type(value) in (int, float) and 0 < value <= sys.float_info.max:  # as in every row of a table
+        return float(value)
+    node = parameter_node(distribution, name, value)
+    if not isinstance(node.operation, ConstantValue):
+        return RandomVariable(node)
+    array = node.operation.array[0]
+    if not np.all(POSITIVE.holds(array)):
+        raise PriorError(f"{distribution}: {name} must be {POSITIVE.words}, not {shown(value)}")
+    return array if node.shape else float(array)
+
+
+def deviation(name: str, sd: Any, var: Any, unnamed: tuple[Any, ...] = ()) -> Any:
+    """Return the standard deviation, given as such or as a variance, by name."""
+    if unnamed:
+        raise PriorError(
+            f"{name}: is {shown(unnamed[0])} a deviation or a variance? "
+            f"Write sd={shown(unnamed[0])} or var={shown(unnamed[0])}"
+        )
+    return one_of(name, ("sd", sd), ("var", var), np.sqrt)
+
+
+def scale_of(name: str, scale: Any, rate: Any) -> Any:
+    """Return the scale, given as such or as a rate."""
+    return one_of(name, ("scale", scale), ("rate", rate), lambda r: 1.0 / r)
+
+
+JEFFREYS = 0.5
+NO_PREDICTIVE = "no distribution here is its average over the parameters; write uncertainty=True or False"
+
+
+class Fitted(NamedTuple):
+    """Ways to make a distribution that data comes from, or why there is none."""
+
+    most_likely: Callable[[], RandomVariable]
+    random: Callable[[], RandomVariable] | str
+    """Its parameters are random variables, spread as the data leaves them open."""
+    predictive: Callable[[], RandomVariable] | str = NO_PREDICTIVE
+    """It has the parameters averaged out."""
+
+
+def check_spread(name: str, numbers: Array) -> None:
+    """Refuse data of which all values are the same."""
+    if len(numbers) < 2 or np.ptp(numbers) == 0:
+        raise PriorError(f"fit: {name} needs at least two different values; write pv.Constant for a fixed one")
+
+
+def middle_and_width(numbers: Array) -> tuple[float, float]:
+    """Return the median, and half the distance of the quartiles."""
+    low, middle, high = (float(q) for q in np.quantile(numbers, [0.25, 0.5, 0.75]))
+    return middle, (high - low) / 2 or float(numbers.std())
+
+
+MOST_STEPS, CLOSE, LEAST_DENSITY = 100, 4e-16, 1e-300
+FARTHEST = 39.0  # deviations: beyond, nothing is left in floats
+
+
+class StandardNormal:
+    """The normal distribution of mean 0 and deviation 1, as far as it is needed here."""
+
+    def pdf(self, x: Array) -> Array:
+        density = np.asarray(np.square(x, dtype=float))  # in place: tables of pairs ask for millions
+        density *= -0.5
+        np.exp(density, out=density)
+        density /= math.sqrt(2 * math.pi)
+        return density
+
+    def logpdf(self, x: Array) -> Array:
+        return np.asarray(-0.5 * np.square(x) - 0.5 * math.log(2 * math.pi))
+
+    def cdf(self, x: Array) -> Array:
+        return np.asarray(scipy.special.ndtr(x))
+
+    def sf(self, x: Array) -> Array:
+        return np.asarray(scipy.special.ndtr(np.negative(x)))
+
+    def ppf(self, p: Array) -> Array:
+        return np.asarray(scipy.special.ndtri(p))
+
+    def isf(self, p: Array) -> Array:
+        return -self.ppf(p)
+
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def mean(self) -> float:
+        return 0.0
+
+    def std(self) -> float:
+        return 1.0
+
+
+class StandardUniform:
+    """The uniform distribution between 0 and 1, as far as it is needed here."""
+
+    def pdf(self, x: Array) -> Array:
+        return np.where((np.asarray(x) >= 0) & (np.asarray(x) <= 1), 1.0, 0.0)
+
+    def logpdf(self, x: Array) -> Array:
+        return np.where((np.asarray(x) >= 0) & (np.asarray(x) <= 1), 0.0, -np.inf)
+
+    def cdf(self, x: Array) -> Array:
+        return np.clip(x, 0.0, 1.0)
+
+    def sf(self, x: Array) -> Array:
+        return np.clip(np.subtract(1.0, x), 0.0, 1.0)
+
+    def ppf(self, p: Array) -> Array:
+        return np.clip(p, 0.0, 1.0)
+
+    def isf(self, p: Array) -> Array:
+        return self.ppf(np.subtract(1.0, p))
+
+    def support(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def mean(self) -> float:
+        return 0.5
+
+    def std(self) -> float:
+        return math.sqrt(1 / 12)
+
+
+class UniformPlusNormal:
+    """The sum of a standard normal quantity and one that is uniform between 0 and a width (Bhattacharjee, 1963).
+
+    With G(z) = z Phi(z) + phi(z), the integral of Phi, its distribution function is (G(x) - G(x - width)) / width.
+    """
+
+    def __init__(self, width: float) -> None:
+        self.width = width
+
+    def pdf(self, x: Array) -> Array:
+        side = np.where(np.asarray(x) > self.width / 2, -1.0, 1.0)  # differences from the nearer end
+        ends = scipy.special.ndtr(side * x) - scipy.special.ndtr(side * np.subtract(x, self.width))
+        return np.asarray(np.abs(ends) / self.width)
+
+    def logpdf(self, x: Array) -> Array:
+        nearer = np.minimum(x, np.subtract(self.width, x))
+        above, below = scipy.special.log_ndtr(nearer), scipy.special.log_ndtr(nearer - self.width)
+        return np.asarray(above + np.log1p(-np.exp(below - above)) - math.log(self.width))
+
+    def cdf(self, x: Array) -> Array:
+        nearer = np.minimum(x, np.subtract(self.width, x))
+        tail = (_integral(nearer) - _integral(nearer - self.width)) / self.width
+        return np.where(np.asarray(x) > self.width / 2, 1 - tail, tail)
+
+    def sf(self, x: Array) -> Array:
+        return self.cdf(np.subtract(self.width, x))
+
+    def ppf(self, p: Array) -> Array:
+        p = np.asarray(p, float)
+        low = np.clip(scipy.special.ndtri(p), -FARTHEST, FARTHEST)
+        high = low + self.width
+        x = low + p * self.width
+        for _ in range(MOST_STEPS):  # Newton's, within what is left of the interval
+            excess = self.cdf(x) - p
+            low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+            step = x - excess / np.maximum(self.pdf(x), LEAST_DENSITY)
+            step = np.where((low < step) & (step < high), step, low + (high - low) / 2)
+            if np.all(np.abs(step - x) <= CLOSE * np.maximum(1.0, np.abs(x))):
+                break
+            x = step
+        return np.where(p > 0, np.where(p < 1, x, math.inf), -math.inf)
+
+    def isf(self, p: Array) -> Array:
+        return self.width - self.ppf(p)
+
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def mean(self) -> float:
+        return self.width / 2
+
+    def std(self) -> float:
+        return math.sqrt(1 + self.width**2 / 12)
+
+
+def _integral(z: Array) -> Array:
+    """Return the integral of the normal distribution function up to some places.
+
+    In the lower tail, where its two terms cancel, it is a parabolic cylinder function.
+    """
+    z = np.maximum(z, -FARTHEST)
+    whole = z * scipy.special.ndtr(z) + np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
+    tail = np.exp(-0.25 * np.square(z)) / math.sqrt(2 * math.pi) * scipy.special.pbdv(-2.0, np.maximum(-z, 1.0))[0]
+    return np.where(z < -1.0, tail, whole)
+
+
+def density_of(distribution: Any, values: Array) -> Array:
+    """Return the density of one of SciPy's distributions, infinite where it is too large for a float."""
+    try:
+        return np.asarray(distribution.pdf(values))
+    except OverflowError:  # raised for betas that are nearly all at their ends
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(distribution.logpdf(values)))
+
 
 FEWEST_STEPS = 100  # of floats in the width of a distribution: with fewer it is no longer continuous
-MOST_STEPS = 1_000_000  # of whole numbers whose probabilities are tabulated
+MOST_TABULATED = 1_000_000  # of whole numbers whose probabilities are tabulated
 FURTHEST = 8.0  # standard deviations: beyond, one minus the level of a whole number rounds to one
 
 MOST_TRIALS = 1000  # beyond so many, the far tails of a binomial are left out too
@@ -279,7 +521,7 @@ def _steps(family: ScalarFamily, *parameters: float) -> tuple[int, Array] | None
     tail = float(scipy.special.ndtr(-FURTHEST))
     low = int(max(distribution.support()[0], distribution.ppf(tail)))
     high = int(min(distribution.support()[1], distribution.isf(tail)))
-    if high - low > MOST_STEPS:
+    if high - low > MOST_TABULATED:
         return None
     values = np.arange(low, high)
     below, above = distribution.cdf(values), distribution.sf(values)

@@ -13,7 +13,6 @@ from privug.errors import ArgumentError, PriorError
 from privug.model.framed import Framed, check_form, dtype_of
 from privug.model.graph import substitute
 from privug.model.node import ConstantValue, Kind, Node, ancestors
-from privug.model.pickling import Portable
 from privug.model.ragged import RaggedTable
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
@@ -21,6 +20,7 @@ from privug.prior.conditional import Choose, finite_support
 from privug.prior.family import Draw, draw_node, is_distribution, possible_values, replicate
 from privug.prior.learning import all_but_one, population_table
 from privug.prior.plating import Likeness, copies, nodes_of, ragged_copies
+from privug.runtime.pickling import Portable
 
 LARGEST_SIZE = 10**9
 

@@ -15,11 +15,9 @@ from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments, undisturbed_randomness
-from privug.program.generators import entropy_source
-from privug.program.memory import undisturbed_memory
+from privug.program.calls import Arguments, must_be_function, not_a_function, repeated, undisturbed_randomness
 from privug.program.outputs import FAILURES
-from privug.program.repetition import must_be_function, not_a_function, repeated
+from privug.program.reachable import entropy_source, undisturbed_memory
 
 CHECKED_SAMPLES = 8
 MOST_TRIED = 1000

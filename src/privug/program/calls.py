@@ -1,9 +1,17 @@
-"""The python tier: the program called sample by sample, as it is."""
+"""The python tier: the program called sample by sample, once it is seen to be a function of its inputs.
+
+Nothing can be known for sure of a program that is only called. But what draws random numbers moves a generator, what
+remembers earlier calls answers otherwise in another order, and what comes from elsewhere differs sooner or later.
+"""
 
 import inspect
+import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -12,27 +20,111 @@ from typing import Any
 import numpy as np
 
 from privug.arguments import shortened
-from privug.errors import LiftingWarning, ProgramError, is_own
+from privug.errors import LiftingWarning, PrivugError, ProgramError, UnsuitableEngine, is_own
 from privug.model.batch import Column
-from privug.model.comparable import described, incomparable
-from privug.model.critical import critical_section
-from privug.model.garbage import without_garbage_collection
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
-from privug.model.segments import Segments
-from privug.model.structure import Structure
+from privug.model.plan import Plan
+from privug.model.ragged import Segments
+from privug.model.structure import Structure, described, incomparable
 from privug.model.variable import RandomVariable
-from privug.model.watching import Watch
-from privug.model.workers import witness
-from privug.program.drawing import ambient_rng
 from privug.program.external import External
-from privug.program.generators import Generators, entropy_source, is_same_state
-from privug.program.memory import Memory, undisturbed_memory
+from privug.program.logic import ambient_rng
 from privug.program.outputs import FAILED, FAILURES, NoValue, settled
-from privug.program.reachable import Reached, reached
-from privug.program.repetition import Opaque, is_same, must_be_function, not_a_function, repeated
+from privug.program.reachable import (
+    Generators,
+    Memory,
+    Reached,
+    entropy_source,
+    is_same_state,
+    reached,
+    undisturbed_memory,
+)
 from privug.program.sql.query import Query
+from privug.runtime.critical import critical_section, without_garbage_collection
+from privug.runtime.processes import Watch, run_forked, witness
+from privug.runtime.tasks import may_fork
 from privug.scoping import holding
+
+FEWEST_PASSES, MOST_PASSES = 3, 8
+ENOUGH_CALLS = 64  # in all: with few inputs, each is tried more often
+
+_functions_only: ContextVar[bool] = ContextVar("functions_only", default=False)
+
+
+class Opaque:
+    """A program that nothing is known of but what it returns: it is never traced."""
+
+    hides_randomness = True
+    """Whether it may draw random numbers that nothing tells of."""
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+
+def functions_only() -> holding[bool]:
+    """Have every program that is called refuse, here, unless it is a function of its inputs."""
+    return holding(_functions_only, True)
+
+
+def must_be_function() -> bool:
+    """Say whether a program may only be called as a function of its inputs."""
+    return _functions_only.get()
+
+
+def not_a_function(what: str) -> UnsuitableEngine:
+    """Make the error of a program that cannot be enumerated."""
+    return UnsuitableEngine(f"engine='exact' cannot answer this: {what}; engine='sample' can")
+
+
+def repeated(
+    outputs: Callable[[Sequence[Array], np.random.Generator], Array],
+    arguments: Sequence[Array],
+    samples: int,
+    *,
+    label: str,
+    shown: Callable[[int], str],
+    same: Callable[[Any, Any], bool],
+) -> Array:
+    """Return the outputs of a program that gives the same ones in every pass over its inputs, or raise.
+
+    `outputs` are those of one pass, `shown` tells the input of one sample, `same` compares two outputs.
+    """
+    passes = min(MOST_PASSES, max(FEWEST_PASSES, -(-ENOUGH_CALLS // max(1, samples))))
+    first = outputs(arguments, np.random.Generator(np.random.SFC64(0)))
+    for number in range(1, passes):
+        rng = np.random.Generator(np.random.SFC64(number))
+        order = rng.permutation(samples)
+        again = outputs([array[order] if len(array) > 1 else array for array in arguments], rng)
+        for position, answer in zip(order, again, strict=True):
+            if not same(first[position], answer):
+                raise not_a_function(
+                    f"{label} is not a function of its inputs: for {shown(int(position))} it answered "
+                    f"{shortened(first[position])}, then {shortened(answer)}"
+                )
+    return first
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Say whether two outputs are the same value to the last bit."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, int | str):
+        return bool(left == right)
+    if isinstance(left, np.ndarray) and left.dtype != object:
+        same = left.dtype == right.dtype and left.shape == right.shape
+        return same and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(is_same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    try:
+        return bool(left == right) or (left != left and right != right)
+    except (TypeError, ValueError):  # an object that compares part by part
+        return repr(left) == repr(right)
+
 
 CALLS_WITHOUT_MEMORY = 64  # of each block, to see whether what earlier calls left behind matters
 PLAIN = (int, float, complex, str, bytes, type(None), np.generic, np.ndarray, RandomVariable)
@@ -279,3 +371,33 @@ def call(
     """Make the random variable of a program called sample by sample."""
     operation = Call(program, arguments, exclude_errors, label)
     return RandomVariable(Node(operation, arguments.nodes, (), np.dtype(object)))
+
+
+MOST_CALLS = 16
+SECONDS = 0.3  # after which no further call is begun
+
+
+def rehearse(program: Callable[..., Any], arguments: Arguments, label: str) -> None:
+    """Raise ProgramError if a program ends the process that calls it on some of a few random inputs.
+
+    Where no process can be forked, or a library's threads would not survive that, nothing is known afterwards.
+    """
+    if may_fork() and "jax" not in sys.modules and threading.current_thread() is threading.main_thread():
+        for _ in run_forked(partial(_calls, program, arguments), [label], 1):
+            pass
+
+
+def _calls(program: Callable[..., Any], arguments: Arguments, label: str) -> None:
+    """Call a program a few times; what it raises is told when it is called for good."""
+    started, rng = time.monotonic(), np.random.Generator(np.random.SFC64(5))
+    try:
+        arrays = Plan(arguments.nodes).run(MOST_CALLS, rng)
+    except (SampleFailure, PrivugError):
+        return
+    with seeded(rng, program), watched(program, label) as watch:
+        for positional, named in arguments.plain(arrays, MOST_CALLS):
+            watch.begin(positional, named)
+            with suppress(*FAILURES):
+                program(*positional, **named)
+            if time.monotonic() > started + SECONDS:
+                return

@@ -20,10 +20,10 @@ import numpy as np
 from privug import interruption
 from privug.arguments import check_kind, naming, represented, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.model.critical import critical_section
 from privug.model.operations import SampleFailure
 from privug.model.table import Row
-from privug.model.watching import patience, tell_of
+from privug.runtime.critical import critical_section
+from privug.runtime.processes import patience, tell_of
 
 FIRST, PATIENCE = 3, 0.05  # times, and seconds: a program that writes two lines for one does so from the start
 READ_BYTES = 1 << 16

@@ -1,41 +1,177 @@
-"""Lifting: from a program on values to the same program on distributions, by the best tier that serves."""
+"""Lifting: from a program on values to the same program on distributions, by the best tier there is."""
 
+import ast
 import functools
 import importlib
+import inspect
+import re
+import sys
 import threading
+import typing
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import CodeType, FrameType, MethodType
 from typing import Any
 
 import numpy as np
 
 from privug import settings
 from privug.arguments import shown
-from privug.errors import ArgumentError, LiftingWarning, PriorError
+from privug.errors import ArgumentError, LiftingWarning, PriorError, QuestionError
 from privug.escaping import inert
+from privug.model.graph import everything_behind
 from privug.model.maybe import is_maybe
-from privug.model.node import Array, ConstantValue, Node
+from privug.model.node import Array, ConstantValue, Node, origins
 from privug.model.sparse import SparseDict
 from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given, unit
-from privug.prior.table import Records, as_input
+from privug.prior.table import Records, as_input, form_of
 from privug.program.batched import BatchedProgram, apply_batched
-from privug.program.calls import Arguments, call, undisturbed_randomness
+from privug.program.calls import Arguments, Opaque, call, rehearse, undisturbed_randomness
 from privug.program.external import External
-from privug.program.forms import in_their_forms
-from privug.program.generators import entropy_source
-from privug.program.memory import undisturbed_memory
 from privug.program.native.arguments import refusal
 from privug.program.native.work import FEW_CELLS, calls_worth_compiling, check_that_it_ends, work_worth_tracing
-from privug.program.reachable import Reached, reached
-from privug.program.rehearsal import rehearse
-from privug.program.repetition import Opaque
+from privug.program.reachable import Reached, entropy_source, reached, undisturbed_memory
 from privug.program.sql.query import Query
 from privug.program.staged import Staged, taken_apart
+from privug.program.traced.rewriting import source_of
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
+from privug.scoping import holding
+
+_SPELLED = re.compile(r"(?:^|[\[|\s])(pd|pandas|pl|polars)\.DataFrame\b")
+_LIBRARIES = {"pd": "pandas", "pl": "polars"}
+
+
+def in_their_forms(
+    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a program with tables as frames where its annotations ask for frames."""
+    try:
+        parameters = inspect.signature(program).parameters
+    except (TypeError, ValueError):
+        parameters = {}  # type: ignore[assignment]
+    order = [name for name, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
+    placed = [
+        _in_form(program, parameters.get(order[place]) if place < len(order) else None, value)
+        for place, value in enumerate(positional)
+    ]
+    return placed, {name: _in_form(program, parameters.get(name), value) for name, value in named.items()}
+
+
+def _in_form(program: Callable[..., Any], parameter: inspect.Parameter | None, value: Any) -> Any:
+    if not isinstance(value, Records):
+        return value
+    if form_of(value) is None and parameter is not None:
+        wanted = _wanted(program, parameter.annotation)
+        value = value if wanted is None else value.as_frame(wanted)
+    if form_of(value) is not None and isinstance(program, External | BatchedProgram):
+        kind = "a batched program" if isinstance(program, BatchedProgram) else "an external program"
+        raise QuestionError(f"{kind} gets tables as they are: leave out as_frame({form_of(value)!r})")
+    return value
+
+
+def _wanted(program: Callable[..., Any], annotation: Any) -> str | None:
+    """Return the library of whose frames an annotation speaks, which may be written as a text."""
+    if isinstance(annotation, str):
+        spelled = annotation
+        try:
+            annotation = eval(spelled, dict(getattr(inspect.unwrap(program), "__globals__", {})))
+        except Exception:  # names that only type checkers import
+            found = _SPELLED.search(spelled)
+            return _LIBRARIES.get(found[1], found[1]) if found else None
+    for kind in typing.get_args(annotation) or (annotation,):
+        library = str(getattr(kind, "__module__", "")).partition(".")[0]
+        if library in _LIBRARIES.values() and getattr(kind, "__name__", "") == "DataFrame":
+            return library
+    return None
+
+
+LONGEST = 40
+
+
+def name_of(function: Any) -> str:
+    """Return what a function computes, in a few words: its name, or as its lambda reads; nothing if that is unknown.
+
+    >>> def years_of_service(records): ...
+    >>> name_of(years_of_service), name_of(len)
+    ('years of service', '')
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    if code.co_name != "<lambda>":
+        return str(code.co_name).replace("_", " ").strip()
+    found = source_of(code)
+    return in_words(found.body) if isinstance(found, ast.Lambda) else ""
+
+
+def in_words(expression: ast.expr) -> str:
+    """Return an expression as a reader says it; nothing for one that is too long to be a name.
+
+    >>> [in_words(ast.parse(text, mode="eval").body) for text in ("records[0].age", "df['age'][0]", "a.b, c")]
+    ['age of records[0]', 'age of df[0]', 'b of a, c']
+    """
+    match expression:
+        case ast.Attribute(value=whole, attr=part):
+            words = f"{part} of {in_words(whole)}"
+        case ast.Subscript(value=ast.Subscript(value=whole, slice=ast.Constant(value=str(part))), slice=row):
+            words = f"{part} of {in_words(whole)}[{ast.unparse(row)}]"
+        case ast.Subscript(value=whole, slice=ast.Constant(value=str(part))):
+            words = f"{part} of {in_words(whole)}"
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            words = ", ".join(map(in_words, parts))
+        case _:
+            words = ast.unparse(expression)
+    return words if len(words) <= LONGEST else ""
+
+
+MOST_NODES = 20_000  # behind an output: for the sake of a line number, more are not made again
+
+
+def lines_of(
+    program: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], output: Any
+) -> dict[Node, int]:
+    """Return the source lines at which a program made the quantities behind an output that tracing it gave.
+
+    Empty if they cannot be found, because the program is no Python function or the second trace is another one; or if
+    there are very many.
+    """
+    code, before = _code(program), everything_behind(_nodes(output))
+    if code is None or len(before) > MOST_NODES:
+        return {}
+    found: dict[Node, int] = {}
+    with holding(origins, functools.partial(_note, code.co_filename, found)):
+        again = trace(program, positional, named)
+    after = everything_behind(_nodes(again.output))
+    if len(before) != len(after):
+        return {}
+    pairs = zip(before, after, strict=True)
+    if not all(type(old.operation) is type(new.operation) for old, new in pairs):
+        return {}
+    return {old: found[new] for old, new in zip(before, after, strict=True) if new in found and old is not new}
+
+
+def _nodes(value: Any) -> list[Node]:
+    return [variable.node for variable in random_leaves(value)]
+
+
+def _code(program: Any) -> CodeType | None:
+    while isinstance(program, functools.partial | MethodType):
+        program = program.func if isinstance(program, functools.partial) else program.__func__
+    code = getattr(program, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _note(filename: str, found: dict[Node, int], node: Node) -> None:
+    """Take down the line of the program that is being run."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != filename:
+        frame = frame.f_back
+    if frame is not None:
+        found[node] = frame.f_lineno
 
 
 @dataclass(frozen=True)
@@ -230,7 +366,7 @@ def worth_compiling(
 
 def _native() -> Any:
     """Import the native tier when it is first needed: the compiler behind it takes its time."""
-    return importlib.import_module("privug.program.native.program")
+    return importlib.import_module("privug.program.native.kernel")
 
 
 def _flattened(value: Any, *, columns_too: bool = True) -> tuple[Any, tuple[Any, ...]]:

@@ -19,19 +19,16 @@ from privug.model.operations import Elementwise, constant, elementwise
 from privug.model.plan import Plan
 from privug.model.refusal import deciding, refusals
 from privug.model.structure import flatten
-from privug.model.traits.table import traits_of
-from privug.model.traits.traits import Connective, Role
+from privug.model.traits import Connective, Role, traits_of
 from privug.model.variable import RandomVariable
 from privug.prior.family import Draw, family_of
 from privug.program.batched import BatchedProgram
-from privug.program.calls import undisturbed_randomness
-from privug.program.drawing import followed
+from privug.program.calls import Opaque, undisturbed_randomness
 from privug.program.external import External
-from privug.program.generators import entropy_source
-from privug.program.memory import undisturbed_memory
+from privug.program.logic import followed
 from privug.program.outputs import FAILURES, settled
+from privug.program.reachable import entropy_source, undisturbed_memory
 from privug.program.reachable import reached as reached_by
-from privug.program.repetition import Opaque
 from privug.program.staged import Staged
 from privug.program.tracing import difference_in_calls
 from privug.scoping import holding

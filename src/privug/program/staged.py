@@ -15,14 +15,14 @@ from privug.arguments import shown
 from privug.errors import ArgumentError, ProgramError
 from privug.model.node import Array, Context, Kind, Node, Operation, Shape
 from privug.model.operations import SampleFailure
-from privug.model.pickling import Portable
 from privug.model.plan import Plan
 from privug.model.structure import Structure, flatten
 from privug.model.variable import RandomVariable
-from privug.program.drawing import recorded
+from privug.program.logic import recorded
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import call
-from privug.program.traced.unmasking import without_masks
+from privug.program.traced.dictionaries import without_masks
+from privug.runtime.pickling import Portable
 
 PILOT_CALLS = 8
 

@@ -1,7 +1,9 @@
 """Questions about people in tables: which columns single them out, and what the rows that match them give away."""
 
-from privug.reidentification.linking import Link, LinkedTable, link
+from privug.reidentification.linking import Link, LinkedTable, Risks, link, three_risks
 from privug.reidentification.questions import (
+    UniqueRow,
+    UniqueRows,
     matching_rows,
     positive_disclosure,
     secret_posterior,
@@ -9,9 +11,7 @@ from privug.reidentification.questions import (
     unique_rows,
     uniqueness,
 )
-from privug.reidentification.risks import Risks, three_risks
 from privug.reidentification.search import QuasiIdentifier, QuasiIdentifiers, quasi_identifiers
-from privug.reidentification.singled_out import UniqueRow, UniqueRows
 
 __all__ = [
     "Link",

@@ -13,12 +13,21 @@ from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.mechanisms.tables import checked_size
 from privug.pictures import plots
-from privug.reidentification.people import People
-from privug.reidentification.questions import Asked
-from privug.reidentification.scenes import Person
-from privug.reidentification.singled_out import UniqueRows
-from privug.reidentification.text import as_lines
-from privug.report.plain import as_frame
+from privug.reidentification.crowd import Person
+from privug.reidentification.questions import Asked, People, UniqueRows
+from privug.report.text import as_frame
+
+
+def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows under their heads: the first column to the left, the others to the right."""
+    head, rows = [*map(inert, head)], [[*map(inert, row)] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
+    lines = []
+    for row in (head, *rows):
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
 
 MOST_SETS = 100_000
 MOST_SHOWN = 20

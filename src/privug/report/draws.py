@@ -9,8 +9,7 @@ import numpy as np
 from privug.inference.belief import Belief
 from privug.model.batch import Batch, Column
 from privug.model.node import Array
-from privug.observation.observations import Between, Equals, Near, Noisy, Observation
-from privug.observation.structured import Structured
+from privug.observation.observations import Between, Equals, Near, Noisy, Observation, Structured
 
 
 def that_input(name: str) -> Callable[..., Any]:

@@ -9,8 +9,7 @@ from typing import Any
 from privug.arguments import shown
 from privug.errors import ArgumentError
 from privug.report.page import page
-from privug.report.plain import as_json
-from privug.report.text import side_by_side
+from privug.report.text import as_json, side_by_side
 
 
 def _as_text(results: Sequence[Any], title: str) -> str:

@@ -1,22 +1,168 @@
-"""The report as a page: one file that needs no script and nothing from a network. The one file that needs Jinja2."""
+"""The report as a page: one file without scripts, which needs no network. The one file that needs Jinja2."""
 
 import datetime
 import importlib
 import importlib.metadata
+import inspect
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from privug.arguments import represented
 from privug.digits import number_text, percent_text
-from privug.errors import ArgumentError
+from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
-from privug.report.advice import run_code, run_command, what_to_try
-from privug.report.fragments import changes_html, comparison_html, leakage_html
-from privug.report.picture import picture_of
-from privug.report.source import source_of_program
+from privug.inference.question import Case, Question
+from privug.model.node import ConstantValue, Node, ancestors
+from privug.model.structure import random_leaves
+from privug.observation.observations import Between, Equals, Near, Noisy, Observation, Structured, SuchThat
+from privug.pictures import plots
+from privug.program.staged import Staged
 from privug.report.summary import Summary, shown_text
+from privug.report.text import changes_html, comparison_html, leakage_html
+
+MOST_LINES = 200
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a program, and whether something was computed there from the secret, on the way to the output."""
+
+    number: int
+    text: str
+    matters: bool
+
+
+def lines_that_matter(question: Question, case: Case, secrets: Any) -> list[int]:
+    """Return the lines at which something was computed from what secrets are made of, on the way to the output."""
+    made_at = question.lines(case)
+    behind = ancestors([leaf.node for leaf in random_leaves(secrets)])
+    sources = {node for node in behind if not isinstance(node.operation, ConstantValue)}  # which carry nothing
+    reached: set[Node] = set()
+    for node in ancestors([leaf.node for leaf in random_leaves(case.output)]) if made_at else ():
+        if node in sources or not reached.isdisjoint(node.parents):
+            reached.add(node)
+    return sorted({made_at[node] for node in reached if node in made_at})
+
+
+def source_of_program(question: Question) -> Sequence[SourceLine]:
+    """Return the program line by line; nothing if its source is not at hand, as with programs in other languages."""
+    program: Any = question.program
+    while isinstance(program, Staged):
+        program = program.program
+    try:
+        lines, first = inspect.getsourcelines(program)
+    except (TypeError, OSError):
+        return ()
+    case = question.case(question.typical_sizes)
+    important = set(lines_that_matter(question, case, case.secret)) if program is question.program else set()
+    numbered = enumerate(lines[:MOST_LINES], max(first, 1))
+    return [SourceLine(number, text.rstrip("\n"), number in important) for number, text in numbered]
+
+
+class Picture(NamedTuple):
+    """An SVG element, or the reason why there is none."""
+
+    svg: str | None
+    reason: str = ""
+
+
+def picture_of(result: Any, alt: str) -> Picture:
+    """Draw the beliefs before and after; `alt` says in words what is seen."""
+    try:
+        return Picture(plots().inline_svg(result.plot(), alt))
+    except PrivugError as error:
+        return Picture(None, str(error))
+
+
+LONGEST_CODE = 400
+
+
+class Advice(NamedTuple):
+    """A way to protect people, when it suits, and the code that measures what it does to this attack."""
+
+    name: str
+    when: str
+    code: str
+
+
+def what_to_try(questions: Mapping[str, float]) -> list[Advice]:
+    """Return ways to protect people, each with code that runs as it stands on an attack of the name `attack`.
+
+    `questions` are the attack's, each with how probable it is before anything is seen.
+    """
+    release = {
+        "rounding": "pv.mechanisms.rounded(attack.question.program, to=5)",
+        "noise": "pv.mechanisms.laplace(attack.question.program, sensitivity=1, epsilon=0.5)",
+        "suppression": "pv.mechanisms.suppressed(attack.question.program, fewer_than=5)",
+    }
+    again = {name: _again(made) for name, made in release.items()}
+    policy = "pv.policy.max_belief(at_most=0.9)"
+    for claim, before in list(questions.items())[:1]:
+        policy = f"pv.policy.belief(attack.questions[{claim!r}], at_most={(1 + before) / 2:.2g})"
+    return [
+        Advice("Rounding", "For numbers: coarser ones tell less about each person. It promises nothing in itself, so "
+               "measure what is left.", again["rounding"]),
+        Advice("Noise", "For numbers that may be a little off: differential privacy bounds what any attacker learns. "
+               "The sensitivity is by how much one person can change the output.", again["noise"]),
+        Advice("Suppression", "For counts and tables: cells of few people are not shown.", again["suppression"]),
+        Advice("The smallest change that is enough", "State the limit, and let Privug look for the release that keeps "
+               "it at the least cost.", f"policy = {policy}\nprint(pv.policy.enforce(attack, policy))"),
+    ]  # fmt: skip
+
+
+def _again(release: str) -> str:
+    """Return code that asks the same about another release, and prints what it tells on average."""
+    return f"release = {release}\nsafer = attack.replace(program=release, observe=None)\nprint(safer.run().leakage())"
+
+
+def observation_code(observation: Observation | None) -> str:
+    """Return an observation as one writes it; an ellipsis where there is no short way.
+
+    >>> import privug as pv
+    >>> print(observation_code(pv.near(55.3, within=0.005)), observation_code(Structured({"a": pv.equals(1)})))
+    pv.near(55.3, within=0.005) {'a': pv.equals(1)}
+    """
+    code = _code(observation)
+    return code if len(code) <= LONGEST_CODE else "..."
+
+
+def _code(observation: Observation | None) -> str:
+    match observation:
+        case Equals(value=value, distance=None):
+            return f"pv.equals({represented(value)})"
+        case Near(value=value, within=within):
+            return f"pv.near({value!r}, within={within!r})"
+        case Between(low=low, high=high):
+            return f"pv.between({low!r}, {high!r})"
+        case Noisy(value=value, sd=sd):
+            return f"pv.noisy({value!r}, sd={sd!r})"
+        case SuchThat(predicate=predicate) if getattr(predicate, "__name__", "<lambda>").isidentifier():
+            return f"pv.such_that({predicate.__name__})"
+        case Structured(parts=parts, length=None):
+            return "{" + ", ".join(f"{key!r}: {_code(part)}" for key, part in parts.items()) + "}"
+        case Structured(parts=parts):
+            return "[" + ", ".join(_code(part) for part in parts.values()) + "]"
+        case None:
+            return "None"
+    return "..."
+
+
+def run_code(observation: Observation | None, options: Mapping[str, Any]) -> str:
+    """Return the call that gives the same result again."""
+    seen = [] if observation is None else [f"observe={observation_code(observation)}"]
+    arguments = ", ".join([*seen, *(f"{name}={value!r}" for name, value in options.items())])
+    return f'result = attack.run({arguments})\nresult.save("report.html")'
+
+
+def run_command(options: Mapping[str, Any]) -> str:
+    """Return the command that runs all attacks of a file in the same way."""
+    known = [f"--{name} {value}" for name, value in options.items() if name in ("engine", "samples", "seed", "budget")]
+    return " ".join(["privug analyze FILE", *known, "-o report.html"])
+
 
 LIBRARIES = ("privug", "numpy", "scipy", "numba")
 ALIKE = 1.05  # ratio of widths below which ranges are not called narrower

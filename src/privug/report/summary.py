@@ -1,14 +1,27 @@
-"""Summary: what a report says, apart from how it looks."""
+"""What a report says, apart from how it looks: sentences, tables of what changed, and how the run went."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
-from privug.digits import number_text
+from privug.arguments import represented, shown
+from privug.digits import full_text, how_many, number_text, percent_text
+from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
-from privug.inference.belief import CredibleInterval
+from privug.inference import engines
+from privug.inference.answer import Answer
+from privug.inference.belief import Belief, CredibleInterval
+from privug.inference.engines import probability_of
+from privug.inference.question import Question
 from privug.leakage.table import LeakageTable
+from privug.model.batch import Batch, Column
+from privug.model.framed import rows_of
+from privug.model.node import Kind
+from privug.model.structure import flatten
+from privug.model.variable import RandomVariable
+from privug.prior.family import describe
 
 Shown = Estimate | CredibleInterval
 LONGEST_LABEL, LONGEST_SENTENCE = 120, 1000
@@ -86,3 +99,302 @@ def _plain(value: Shown) -> dict[str, Any]:
         return {"value": value.value, "low": value.low, "high": value.high, "unit": value.unit, "exact": value.exact}
     ends = {"low": value.low.value, "high": value.high.value}
     return {**ends, "probability": value.probability, "exact": value.low.exact and value.high.exact}
+
+
+def how_it_went(answer: Answer, *, observed: bool) -> list[tuple[str, str]]:
+    """Return what was computed from what, why so, how likely the observation was, and what is to be said besides."""
+    diagnostics = answer.diagnostics
+    facts = [("computed from", answer.source)]
+    if diagnostics.chosen_because and not answer.is_exact:
+        facts.append(("engine chosen", f"'{answer.engine}' because {diagnostics.chosen_because}"))
+    if observed and diagnostics.evidence is not None:
+        evidence = diagnostics.evidence
+        facts.append(("P(observation)" if not evidence.unit else "density there", evidence.number()))
+    if diagnostics.excluded:
+        facts.append(("excluded", f"{how_many(diagnostics.excluded, 'input')} on which the program failed"))
+    return facts + [("note", remark) for remark in diagnostics.remarks]
+
+
+def known_inputs(question: Question) -> str:
+    """Say what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
+    leaf = flatten(question.case(question.typical_sizes).secret)[1]
+    secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
+    shown = []
+    for name, size in _rows_of_inputs(question).items():
+        words: Any = size
+        if name in question.random_tables:
+            words = describe(question.prior[name].size.node) or "a random number of"
+        shown.append(name if size is None else f"{name}: {how_many(words, 'row')}")
+    return ", ".join(shown) + (f"; secret ~ {secret}" if secret else "")
+
+
+def known_tables(question: Question) -> list[str]:
+    """Return the inputs as a sentence names them, tables with how many rows they have."""
+    about = {name: "about " if name in question.random_tables else "" for name in question.prior}
+    sizes = _rows_of_inputs(question)
+    return [name if size is None else f"{name} ({about[name]}{how_many(size, 'row')})" for name, size in sizes.items()]
+
+
+def _rows_of_inputs(question: Question) -> dict[str, int | None]:
+    """Return how many rows each input has, typically; None for what is no table."""
+    inputs = question.case(question.typical_sizes).inputs
+    tables = {name: rows_of(value) for name, value in inputs.items()}
+    return {name: len(table) if isinstance(table, list) else None for name, table in tables.items()}
+
+
+def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:
+    """Say what is assumed, by the names of the facts, and how likely that was before."""
+    names = [str(getattr(fact, "__name__", "<lambda>")) for fact in facts]
+    named = [name.replace("_", " ") for name in names if name != "<lambda>"]
+    unnamed = len(names) - len(named)
+    shown = named + ([f"{unnamed} fact{'s' if unnamed > 1 else ''} about the inputs"] if unnamed else [])
+    return f"{'; '.join(shown)} (of probability {probability.number()} under the prior alone)"
+
+
+LONGEST_CLAUSE = 90
+MOST_NUMBERS = 12  # that a secret may be, and still be thought of as one or the other
+MOST_VALUES = 1000  # of a secret whose likeliest value is named
+NOTHING_SEEN = "nothing was observed, so this says nothing about what leaks"
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """Who the sentences are about: what they know and what they see, as the ends of 'An attacker who ...'."""
+
+    knows: str = ""
+    sees: str = ""
+
+    def __str__(self) -> str:
+        seen = f"that {self.sees}{',' if ',' in self.sees or ';' in self.sees else ''}"
+        sees = f"sees {seen if len(seen) <= LONGEST_CLAUSE else 'the output'}"
+        clauses = [f"knows {self.knows}"] if self.knows else []
+        clauses += [sees] if self.sees else []
+        return "An attacker" + (f" who {' and '.join(clauses)}" if clauses else "")
+
+
+def about_a_claim(attacker: Attacker, claim: str, before: Estimate, after: Estimate | None) -> str:
+    """Say in plain words how the belief in a claim changed, or that nothing was observed that could change it.
+
+    >>> seen = Attacker("a lot", "the output is 55.3")
+    >>> print(about_a_claim(seen, "Alice is under 18", Estimate(0.18, 0.17, 0.19), Estimate(0.0044, 0.003, 0.006)))
+    An attacker who knows a lot and sees that the output is 55.3 goes from 18 % to 0.44 % sure that Alice is under 18.
+    """
+    start = str(attacker)
+    if after is None:
+        return f"{start} is {percent_text(before.value)} sure that {claim}; {NOTHING_SEEN}."
+    if before.low in after or after.low in before:
+        values = f"{percent_text(before.value)} before and {percent_text(after.value)} after"
+        return f"{start} is as sure as before that {claim}: {values}, no measurable change."
+    end = percent_text(after.value)
+    if after.value == 0 and not after.exact:
+        end = f"less than {percent_text(after.high)}"
+    elif after.value == 1 and not after.exact:
+        end = f"more than {percent_text(after.low)}"
+    return f"{start} goes from {percent_text(before.value)} to {end} sure that {claim}."
+
+
+def about_the_secret(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:
+    """Say what became of the belief about a secret: of its likeliest value, or of the range in which it lies."""
+    try:
+        if _has_few_values(before) and (after is None or _has_few_values(after)):
+            return _about_the_likeliest(attacker, name, before, after)
+        if before.batch.numbers() is not None:
+            return _about_the_range(attacker, name, before, after)
+    except PrivugError:  # some beliefs have no numbers to tell
+        pass
+    told = f"has a belief about {name}; {NOTHING_SEEN}" if after is None else f"learns something about {name}"
+    return f"{attacker} {told}."
+
+
+def _has_few_values(belief: Belief) -> bool:
+    most = MOST_NUMBERS if belief.batch.numbers() is not None else MOST_VALUES
+    return belief.kind is Kind.DISCRETE and belief.curve is None and belief.batch.distinct() <= most
+
+
+def _about_the_likeliest(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:
+    likeliest, share = next(iter((before if after is None else after).distribution().items()))
+    claim = f"{name} is {shown(likeliest)}"
+    if after is None:
+        return about_a_claim(attacker, claim, share, None)
+    known: Any = before.distribution()
+    return about_a_claim(attacker, claim, known.get(likeliest, before.probability(lambda value: False)), share)
+
+
+def _about_the_range(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:
+    start = f"{attacker} is 90 % sure that {name} lies between"
+    old = range_text(before)
+    if after is None:
+        return f"{start} {old}; {NOTHING_SEEN}."
+    return f"{start} {range_text(after)}, where it was between {old} before."
+
+
+def range_text(belief: Belief) -> str:
+    """Return the range that holds nine tenths of a belief, as a sentence has it."""
+    return shown_text(belief.interval(0.9)).replace(" to ", " and ")
+
+
+MOST_LISTED_VALUES = 6
+MOST_NUMBERS_COUNTED = 100  # distinct ones, of a number whose likeliest values are listed
+MOST_CATEGORIES = 1000  # of anything else
+MOST_PARTS = 6
+MOST_TOGETHER = 12  # values of several parts that are listed together
+
+
+def comparisons(before: Belief, after: Belief | None, names: Sequence[str] = ()) -> list[Comparison]:
+    """Compare a belief before and after an observation, if there was one; a structured quantity part by part.
+
+    `names` are those of its parts.
+    """
+    parts = list(zip_longest(_parts(before, names), () if after is None else _parts(after, names)))
+    if len(parts) < 2 or (before.kind is Kind.DISCRETE and before.batch.distinct() <= MOST_TOGETHER):
+        return _single_comparisons(before, after)
+    lines = []
+    for old, new in parts[:MOST_PARTS]:
+        if old is not None and (new is not None or after is None):
+            found = _single_comparisons(old[1], None if new is None else new[1])
+            found = found[:3] if old[1].batch.numbers() is not None else found[:MOST_LISTED_VALUES]
+            lines += [replace(line, label=f"{old[0]}: {line.label}") for line in found]
+    return lines
+
+
+def _parts(belief: Belief, names: Sequence[str]) -> list[tuple[str, Belief]]:
+    """Return the values that a structured quantity is made of, each as a belief of its own."""
+    batch, parts = belief.batch, []
+    named = len(names) == len(batch.columns)
+    for position, column in enumerate(batch.columns):
+        name = names[position] if named else f"part {position}"
+        if column.array.ndim == 1:
+            values = column.array if _is_number(column) else column.decoded()
+            parts.append((name, _alone(belief, Batch.of_values(values))))
+        elif _is_number(column):
+            flat = column.array.reshape(len(batch), -1)
+            for element in range(flat.shape[1]):
+                parts.append((f"{name}[{element}]", _alone(belief, Batch.of_values(flat[:, element]))))
+    return parts
+
+
+def _is_number(column: Column) -> bool:
+    return column.levels is None and column.array.dtype.kind in "bif"
+
+
+def _alone(belief: Belief, batch: Batch) -> Belief:
+    return replace(belief, batch=batch, spread=None, curve=None)
+
+
+def _single_comparisons(before: Belief, after: Belief | None) -> list[Comparison]:
+    lines: list[Comparison] = []
+    beliefs = [before] if after is None else [before, after]
+    numeric = all(belief.batch.numbers() is not None for belief in beliefs)
+    if numeric and before.batch.distinct() > 2:
+        lines = [
+            _line("mean", [belief.mean() for belief in beliefs]),
+            _line("standard deviation", [belief.std() for belief in beliefs]),
+            _line("90 % of belief lies in", [_range(belief) for belief in beliefs]),
+        ]
+    if before.kind is Kind.CONTINUOUS or any(belief.curve is not None for belief in beliefs):
+        return lines
+    return lines + _value_comparisons(beliefs, MOST_NUMBERS_COUNTED if numeric else MOST_CATEGORIES)
+
+
+def _range(belief: Belief) -> CredibleInterval:
+    """Return the range of nine tenths, whose ends are shown as finely as the spread of the belief warrants."""
+    low, high = (replace(end, resolution=belief.resolution) for end in belief.interval(0.9))
+    return CredibleInterval(low, high, 0.9)
+
+
+def _line(label: str, values: Sequence[Shown]) -> Comparison:
+    return Comparison(label, values[0], values[1] if len(values) > 1 else None)
+
+
+def _value_comparisons(beliefs: Sequence[Belief], most: int) -> list[Comparison]:
+    """Compare the probabilities of the likeliest values, and of all others together."""
+    if max(belief.batch.distinct() for belief in beliefs) > most:
+        return []
+    known = [belief.distribution() for belief in beliefs]
+    never = [belief.probability(lambda value: False) for belief in beliefs]
+    values = list(dict.fromkeys(value for distribution in reversed(known) for value in distribution))
+    shown, others = values[:MOST_LISTED_VALUES], set(values[MOST_LISTED_VALUES:])
+    lines = []
+    for value in shown:
+        shares = [distribution.get(value, none) for distribution, none in zip(known, never, strict=True)]
+        lines.append(_line(f"P({_value_text(value)})", shares))
+    if others:
+        rest = [belief.probability_of(others) for belief in beliefs]
+        lines.append(_line(f"P(one of {len(others)} other values)" if len(others) > 1 else "P(another value)", rest))
+    return lines
+
+
+def _value_text(value: Any) -> str:
+    """Return a value as it is written in Python, but for floats, of which nobody needs the last digits."""
+    return full_text(float(f"{value:.10g}")) if isinstance(value, float) else represented(value)
+
+
+NOTHING_YET = "nothing yet: these are the attacker's predictions"
+MOST_INPUTS_NAMED = 3
+
+
+def summary_of(result: Any, answer: Answer, remarks: Sequence[str]) -> Summary:
+    """Return what a report says about the result of an attack, which an engine gave."""
+    attack, after = result.attack, None if result.observation is None else result.posterior
+    question: Question = attack.question
+    attacker = _attacker(result)
+    lines, told = [], []
+    for claim, predicate in attack.questions.items():
+        old = probability_of(claim, predicate, result.prior)
+        new = None if after is None else probability_of(claim, predicate, after)
+        lines.append(Comparison(f"P({claim})", old, new))
+        told.append((0.0 if new is None else abs(new.value - old.value), about_a_claim(attacker, claim, old, new)))
+    sentences = [sentence for _, sentence in sorted(told, key=lambda one: -one[0])]
+    if not sentences:
+        sentences.append(about_the_secret(attacker, secret_words(question), result.prior, after))
+    table = result.leakage()
+    sentences += [table.warning] if table.warning else []
+    names = question.secret if isinstance(question.secret, list | tuple) else ()
+    changes = comparisons(result.prior, after, names)
+    return Summary(f"Privug: {attack.name}", sentences, lines, changes, _facts(result, answer, remarks), table)
+
+
+def secret_words(question: Question) -> str:
+    """Return what the secret is called in a sentence."""
+    name = question.secret_name
+    return f"the {name}" if name == "secret" or " of " in name else name
+
+
+def _attacker(result: Any) -> Attacker:
+    """Return who the sentences are about."""
+    names = known_tables(result.attack.question)
+    if len(names) > MOST_INPUTS_NAMED:
+        knows = f"the distributions of {len(names)} inputs"
+    else:
+        knows = f"the distribution{'s' * (len(names) > 1)} of {' and '.join(names)}"
+    return Attacker(knows, "" if result.observation is None else str(result.observation))
+
+
+def _facts(result: Any, answer: Answer, remarks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return who attacked what, what was seen, and how the answer was found."""
+    question: Question = result.attack.question
+    seen = NOTHING_YET if result.observation is None else str(result.observation)
+    facts = [("attacker knows", known_inputs(question))]
+    if question.facts:
+        facts.append(("attacker assumes", assumption(question.facts, engines.check_facts(question))))
+    facts += [("attacker sees", seen), ("program", f"{result.lifting.tier}; engine '{result.engine}'")]
+    notes = [("note", remark) for remark in remarks]
+    return facts + how_it_went(answer, observed=result.observation is not None) + notes
+
+
+def plain_values(result: Any) -> dict[str, Any]:
+    """Return what a report says as plain values, numbers with all their digits."""
+    summary: Summary = result.content
+    evidence = result.diagnostics.evidence
+    return {
+        "attack": result.attack.name,
+        "summary": summary.sentences[0],
+        "sentences": list(summary.sentences),
+        "beliefs": [line.to_dict() for line in summary.lines],
+        "leakage": summary.leakage.to_dict(),
+        "engine": result.engine,
+        "options": dict(result.options),
+        "evidence": None if result.observation is None or evidence is None else evidence.value,
+        "facts": {label: text for label, text in summary.facts if label != "note"},
+        "notes": [text for label, text in summary.facts if label == "note"],
+    }

@@ -1,16 +1,59 @@
-"""Summaries as plain text."""
+"""How reports look: as plain text, as pieces of HTML, and as plain values for JSON and data frames."""
 
+import importlib
 import io
+import json
+import math
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from privug.arguments import kinds_checked
+from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.leakage.table import LeakageRow, LeakageTable
-from privug.report.summary import Summary
+from privug.markup import definitions, paragraphs, table, text
+from privug.report.summary import Summary, known_inputs
+
+
+def as_json(value: Any, indent: int | None = 2) -> str:
+    """Return nested plain values as JSON; characters that do something, rather than show something, are escaped."""
+    text = json.dumps(finite_numbers(value), indent=indent, ensure_ascii=False, default=_as_plain)
+    return "".join(c if c == "\n" or inert(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a number of NumPy as Python's own, and anything else that JSON does not know as text."""
+    item = getattr(value, "item", None)
+    plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+    return finite_numbers(plain) if isinstance(plain, bool | int | float) else str(plain)
+
+
+def finite_numbers(value: Any) -> Any:
+    """Return nested plain values with infinite numbers as strings, which JSON has no numbers for."""
+    if isinstance(value, dict):
+        return {key: finite_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [finite_numbers(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "undefined" if math.isnan(value) else str(value)
+    return value
+
+
+def as_frame(rows: list[dict[str, Any]]) -> Any:
+    """Return rows as a pandas DataFrame."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError:
+        raise ArgumentError("to_frame needs pandas: pip install pandas; or use to_dict() or to_json()") from None
+    return pandas.DataFrame(rows)
+
 
 WIDTH = 110
 
@@ -80,8 +123,8 @@ def _console(buffer: io.StringIO, width: int) -> Console:
 
 def _facts_grid(summary: Summary) -> TextTable:
     facts = TextTable.grid(padding=(0, 2))
-    for label, text in summary.facts:
-        facts.add_row(f"  {label}", text)
+    for label, fact in summary.facts:
+        facts.add_row(f"  {label}", fact)
     return facts
 
 
@@ -121,3 +164,127 @@ def _beside(summaries: Sequence[Summary]) -> TextTable:
         cells = [lines.get(label, none) for lines, none in zip(found, nothing, strict=True)]
         table.add_row(label, *(cell for side in cells for cell in side))
     return table
+
+
+def grid_text(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """Return a table as text: a title, columns of which the first is set left, and numbered notes."""
+    title, header, rows, notes = _harmless(title, header, rows, notes)
+    buffer = io.StringIO()
+    # Wide enough for every cell: numbers are never cut.
+    console = Console(file=buffer, width=400, color_system=None, highlight=False, markup=False, emoji=False)
+    table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
+    told = [f"({number}) {note}" for number, note in enumerate(notes, 1)]
+    wrapped = [textwrap.fill(note, WIDTH, initial_indent="  ", subsequent_indent="      ") for note in told]
+    return "\n".join([title, *lines, *wrapped]).rstrip()
+
+
+def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """Return a table as HTML to stand inside a page or a notebook."""
+    foot = paragraphs(f"({number}) {note}" for number, note in enumerate(notes, 1))
+    return f"<h3>{text(title)}</h3>{table(header, rows, numbers=len(header))}{foot}"
+
+
+def grid_page(title: str, body: str) -> str:
+    """Return a page of its own around pieces of HTML, in the style of reports."""
+    style = files("privug.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{text(title)}</title><style>{style}</style>"
+    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body><main>{body}</main></body></html>'
+
+
+class Grids(ABC):
+    """What is told as one or several tables of numbers, and given as rows of plain values."""
+
+    @abstractmethod
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a row of plain values for each number."""
+
+    @abstractmethod
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]], list[str]]]:
+        """Return the title, the header, the rows and the notes of each table."""
+
+    @kinds_checked
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the rows as JSON; infinite numbers as the strings 'inf' and '-inf'."""
+        return as_json(self.to_dict(), indent)
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return as_frame(self.to_dict())
+
+    def __str__(self) -> str:
+        return "\n\n".join(grid_text(*table) for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(grid_html(*table) for table in self._tables())
+
+
+def _harmless(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]
+) -> tuple[str, list[str], list[list[str]], list[str]]:
+    return (
+        inert(title),
+        [*map(inert, header)],
+        [[*map(inert, row)] for row in rows],
+        [inert(" ".join(note.split())) for note in notes],
+    )
+
+
+def result_html(summary: Summary) -> str:
+    """Return what a result says: the sentences first, then the tables, then how they were found."""
+    pieces = [f"<h3>{text(summary.title)}</h3>", paragraphs(summary.sentences), changes_html(summary)]
+    return "".join([*pieces, leakage_html(summary), definitions(summary.facts)])
+
+
+def changes_html(summary: Summary) -> str:
+    """Return the table of what is believed before and after."""
+    rows = [[line.label, *summary.cells(line)] for line in summary.lines]
+    return table(["belief", *summary.columns], rows, numbers=len(summary.columns)) if rows else ""
+
+
+def leakage_html(summary: Summary) -> str:
+    """Return the table of measures, with what each means and how it was obtained."""
+    header = ["measure", "value", "what it means", "how it was obtained"]
+    rows = [
+        [measure_title(row), measure_value(row), row.meaning, how_obtained(row.estimate)] for row in summary.leakage
+    ]
+    return table(header, rows) if rows else ""
+
+
+def how_obtained(estimate: Any) -> str:
+    """Say how a number was obtained."""
+    if estimate.exact:
+        return estimate.method if estimate.method.startswith("exact") else "exact"
+    return f"{estimate.method or 'sampled'}; 95 % interval"
+
+
+def comparison_html(summaries: Sequence[Summary]) -> str:
+    """Return what several attackers learn, next to each other."""
+    columns = [summary.columns for summary in summaries]
+    header = ["", *(f"{s.title}: {word}" for s, words in zip(summaries, columns, strict=True) for word in words)]
+    found = [{line.label: summary.cells(line) for line in summary.lines} for summary in summaries]
+    nothing = [["-"] * len(words) for words in columns]
+    rows = []
+    for label in dict.fromkeys(label for lines in found for label in lines):
+        cells = [lines.get(label, none) for lines, none in zip(found, nothing, strict=True)]
+        rows.append([label, *(cell for side in cells for cell in side)])
+    measures = [{measure_title(row): measure_value(row) for row in summary.leakage} for summary in summaries]
+    titles = dict.fromkeys(title for column in measures for title in column)
+    told = [[title, *(column.get(title, "-") for column in measures)] for title in titles]
+    named = [summary.title for summary in summaries]
+    beliefs = table(header, rows, "What each attacker believes", len(header) - 1)
+    return beliefs + table(["measure", *named], told, "What leaks to each attacker", len(named))
+
+
+def attack_html(attack: Any) -> str:
+    """Return the question that an attack asks."""
+    facts = [("attacker knows", known_inputs(attack.question))]
+    facts.append(("attacker sees", "nothing yet" if attack.observe is None else str(attack.observe)))
+    facts += [("question", claim) for claim in attack.questions]
+    return f"<h3>{text(f'Attack: {attack.name}')}</h3>" + definitions(facts)

@@ -11,16 +11,16 @@ from privug import leakage, settings
 from privug.arguments import LARGEST, is_truth, naming, plain_number, shown
 from privug.attack import Attack, Result
 from privug.checkpoints.checkpoint import Checkpoint
-from privug.checkpoints.vocabulary import vocabulary_for
+from privug.checkpoints.encoding import vocabulary_for
 from privug.errors import ArgumentError, PrivugError, StudyError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.leakage.divergence import kl_divergence
 from privug.leakage.vulnerability import mirrored
-from privug.model.execution import run_tasks
 from privug.model.node import Kind
 from privug.program.logic import where
 from privug.progress import ProgressMeter
+from privug.runtime.tasks import run_tasks
 from privug.studies.worst_case import worst_belief, worst_guess
 
 Measure = Callable[[Result], Estimate]

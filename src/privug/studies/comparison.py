@@ -11,7 +11,7 @@ from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.observation.observations import Observation
 from privug.pictures import plots
-from privug.report.grid import Grids
+from privug.report.text import Grids
 from privug.studies.cells import (
     Cell,
     Job,

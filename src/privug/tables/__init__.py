@@ -1,7 +1,6 @@
 """Published tables, as published: totals, suppressed and rounded cells, and what they give away together."""
 
-from privug.tables.auditing import audit
-from privug.tables.findings import AuditedCell, FurtherSuppression, Problem, TableAudit
+from privug.tables.auditing import AuditedCell, FurtherSuppression, Problem, TableAudit, audit
 from privug.tables.reading import read
 from privug.tables.table import Dimension, PublishedCell, Table
 

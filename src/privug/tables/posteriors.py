@@ -1,4 +1,4 @@
-"""Exact posteriors of suppressed counts, by sum-product over what is left of each total.
+"""Exact posteriors of suppressed counts by sum-product, their priors, and rules for dominated amounts.
 
 The counts of a component are taken one after the other. A state is what is left of each total that is begun and not
 finished; states that agree are merged, so that the work is that of the states, not of the tables. A forward and a
@@ -7,18 +7,95 @@ one layer to the next is known before they are made: a component that needs more
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
-from privug.tables.system import Terms
+from privug.arguments import LARGEST, is_number, shown
+from privug.errors import ArgumentError
+from privug.tables.table import System, Terms
+
+Prior = Literal["uniform", "poisson", "multinomial"]
+PRIORS = ("uniform", "poisson", "multinomial")
+Floats = npt.NDArray[np.float64]
+
+
+class Weights:
+    """The log weight of every value of a variable.
+
+    Only the finest cells have a prior; totals are the sums of them. "uniform": all tables alike. "poisson": independent
+    counts with given rates, or all with the mean of the finest cells that are published. "multinomial": given the
+    totals, the table is multinomial with the probabilities that one-way margins imply if dimensions are independent;
+    its weight is the product of p^c / c!, that of independent Poisson counts given their totals. A margin that is not
+    published is taken at the middle of its feasible interval. A figure that was rounded at random has in addition the
+    probability of being rounded to what was printed.
+    """
+
+    def __init__(
+        self, system: System, prior: str, rates: Mapping[int, float], rate: float | None, low: Any, high: Any
+    ) -> None:
+        self.system, self.prior, self.rates, self.low, self.high = system, prior, rates, low, high
+        self.rate = rate if rate is not None else self._mean()
+
+    def _mean(self) -> float:
+        leaves = zip(self.system.variables, self.system.leaves, strict=True)
+        shown_ones = [v.value for v, leaf in leaves if leaf and v.value is not None]
+        return max(1.0, sum(shown_ones) / len(shown_ones)) if shown_ones else 1.0
+
+    def expected(self, place: int) -> float:
+        """Return the expected count of a finest cell."""
+        if self.prior == "poisson":
+            return self.rates.get(place, self.rate)
+        key = self.system.variables[place].key
+        total = self._middle(frozenset())
+        if len(key) < 2:
+            names = {name for name, _ in key}
+            leaves = zip(self.system.variables, self.system.leaves, strict=True)
+            return max(total, 1.0) / sum(leaf and {name for name, _ in v.key} == names for v, leaf in leaves)
+        margins = [self._middle(frozenset([part])) for part in key]
+        return math.prod(margins) / max(total, 1.0) ** (len(key) - 1)
+
+    def _middle(self, key: Any) -> float:
+        place = self.system.at(key)
+        if place is None or math.isinf(self.high[place]):
+            raise ArgumentError(
+                "the multinomial prior needs totals that are published or bounded; give prior='poisson'"
+            )
+        value = self.system.variables[place].value
+        return (self.low[place] + self.high[place]) / 2 if value is None else value
+
+    def of(self, place: int) -> Floats:
+        """Return the log weights of the values from the least to the largest feasible one."""
+        values = np.arange(self.low[place], self.high[place] + 1, dtype=float)
+        weights = np.zeros(len(values))
+        if self.prior != "uniform" and self.system.leaves[place]:
+            rate = max(self.expected(place), 1e-300)
+            weights += values * math.log(rate) - gammaln(values + 1)
+        for _, cell in self.system.variables[place].cells:
+            if cell.base is not None and cell.value is not None:
+                with np.errstate(divide="ignore"):
+                    weights += np.log(np.maximum(0.0, 1 - np.abs(values - cell.value) / cell.base))
+        return weights
+
+
+def checked_rates(rate: Any, find: Any) -> tuple[float | None, dict[int, float]]:
+    """Return the rate of all cells, and those of cells that have one of their own."""
+    given: Sequence[Any] = [*rate.values()] if isinstance(rate, Mapping) else [] if rate is None else [rate]
+    for number in given:
+        if not is_number(number) or not 0 < number < LARGEST:
+            raise ArgumentError(f"audit: rate must be a positive number, or one for each cell, not {shown(number)}")
+    if isinstance(rate, Mapping):
+        return None, {find("rate", cell): float(number) for cell, number in rate.items()}
+    return None if rate is None else float(rate), {}
+
 
 MOST_WORK = 20_000_000
 CHUNK = 1_000_000
 _LARGEST_CODE = 2**62
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
@@ -216,3 +293,85 @@ def _backward(
         shares += np.bincount(values, np.exp(before[rows] + logs - total), len(weights))
         follows[step.source[rows[starts]]] = _log_sums(logs, starts)
     return shares, follows
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When an amount is sensitive: `p` of the p % rule, `dominance` of the (n, k) rule."""
+
+    p: float | None = None
+    dominance: tuple[int, float] | None = None
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """The largest contributions to a cell, in descending order, and the amount of the cell.
+
+    >>> Contributions((60.0, 30.0, 5.0, 5.0), 100.0).second_estimate
+    70.0
+    """
+
+    largest: tuple[float, ...]
+    amount: float
+
+    @property
+    def first(self) -> float:
+        """The largest contribution."""
+        return self.largest[0]
+
+    @property
+    def second(self) -> float:
+        """The second largest contribution, zero if there is none."""
+        return self.largest[1] if len(self.largest) > 1 else 0.0
+
+    @property
+    def second_estimate(self) -> float:
+        """What the second largest contributor knows the largest to be at most, if the amount is known."""
+        return self.amount - self.second
+
+    def broken_rules(self, rules: Rules) -> list[str]:
+        """Return the rules by which the cell is sensitive, each with the numbers.
+
+        p % rule: sensitive if X - x1 - x2 < p / 100 x1, because the second largest contributor then knows the largest
+        to within p %. (n, k) rule: sensitive if the n largest are more than k % of X.
+
+        >>> Contributions((60.0, 30.0, 5.0, 5.0), 100.0).broken_rules(Rules(p=20))
+        ['p % rule: the second largest contributor knows the largest to within 16.7 %, less than 20 %']
+        >>> Contributions((60.0, 20.0, 20.0), 100.0).broken_rules(Rules(p=20, dominance=(2, 80)))
+        []
+        """
+        told = []
+        if rules.p is not None and (rest := self.amount - self.first - self.second) < rules.p / 100 * self.first:
+            told.append(
+                f"p % rule: the second largest contributor knows the largest to within "
+                f"{100 * max(0.0, rest) / self.first:.3g} %, less than {rules.p:g} %"
+            )
+        if rules.dominance is not None:
+            n, k = rules.dominance
+            if (top := sum(self.largest[:n])) > k / 100 * self.amount:
+                share = 100 * top / self.amount
+                told.append(f"({n}, {k:g}) rule: the {n} largest contribute {share:.3g} %, more than {k:g} %")
+        return told
+
+    def protection(self, rules: Rules) -> float:
+        """Return how far beyond the amount, on either side, the feasible interval of the suppressed cell must reach.
+
+        For the p % rule that is p / 100 x1 - (X - x1 - x2), for the (n, k) rule 100 / k (x1 + ... + xn) - X: with as
+        much uncertainty in place of X the cell would not be sensitive.
+
+        >>> Contributions((60.0, 30.0, 5.0, 5.0), 100.0).protection(Rules(p=20))
+        2.0
+        """
+        levels = [0.0]
+        if rules.p is not None:
+            levels.append(rules.p / 100 * self.first - (self.amount - self.first - self.second))
+        if rules.dominance is not None:
+            n, k = rules.dominance
+            levels.append(100 / k * sum(self.largest[:n]) - self.amount)
+        return max(levels)
+
+
+def contributions(largest: Sequence[float], amount: float | None) -> Contributions:
+    """Return contributions in descending order; without an amount they are all there are."""
+    ordered = tuple(sorted((float(number) for number in largest), reverse=True))
+    return Contributions(ordered, float(sum(ordered) if amount is None else amount))

@@ -10,8 +10,7 @@ from pytensor.compile.mode import Mode
 from privug.inference.chains.numpyro_engine import JaxNumpy
 from privug.inference.chains.pymc_engine import PyTensor
 from privug.inference.chains.translation import Untranslatable
-from privug.model.traits.table import OPERATIONS
-from privug.model.traits.traits import Role, Scope
+from privug.model.traits import OPERATIONS, Role, Scope
 
 ROWS = [pytest.param(row, id=row.name) for row in OPERATIONS.values() if row.scope not in (Scope.LOOKUP, Scope.DRAW)]
 WITHOUT_COUNTERPART = {"left_shift", "copysign", "round", "logical_xor", "quantile", "percentile", "nansum", "nanmean"}

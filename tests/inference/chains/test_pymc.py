@@ -12,8 +12,7 @@ from oracles import cases
 from privug.errors import ArgumentError, NotConverged, UnsuitableEngine
 from privug.inference.chains import pymc_engine
 from privug.inference.chains.problem import is_differentiable
-from privug.inference.chains.sizes import prepare
-from privug.inference.chains.states import summed_out
+from privug.inference.chains.sizes import prepare, summed_out
 
 
 def truths(result):

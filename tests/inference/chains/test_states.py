@@ -8,8 +8,7 @@ from scipy import stats
 
 import privug as pv
 from privug.errors import ImpossibleObservation, UnsuitableEngine
-from privug.inference.chains.sizes import prepare
-from privug.inference.chains.states import directly, joint_states, possible, summed_out
+from privug.inference.chains.sizes import directly, joint_states, possible, prepare, summed_out
 from privug.model.variable import as_node
 
 

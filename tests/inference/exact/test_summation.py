@@ -15,9 +15,19 @@ from scipy.special import ndtr
 from privug.inference.measure.convolution import Powers, Unsummable, added
 from privug.inference.measure.curve import Curve, Mapped
 from privug.inference.measure.density import Analytic
-from privug.prior.continuous import BETA, CAUCHY, LAPLACE, LOG_NORMAL, STUDENT_T, TRUNCATED_NORMAL, UNIFORM
-from privug.prior.positive import EXPONENTIAL, GAMMA, PARETO
-from privug.prior.standard import StandardNormal
+from privug.prior.continuous import (
+    BETA,
+    CAUCHY,
+    EXPONENTIAL,
+    GAMMA,
+    LAPLACE,
+    LOG_NORMAL,
+    PARETO,
+    STUDENT_T,
+    TRUNCATED_NORMAL,
+    UNIFORM,
+)
+from privug.prior.scalar import StandardNormal
 
 MEAN, SD, LOW, HIGH = 40.0, 25.0, 18.0, 90.0
 UNIT = Curve.of_family(UNIFORM, 0.0, 1.0)

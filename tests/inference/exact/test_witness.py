@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.inference import effort
-from privug.inference.exact import witness
+from privug.inference import workload
+from privug.inference.exact import engine
 from privug.inference.exact.rows import solver
 
-REAL = witness.contradiction  # before a fixture makes failures of contradictions
+REAL = engine.contradiction  # before a fixture makes failures of contradictions
 
 
 def total(x, y):
@@ -28,7 +28,7 @@ TWO_PEAKS = {"c": pv.Bernoulli(0.3), "a": pv.Normal(0, sd=1), "b": pv.Normal(0, 
 @pytest.fixture
 def served(monkeypatch):
     """Contradictions are what they are to a user: another engine serves."""
-    monkeypatch.setattr(witness, "contradiction", REAL)
+    monkeypatch.setattr(engine, "contradiction", REAL)
 
 
 def a_mass_off_by_one_per_cent(monkeypatch):
@@ -120,11 +120,11 @@ def test_an_observation_that_no_draw_agrees_with_stays_impossible():
 
 
 def test_an_attempt_ends_after_the_same_work_everywhere():
-    with effort.limited(1e6) as attempt:
+    with workload.limited(1e6) as attempt:
         for _ in range(3):
-            effort.spend(3e5)
-        with pytest.raises(effort.Exhausted, match="no exact answer was found"):
-            effort.spend(3e5)
+            workload.spend(3e5)
+        with pytest.raises(workload.Exhausted, match="no exact answer was found"):
+            workload.spend(3e5)
     assert attempt.spent == 1.2e6
 
 
@@ -147,8 +147,8 @@ def test_auto_leaves_nested_quadrature_to_samples_in_time():
 
 def test_what_is_tried_is_said_after_a_second(monkeypatch, capsys):
     monkeypatch.setattr("privug.progress.QUIET_SECONDS", 0.0)
-    with pv.limited(progress=True), effort.limited(5e9):
-        effort.spend(1e9)
+    with pv.limited(progress=True), workload.limited(5e9):
+        workload.spend(1e9)
     assert capsys.readouterr().err == "computing the exact answer: 20%; at most about 4 s more\n"
 
 

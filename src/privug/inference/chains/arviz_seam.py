@@ -7,8 +7,8 @@ from typing import Any
 import arviz
 import numpy as np
 
-from privug.model.critical import quietly
 from privug.model.node import Array
+from privug.runtime.critical import quietly
 
 
 @contextmanager

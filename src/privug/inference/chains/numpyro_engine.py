@@ -20,20 +20,20 @@ from privug.errors import NotConverged, UnsuitableEngine
 from privug.inference.answer import Options, SampledAnswer
 from privug.inference.chains.diagnosis import check_against_prior, draws_of_each, finished
 from privug.inference.chains.problem import Problem
-from privug.inference.chains.sizes import prepare
-from privug.inference.chains.states import (
+from privug.inference.chains.sizes import (
     directly,
     dispersed,
     joint_states,
     listed_values,
     possible,
+    prepare,
     summed_out,
     trimmed,
 )
 from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.inference.question import Question
 from privug.model.node import Array, Kind, Node, ancestors, reached
-from privug.model.traits.table import traits_of
+from privug.model.traits import traits_of
 from privug.observation.observations import Observation
 from privug.prior.family import Family, family_of
 from privug.progress import ProgressMeter

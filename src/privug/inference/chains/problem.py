@@ -20,8 +20,7 @@ from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import SampleFailure, constant, stack
 from privug.model.plan import Plan
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate
+from privug.model.plates import Plate, PlatedTable
 from privug.model.structure import random_leaves
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node
@@ -29,9 +28,8 @@ from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation
 from privug.prior.choice import constant_value
 from privug.prior.conditional import BindDraw
-from privug.prior.continuous import Uniform
+from privug.prior.continuous import Exponential, Uniform
 from privug.prior.family import Draw, LogDensity, family_of
-from privug.prior.positive import Exponential
 
 
 def named_roots(roots: Sequence[Node], inputs: Mapping[str, Any]) -> list[str]:

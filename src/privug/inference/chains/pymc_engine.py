@@ -32,17 +32,16 @@ from privug.inference.chains.diagnosis import (
     finished,
 )
 from privug.inference.chains.problem import Problem, is_differentiable
-from privug.inference.chains.sizes import prepare
-from privug.inference.chains.states import directly, starting_points, summed_out, trimmed
+from privug.inference.chains.sizes import directly, prepare, starting_points, summed_out, trimmed
 from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.inference.question import Question
-from privug.model.critical import quietly
 from privug.model.node import Array, Kind, Node
 from privug.model.plan import Plan
-from privug.model.traits.table import traits_of
+from privug.model.traits import traits_of
 from privug.observation.observations import Observation
 from privug.prior.family import Family, family_of
 from privug.progress import ProgressMeter
+from privug.runtime.critical import quietly
 
 
 class PyTensor(Backend):

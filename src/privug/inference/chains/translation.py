@@ -13,15 +13,13 @@ import numpy as np
 
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.numpy_functions import Cast
-from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack
+from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, Stack, decimals
 from privug.model.plates import Fold, Lane
-from privug.model.rounding import decimals
-from privug.model.traits.table import traits_of
-from privug.model.traits.traits import BackendName, Role
+from privug.model.traits import BackendName, Role, traits_of
 from privug.observation.likelihood import ROUNDING, CloseTo
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Family, LogDensity
-from privug.program.traced.failures import Checked
+from privug.program.traced.conditions import Checked
 from privug.program.traced.sorting import SortingKey
 
 MOST_SPELLED_OUT = 256

@@ -10,11 +10,11 @@ import numpy as np
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, almost_never_zero
-from privug.model.traits.traits import Role
+from privug.model.traits import Role
 from privug.model.variable import RandomVariable
 from privug.prior.choice import constant_value
 from privug.prior.family import Draw
-from privug.program.traced.failures import Checked
+from privug.program.traced.conditions import Checked
 
 Coefficient = Any  # a number, an array of the root's shape, a random variable of either; None if it may be zero
 

@@ -15,13 +15,10 @@ from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, Stack
 from privug.model.structure import random_leaves
-from privug.model.traits.sizes import unchanged
-from privug.model.traits.traits import Role, Traits
+from privug.model.traits import Role, Traits, unchanged
 from privug.model.variable import RandomVariable
 from privug.prior.conditional import Choose
-from privug.prior.family import Draw, Family, at_rank, family_of
-from privug.prior.reach import UNKNOWN, Reach, either, of_numbers
-from privug.prior.support import Support
+from privug.prior.family import UNKNOWN, Draw, Family, Reach, Support, at_rank, either, family_of, of_numbers
 from privug.scoping import holding
 
 LOST = 1e-15  # the probability that distributions without a largest value lose together

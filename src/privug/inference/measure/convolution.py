@@ -22,7 +22,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy
 
-from privug.inference.effort import spend
 from privug.inference.measure.curve import MOST_PARTS, Curve, discrete_part, smooth_part
 from privug.inference.measure.density import (
     ANALYSIS,
@@ -36,8 +35,9 @@ from privug.inference.measure.density import (
 )
 from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
 from privug.inference.measure.transforms import SumTerm, inverted_sum
+from privug.inference.workload import spend
 from privug.model.node import Array
-from privug.prior.standard import StandardNormal, StandardUniform, UniformPlusNormal
+from privug.prior.scalar import StandardNormal, StandardUniform, UniformPlusNormal
 
 CHUNK = 1 << 9  # stretches whose values at the nodes stay in the processor's cache
 COST_OF_STRETCH = 5000.0  # elementary operations

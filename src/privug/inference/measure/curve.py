@@ -26,8 +26,7 @@ from privug.inference.measure.density import (
 )
 from privug.model.batch import Batch
 from privug.model.node import Array
-from privug.prior.scalar import ScalarFamily
-from privug.prior.standard import StandardNormal
+from privug.prior.scalar import ScalarFamily, StandardNormal
 from privug.program.predicates import holds
 
 INNER = 15  # points put between two that differ, in each round

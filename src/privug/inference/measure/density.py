@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from privug.inference.effort import COST_OF_CALL, COST_OF_POINT, spend
+from privug.inference.workload import COST_OF_CALL, COST_OF_POINT, spend
 from privug.model.node import Array
-from privug.prior.standard import density_of
+from privug.prior.scalar import density_of
 
 CHUNK = 1 << 13  # points whose intermediate values stay in the processor's cache
 

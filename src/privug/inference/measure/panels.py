@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from privug.inference.effort import spend
 from privug.inference.measure.curve import Curve, Density
 from privug.inference.measure.density import (
     NODES,
@@ -22,6 +21,7 @@ from privug.inference.measure.density import (
     panel_nodes,
     panel_nodes_between,
 )
+from privug.inference.workload import spend
 from privug.model.node import Array
 
 SMOOTH = 9.0  # kinks of this order or more need no edge: a polynomial of degree 23 does not see them

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.inference.effort import spend
 from privug.inference.graph.conditions import Range
 from privug.inference.measure.curve import Curve, Density, Mapped
 from privug.inference.measure.density import Analytic, Tabulated
+from privug.inference.workload import spend
 from privug.model.graph import between, signature
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
-from privug.model.traits.traits import Role, Traits
-from privug.program.traced.failures import Checked
+from privug.model.traits import Role, Traits
+from privug.program.traced.conditions import Checked
 
 MOST_PIECES = 50_000
 COST_OF_EVALUATION, COST_OF_NUMBER = 1.7e5, 170.0  # elementary operations

@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from privug.inference.effort import spend
 from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes
 from privug.inference.measure.panels import Panels, merged
+from privug.inference.workload import spend
 from privug.model.node import Array
 
 SLOW = 0.05  # half a panel times the frequency: below, moments are enough

@@ -22,8 +22,8 @@ from privug.inference import sampling
 from privug.inference.diagnostics import LARGEST_PARETO_K, effective_sample_size, pareto_k
 from privug.inference.rare.model import LatentModel, Particles, Scattering, Space
 from privug.model.batch import Batch
-from privug.model.execution import run_tasks
 from privug.model.node import Array
+from privug.runtime.tasks import run_tasks
 
 WIDEST_FIT = 60
 FEWEST_FOR_FIT = 20

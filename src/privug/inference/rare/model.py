@@ -17,13 +17,12 @@ from privug.model.batch import Batch
 from privug.model.graph import parents_key
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
 from privug.model.operations import SampleFailure
-from privug.model.pickling import Shared
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
-from privug.observation.distance import distance_of, is_graded
-from privug.observation.likelihood import CloseTo
+from privug.observation.likelihood import CloseTo, distance_of, is_graded
 from privug.observation.observations import Observation
 from privug.prior.family import Draw, Family, OfNormals, family_of
+from privug.runtime.pickling import Shared
 
 
 @dataclass

@@ -4,24 +4,34 @@ They take any table with named columns and give back one of the same kind: a pan
 of dicts for a list of dicts, and so on. What they were given stays as it is.
 """
 
-from privug.mechanisms.anonymisers.columns import drop, generalise, keep, suppress
-from privug.mechanisms.anonymisers.diversity import closeness, diversity, is_l_diverse, is_t_close
-from privug.mechanisms.anonymisers.hierarchies import (
+from privug.mechanisms.anonymisers.coarsening import (
     MASK,
     Hierarchy,
     bands,
     cuts,
+    drop,
     everything,
+    generalise,
+    keep,
     labels,
     month,
     prefix,
+    suppress,
+    swap,
+    synthesise,
     year,
 )
-from privug.mechanisms.anonymisers.k_anonymity import anonymity, is_k_anonymous, k_ano
-from privug.mechanisms.anonymisers.microaggregation import microaggregate
-from privug.mechanisms.anonymisers.mondrian import mondrian
-from privug.mechanisms.anonymisers.swapping import swap
-from privug.mechanisms.anonymisers.synthetic import synthesise
+from privug.mechanisms.anonymisers.k_anonymity import (
+    anonymity,
+    closeness,
+    diversity,
+    is_k_anonymous,
+    is_l_diverse,
+    is_t_close,
+    k_ano,
+    microaggregate,
+    mondrian,
+)
 
 __all__ = [
     "MASK",

@@ -11,23 +11,21 @@ from privug.inference.engines import check_facts
 from privug.inference.exact.gaussian.model import DETERMINED, NotAffine, affine_form, aligned, length, product
 from privug.inference.workload import TooMuchWork
 from privug.leakage.finite import shares_of
-from privug.model.keys import key_of
 from privug.model.maybe import is_maybe
 from privug.model.node import Kind
 from privug.model.structure import flatten
+from privug.model.values import key_of
 from privug.model.variable import as_node
-from privug.observation.facts import Seen
 from privug.observation.likelihood import equal_values
-from privug.observation.observations import Equals
-from privug.policy.checking import Effort, judged, verdict_of
+from privug.observation.observations import Equals, Seen
+from privug.policy.checking import Effort, judged, one_by_one, verdict_of
 from privug.policy.clauses import BoundsClause
-from privug.policy.findings import EVERY, Finding, of_number
 from privug.policy.monitoring.normals import NotNormal, form_of_answer, is_determined, knowing
 from privug.policy.monitoring.particles import Draws
 from privug.policy.monitoring.queries import Answered, Query
 from privug.policy.monitoring.tasks import Task, tasks_of
 from privug.policy.policies import Clause, Policy
-from privug.policy.single_outputs import one_by_one
+from privug.policy.suprema import EVERY, Finding, of_number
 from privug.policy.verdict import Status, Verdict
 
 Findings = dict[Clause, list[Finding]]

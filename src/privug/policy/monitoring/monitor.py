@@ -24,7 +24,7 @@ from privug.policy.monitoring.queries import Answered, Query
 from privug.policy.monitoring.truths import check_against_answers, true_inputs
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
-from privug.report.plain import as_json
+from privug.report.text import as_json
 
 CLOSED = "the monitor has closed itself, because an answer came up that had not been foreseen"
 UNFORESEEN = "the answer is not one of those that were judged: it is not handed out, and the monitor closes itself"

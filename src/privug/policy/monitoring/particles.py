@@ -20,13 +20,12 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, distinct_values, pairs_of, shares_of
-from privug.model.keys import key_of
 from privug.model.node import Array, Kind
+from privug.model.values import key_of
 from privug.policy.clauses import BoundsClause
-from privug.policy.confidence import allowing, error_allowed
-from privug.policy.findings import SEEN, Finding, of_levels
 from privug.policy.monitoring.tasks import Task
-from privug.policy.policies import Clause
+from privug.policy.policies import Clause, allowing, error_allowed
+from privug.policy.suprema import SEEN, Finding, of_levels
 from privug.policy.verdict import Evidence, Status, all_of
 
 LIFELONG = 0.05

@@ -14,7 +14,7 @@ from privug.errors import ArgumentError, QuestionError
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
 from privug.prior.table import Records, form_of
-from privug.program.drawing import ambient_rng
+from privug.program.logic import ambient_rng
 from privug.program.outputs import settled
 from privug.program.sql.query import Query as SqlQuery
 from privug.program.staged import called

@@ -12,9 +12,8 @@ from privug.leakage.finite import Pairs
 from privug.model.node import Array
 from privug.policy.asking import asked
 from privug.policy.clauses import ChangeClause, MeasureClause
-from privug.policy.levels import Levels
 from privug.policy.people import people_apart
-from privug.policy.policies import Clause, Policy
+from privug.policy.policies import Clause, Levels, Policy
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,17 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators, allow-subclassing-any
-"""Arithmetic in compiled programs as Python does it, or not at all.
+"""Arithmetic, conversions and built-in functions in compiled programs: as Python does them, or not at all.
 
 Whatever 64-bit numbers cannot do as Python does (overflow, inexact conversions, errors of the math module) raises; the
 sample is then left to a plain call, so the kind of the error raised here never matters.
 """
 
 import builtins
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import errors
 from numba.core import types as numba_types
 from numba.core.extending import intrinsic
@@ -350,3 +352,66 @@ UNARY: dict[Operator, Any] = {
     operator.invert: intrinsic(_invert),
     operator.not_: intrinsic(_not),
 }
+
+
+LARGEST_FLOAT = 2.0**62
+
+
+def _whole(function: str | None) -> Any:
+    """Make a conversion of floats to whole numbers after a rounding function of floats."""
+
+    def typed(typing_context: Any, value: Any) -> Any:
+        if scalar(value) is None:
+            refuse("a conversion to int", value)
+        if scalar(value) != FLOAT:
+            return INT(value), lambda context, builder, signature, values: context.cast(
+                builder, values[0], types.unliteral(signature.args[0]), INT
+            )
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            number = values[0]
+            small = builder.fcmp_ordered("<", number, number.type(LARGEST_FLOAT))
+            large = builder.fcmp_ordered(">", number, number.type(-LARGEST_FLOAT))
+            give_up(context, builder, builder.not_(builder.and_(small, large)))
+            if function is not None:
+                called = builder.module.declare_intrinsic(f"llvm.{function}", [ir.DoubleType()])
+                number = builder.call(called, [number])
+            return builder.fptosi(number, ir.IntType(64))
+
+        return INT(value), generate
+
+    return intrinsic(typed)
+
+
+def _float(typing_context: Any, value: Any) -> Any:
+    if scalar(value) is None:
+        refuse("float", value)
+    return FLOAT(value), lambda context, builder, signature, values: converted(
+        context, builder, values[0], signature.args[0], FLOAT
+    )
+
+
+def _finite(function: Operator) -> Any:
+    make = finite_maker(function)
+
+    def one(typing_context: Any, value: Any) -> Any:
+        return make(typing_context, value)
+
+    def two(typing_context: Any, left: Any, right: Any) -> Any:
+        return make(typing_context, left, right)
+
+    return intrinsic(two if function in (math.atan2, math.hypot) else one)
+
+
+FUNCTIONS: dict[Any, Any] = {
+    bool: intrinsic(truth),
+    int: _whole(None),
+    float: intrinsic(_float),
+    round: _whole("rint"),
+    math.floor: _whole("floor"),
+    math.ceil: _whole("ceil"),
+    math.trunc: _whole(None),
+}
+for _function in (math.sqrt, math.exp, math.expm1, math.log, math.log10, math.log1p, math.sin, math.cos, math.tan,
+                  math.atan, math.tanh, math.fabs, math.atan2, math.hypot):  # fmt: skip
+    FUNCTIONS[_function] = _finite(_function)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ProgramError
-from privug.model.comparable import incomparable
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
+from privug.model.structure import incomparable
 from privug.model.variable import RandomVariable
 from privug.program.calls import Arguments, seeded
-from privug.program.memory import undisturbed_memory
 from privug.program.outputs import FAILURES
+from privug.program.reachable import undisturbed_memory
 
 # A step is a line begun or a function entered. With Python 3.11, nine programs (loops over rows, arithmetic,
 # dictionaries, recursion) took 20 to 85 ns a step, the median 37. Four programs that take numbers out of NumPy arrays

@@ -16,7 +16,8 @@ from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
 from privug.program.traced import control, dictionaries, expressions, iteration, masks
 from privug.program.traced.conditions import attempts
-from privug.program.traced.dictionaries import MaskedDict
+from privug.program.traced.control import refuse_stream
+from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.frames.conversions import FUNCTIONS
 from privug.program.traced.frames.polars.expressions import real
 from privug.program.traced.frames.polars.functions import FUNCTIONS as POLARS_FUNCTIONS
@@ -31,16 +32,12 @@ from privug.program.traced.functions import (
     text,
     whole_array,
 )
-from privug.program.traced.grown import GrownList
+from privug.program.traced.keyed import GrownList
 from privug.program.traced.keys import has_random
-from privug.program.traced.masks import Masked, MaskedList
-from privug.program.traced.rewriting import rewritten_code
+from privug.program.traced.masks import Masked, MaskedList, OfStanding, Standing
+from privug.program.traced.rewriting import RUNTIME, rewritten_code
 from privug.program.traced.selections import Selection, selection_of
-from privug.program.traced.sets import MaskedSet
 from privug.program.traced.sorting import holds_random
-from privug.program.traced.standing import OfStanding, Standing
-from privug.program.traced.syntax import RUNTIME
-from privug.program.traced.trying import refuse_stream
 
 _LIBRARY = (
     *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),

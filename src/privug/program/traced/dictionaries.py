@@ -1,39 +1,234 @@
-"""Dictionaries and sets of rewritten programs: entries are there or not, depending on random keys and conditions."""
+"""Dictionaries and sets of rewritten programs: entries are there or not, depending on random conditions."""
 
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from privug.model.categories import map_levels
 from privug.model.maybe import maybe
+from privug.model.plates import fold
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
+from privug.prior.frame import MISSING_TYPES
 from privug.program.logic import where
-from privug.program.traced.grown import GrownList
+from privug.program.outputs import settled
+from privug.program.traced.accumulators import Accumulator, Lost
+from privug.program.traced.conditions import with_failures
 from privug.program.traced.iteration import Segment, order_left_open, segments
-from privug.program.traced.keyed import Changeable, Grown
+from privug.program.traced.keyed import Changeable, Fillable, Grown, GrownList
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     UNDEFINED,
+    Growing,
     Mask,
     Masked,
     MaskedList,
+    Merged,
     any_of,
     both,
     current,
     either,
     fail_where,
+    fixed_order,
     holds,
     is_value,
     negated,
     one_of,
+    places_of,
     select,
 )
-from privug.program.traced.places import fixed_order, places_of
-from privug.program.traced.sets import MaskedSet
+
+Pairs = list[tuple[Any, Mask]]
+
+
+class MaskedSet(Changeable, Fillable, Growing):
+    """A set of the program's own."""
+
+    def __init__(self, items: Iterable[tuple[Any, Mask]] = ()) -> None:
+        super().__init__()
+        self.masks: dict[Any, Mask] = {}
+        for item, there in items:
+            self.enter(item, there)
+
+    def enter(self, item: Any, here: Mask) -> None:
+        """Put something in under a condition."""
+        rows = self.by_rows(writing=True)
+        if rows is not None:
+            return rows.insert(item, here)
+        for level, hit in alternatives(item).items():
+            mask = either(self.masks.get(level, False), both(here, hit))
+            if mask is not False:
+                self.masks[level] = mask
+        return None
+
+    def add(self, item: Any) -> None:
+        self.enter(item, current())
+
+    def contains(self, item: Any) -> Mask:
+        """Return when something is in the set."""
+        rows = self.by_rows()
+        if rows is not None:
+            return rows.contains(item)
+        hits = alternatives(item)
+        return any_of([both(hit, self.masks[level]) for level, hit in hits.items() if level in self.masks])
+
+    def pairs(self) -> Pairs:
+        self.look_at_all()
+        if self.is_certain:
+            return [(item, True) for item in set(self.masks)]
+        if not all(isinstance(item, str) for item in self.masks):  # the order of strings is not known in Python either
+            refuse("the order of a set of random elements")
+        return self.unordered()
+
+    def unordered(self) -> Pairs:
+        self.look_at_all()
+        return list(self.masks.items())
+
+    def plain(self) -> frozenset[Any]:
+        if not self.is_certain:
+            refuse("a set of random elements")
+        return frozenset(self.masks)
+
+    def __iter__(self) -> Any:
+        return iter(self.plain())
+
+    def __len__(self) -> int:
+        return len(self.plain())
+
+    def __and__(self, other: Any) -> "MaskedSet":
+        others = _set_of(other)
+        return MaskedSet((item, both(there, others.contains(item))) for item, there in self.unordered())
+
+    def __sub__(self, other: Any) -> "MaskedSet":
+        return MaskedSet(
+            (item, both(there, negated(_set_of(other).contains(item)))) for item, there in self.unordered()
+        )
+
+    def __or__(self, other: Any) -> "MaskedSet":
+        return MaskedSet([*self.unordered(), *_set_of(other).unordered()])
+
+    def __rand__(self, other: Any) -> "MaskedSet":
+        return _set_of(other) & self
+
+    def __ror__(self, other: Any) -> "MaskedSet":
+        return _set_of(other) | self
+
+    def __rsub__(self, other: Any) -> "MaskedSet":
+        return _set_of(other) - self
+
+    def update(self, items: Any) -> None:
+        """Put several things in."""
+        for item, there, _ in segments(items, ordered=False):
+            self.enter(item, both(current(), there))
+
+    # Changed by each of many rows.
+    def mask_at(self, level: Any) -> Mask:
+        return self.masks.get(level, False)
+
+    def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
+        self.masks[level] = either(self.mask_at(level), inserted)
+
+    def end_round(self, events: int, never_empty: bool) -> None:
+        return None
+
+    def filled(self, old: Any, before: Mask, held: list[Segment]) -> "MaskedSet":
+        first = () if before is False else old.unordered()
+        made = MaskedSet((item, both(before, there)) for item, there in first)
+        for item, there, plate in held:
+            assert plate is not None
+            for level, hit in alternatives(item).items():
+                inside = both(there, hit)
+                found = inside if isinstance(inside, bool) else fold(plate, "any", inside)
+                made.masks[level] = either(made.masks.get(level, False), found)
+        return made
+
+    @staticmethod
+    def one_of(possible: list[tuple[Mask, Any]]) -> "MaskedSet":
+        """Return the set whose condition holds."""
+        return OneOfSets(possible)
+
+    intersection, union, difference = __and__, __or__, __sub__
+
+    def __eq__(self, other: object) -> bool:
+        return refuse("a comparison of sets")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class OneOfSets(MaskedSet):
+    """One of several sets, depending on random conditions; what is put into it is put into that one."""
+
+    def __init__(self, targets: Iterable[tuple[Mask, Any]]) -> None:
+        self._targets = list(targets)
+        if not all(isinstance(target, MaskedSet) for _, target in self._targets):
+            refuse("a choice between containers")
+        super().__init__()
+        for condition, target in self._targets:
+            for level, mask in target.masks.items():
+                self.masks[level] = either(self.masks.get(level, False), both(condition, mask))
+
+    def enter(self, item: Any, here: Mask) -> None:
+        super().enter(item, here)
+        for condition, target in self._targets:
+            target.enter(item, both(condition, here))
+
+
+def _set_of(other: Any) -> MaskedSet:
+    if isinstance(other, MaskedSet):
+        return other
+    if isinstance(other, Masked):
+        return MaskedSet(other.unordered())
+    return MaskedSet((item, True) for item in other)
+
+
+MOST_BRANCHES = 8
+"""Of which one appends to a list at a time."""
+
+
+def without_masks(value: Any) -> Any:
+    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
+    return with_failures(_unmasked(value))
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, Accumulator | Lost):
+        refuse("the last row's value of a variable, after a loop over many rows,")
+    if type(value) is MaskedList and not value.is_certain:
+        items = in_turn(value.pairs())
+        return _unmasked(value.plain() if items is None else items)
+    if isinstance(value, Masked):
+        return _unmasked(value.released())
+    if type(value) in (list, tuple):
+        return type(value)(_unmasked(item) for item in value)
+    if type(value) in (dict, Merged):
+        return {key: _unmasked(item) for key, item in value.items()}
+    if isinstance(value, RandomVariable) and any(
+        type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
+    ):
+        return RandomVariable(map_levels(value.node, settled))
+    return value
+
+
+def in_turn(pairs: list[tuple[Any, Mask]]) -> list[Any] | None:
+    """Return a list to which one of several branches appends at a time; None if its length is random.
+
+    Items that follow each other, and of which exactly one is there, are one item of the list.
+    """
+    items: list[Any] = []
+    waiting: list[tuple[Mask, Any]] = []
+    for item, there in pairs:
+        overlapping = any(not holds(negated(both(there, other))) for other, _ in waiting)
+        if overlapping or len(waiting) == MOST_BRANCHES:
+            return None
+        waiting.append((there, item))
+        if holds(any_of([mask for mask, _ in waiting])):
+            items.append(one_of(waiting))
+            waiting = []
+    return None if waiting else items
+
 
 MOST_ORDERED = 24
 
-Pairs = list[tuple[Any, Mask]]
 Ranked = list[tuple[Any, Mask, Any]]
 
 

@@ -12,10 +12,11 @@ from privug.model.maybe import Maybe, is_maybe
 from privug.model.ragged import RaggedTable
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, item_of, refuse
-from privug.program.traced.accumulators import found
-from privug.program.traced.dictionaries import MaskedDict
-from privug.program.traced.iteration import any_item, has_plates
-from privug.program.traced.kept import Kept
+from privug.program.traced.accumulators import Kept, found
+from privug.program.traced.control import Block
+from privug.program.traced.dictionaries import MaskedDict, MaskedSet
+from privug.program.traced.iteration import any_item, has_plates, is_numbered, row_at
+from privug.program.traced.keyed import changed_by_rows
 from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
     UNDEFINED,
@@ -23,6 +24,7 @@ from privug.program.traced.masks import (
     Masked,
     MaskedList,
     OneOf,
+    Standing,
     any_of,
     both,
     either,
@@ -33,12 +35,7 @@ from privug.program.traced.masks import (
     select,
     truth,
 )
-from privug.program.traced.plain_items import changed_by_rows
-from privug.program.traced.positions import is_numbered, row_at
 from privug.program.traced.selections import is_mask, selected
-from privug.program.traced.sets import MaskedSet
-from privug.program.traced.standing import Standing
-from privug.program.traced.trying import Block
 
 
 def and_(*parts: Callable[[], Any]) -> Any:

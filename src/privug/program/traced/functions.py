@@ -1,4 +1,4 @@
-"""Built-in and library functions as rewritten programs call them: the same on plain values, lifted on random ones."""
+"""Built-in and library functions as rewritten programs call them: the same on plain values, nodes otherwise."""
 
 import bisect
 import builtins
@@ -8,33 +8,44 @@ import math
 import operator
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from privug.model.categories import map_levels, map_pairs, outcomes
-from privug.model.diverting import diversions
+from privug.model.failures import diversions, fails, fails_where, told
 from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate, fold
+from privug.model.operations import Elementwise, Stack, elementwise, fail_samples
+from privug.model.plates import Plate, PlatedTable, fold
 from privug.model.ragged import RaggedTable
 from privug.model.text import formatted
-from privug.model.traits.table import OPERATIONS
-from privug.model.value_types import number_types
-from privug.model.variable import RandomVariable, as_node, as_python, refuse, stack_values
+from privug.model.traits import OPERATIONS, Role, Traits, traits_of
+from privug.model.values import number_types
+from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import term_where
-from privug.program.traced.dictionaries import MaskedDict
+from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.expressions import equal
-from privug.program.traced.iteration import Segment, Stream, any_item, collected, has_plates, listed, segments
+from privug.program.traced.iteration import (
+    Segment,
+    Stream,
+    any_item,
+    collected,
+    enumerated,
+    has_plates,
+    listed,
+    segments,
+)
+from privug.program.traced.keys import possible_values
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     Masked,
     MaskedList,
+    Standing,
     any_of,
     both,
     either,
@@ -44,10 +55,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
-from privug.program.traced.mathematics import checked_math, logarithm
-from privug.program.traced.positions import enumerated
 from privug.program.traced.selections import Selection, selection_of
-from privug.program.traced.sets import MaskedSet
 from privug.program.traced.sorting import (
     Call,
     extreme,
@@ -58,8 +66,101 @@ from privug.program.traced.sorting import (
     sort_in_place,
     sorted_items,
 )
-from privug.program.traced.standing import Standing
-from privug.program.traced.tallies import bincount, unique
+
+
+def checked_math(traits: Traits) -> Callable[..., Any]:
+    """A function of the math module: an error of its domain is an error on that input, as in Python."""
+    array_function = traits.function
+
+    def evaluate(*arrays: Any) -> Any:
+        arrays = tuple(array.astype(float) for array in arrays)
+        result = array_function(*arrays)
+        finite = functools.reduce(np.logical_and, map(np.isfinite, arrays))
+        beyond = np.isinf(result) & finite  # at the end of a logarithm's domain, or by the size of the result
+        wrong = np.isnan(result) & ~functools.reduce(np.logical_or, map(np.isnan, arrays))
+        at_pole = traits.is_partial or (traits.role is Role.POWER and arrays[0] == 0)
+        fail_samples(wrong | (beyond & at_pole), ValueError("math domain error"))
+        fail_samples(beyond, OverflowError("math range error"))
+        return result
+
+    operation = Elementwise(traits.name, evaluate)
+
+    def lifted(*values: Any) -> Any:
+        values = tuple(RandomVariable(where_present(as_node(value))) for value in values)
+        _tell_of_domain(operation, values)
+        path = path_condition.get()
+        # Where this code does not run, any argument will do: one at which nothing goes wrong.
+        safe = [value if path is None else where(path, value, 1.0) for value in values]
+        made = told(elementwise(operation, [as_node(value) for value in safe]))
+        made.numpy = False  # the math module gives Python's floats, whatever goes in
+        return RandomVariable(made)
+
+    return lifted
+
+
+def _tell_of_domain(operation: Elementwise, values: Sequence[RandomVariable]) -> None:
+    """Tell for which arguments a function of the math module fails."""
+    traits, error = operation.traits, ValueError("math domain error")
+    if traits.is_partial:
+        (value,), start = values, traits.domain[0]
+        with np.errstate(all="ignore"):
+            included = np.isfinite(traits.function(start))
+        fails_where(lambda: (value < start if included else value <= start).node, error)
+        return
+    for kind in (error, OverflowError("math range error")):
+        fails(operation, [value.node for value in values], kind)
+
+
+def logarithm(value: Any, base: Any = math.e) -> Any:
+    """Return a logarithm, as `math.log` does."""
+    natural = checked_math(traits_of("log"))
+    return natural(value) if base == math.e else natural(value) / math.log(base)
+
+
+MOST_ELEMENTS = 1024
+"""How many elements of an array are asked for their values."""
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """Count how often each number from zero on occurs; so many that their number is the same for all samples."""
+    array, values = _values("bincount", x)
+    if array.node.dtype.kind != "i" or values[0] < 0 or type(minlength) is not int or values[-1] >= minlength:
+        refuse("np.bincount without a minlength that is above all values")
+    if weights is None:
+        return _stacked([(array == value).sum() for value in range(minlength)])
+    shape = weights.shape if isinstance(weights, RandomVariable) else np.shape(weights)
+    if shape != array.shape:
+        refuse("np.bincount with weights of another length")
+    totals = [np.where(array == value, weights, 0.0).sum() for value in range(minlength)]
+    return _stacked(totals).astype(float)
+
+
+def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """Return the values that occur, in ascending order, and how often each does."""
+    if return_index or return_inverse:
+        refuse("np.unique with the places of values")
+    array, values = _values("unique", ar)
+    counts = [(array == value).sum() for value in values]
+    there = _stacked([count > 0 for count in counts])
+    found = Selection(RandomVariable(as_node(np.array(values))), there)
+    return (found, Selection(_stacked(counts), there)) if return_counts else found
+
+
+def _values(name: str, items: Any) -> tuple[RandomVariable, list[Any]]:
+    """Return an array, and the numbers that its elements may be in ascending order."""
+    array = items if isinstance(items, RandomVariable) else RandomVariable(stack_values(list(items)))
+    if len(array.shape) != 1 or not array.shape[0] or array.node.levels is not None:
+        refuse(f"np.{name} of anything but some numbers")
+    stacked = isinstance(array.node.operation, Stack)
+    if stacked and array.shape[0] > MOST_ELEMENTS:
+        refuse(f"np.{name} of more than {MOST_ELEMENTS:,} numbers that are not a column")
+    # What is known of the values of a column holds for each of its elements.
+    elements = [RandomVariable(part) for part in array.node.parents] if stacked else [array[0]]
+    return array, sorted({value for element in elements for value in possible_values(element)})
+
+
+def _stacked(values: list[Any]) -> RandomVariable:
+    return RandomVariable(stack_values(values))
 
 
 def _sum(items: Any, start: Any = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Containers that each of many rows changes, key by key: one row is traced, and what it does folded over all of them.
+"""Containers that each of many rows changes, key by key: one row is traced, and folded over all of them.
 
 The row at hand does not know what earlier rows did. It may add to the number at its key, put items into the list
 or set there, put something in the place of what is there, and ask whether its key is there already, which is
@@ -6,23 +6,34 @@ settled when all code for a row has been traced: it is if a row before it was th
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from privug.model.graph import UniqueTable
+from privug.model.maybe import is_maybe
 from privug.model.node import Node
-from privug.model.plates import Pass, Pending, current_pass, fold
+from privug.model.operations import gather
+from privug.model.plates import Pass, Pending, Plate, current_pass, current_plate, fold
+from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.accumulators import Accumulator, Term, joined_terms, resolved, selected, term_where
+from privug.program.traced.accumulators import (
+    FORBIDDEN,
+    Accumulator,
+    Term,
+    joined_terms,
+    resolved,
+    selected,
+    term_where,
+)
 from privug.program.traced.conditions import assuming
-from privug.program.traced.grown import Fillable, grown_list, is_number, replaced, summed
-from privug.program.traced.iteration import Segment
-from privug.program.traced.keys import alternatives, has_random
+from privug.program.traced.iteration import PlatedList, Segment
+from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
     UNDEFINED,
+    Growing,
     Mask,
     Masked,
     MaskedList,
@@ -37,6 +48,105 @@ from privug.program.traced.masks import (
     present_item,
     select,
 )
+
+
+class Fillable(Masked):
+    """A container into which rows may put items: it says what holds what was there and what they put in."""
+
+    @abstractmethod
+    def filled(self, old: Any, before: Mask, held: list[Segment]) -> Any:
+        """Return what was there where it was, with some items more."""
+
+
+class GrownList(PlatedList, Growing):
+    """A list to which each of many rows appended; rows by themselves may append more."""
+
+    def add(self, item: Any, mask: Mask) -> None:
+        """Append an item that is there under a condition."""
+        if current_plate.get() is not None:
+            refuse("a list that grows with each of many rows")
+        if mask is not False:
+            self.segments.append((item, mask, None))
+
+    def append(self, item: Any) -> None:
+        """Append an item where the code at hand runs."""
+        self.add(item, current())
+
+    @staticmethod
+    def one_of(possible: list[tuple[Mask, Any]]) -> "PlatedList":
+        """Return the list whose condition holds."""
+        return OneOfGrown(possible)
+
+
+class OneOfGrown(GrownList):
+    """One of several lists, depending on random conditions; what is appended to it is appended to that one."""
+
+    def __init__(self, targets: Iterable[tuple[Mask, Any]]) -> None:
+        self._targets = list(targets)
+
+    @property
+    def segments(self) -> list[Segment]:  # type: ignore[override]
+        """The items of all of them, each there if its list is the one."""
+        return [
+            (item, both(mask, there), plate)
+            for mask, target in self._targets
+            for item, there, plate in _segments_of(target)
+        ]
+
+    def add(self, item: Any, mask: Mask) -> None:
+        for condition, target in self._targets:
+            target.add(item, both(condition, mask))
+
+
+def _segments_of(value: Any) -> list[Segment]:
+    if isinstance(value, GrownList):
+        return list(value.segments)
+    if not isinstance(value, MaskedList):
+        refuse("a list that many rows append to in the place of something else")
+    return [(item, there, None) for item, there in value.pairs()]
+
+
+def grown_list(old: Any, before: Mask, held: list[Segment]) -> GrownList:
+    """Return a list as it is after many rows appended to it."""
+    first = [] if before is False else _segments_of(old)
+    return GrownList([*((item, both(before, there), plate) for item, there, plate in first), *held])
+
+
+def summed(sums: list[Any], start: Any) -> Any:
+    """Return a number to which rows added what comes to some sums."""
+    if not is_number(start):
+        refuse("something else than a number added for each of many rows")
+    return sum(sums[1:], sums[0]) if sums and type(start) is int and start == 0 else sum(sums, start)
+
+
+def replaced(plate: Plate, old: Any, value: Any, there: Mask) -> Any:
+    """Return what the last row left that put something in the place of what was there."""
+    last = fold(plate, "max", where(there, plate.position, -1))
+    new = at_row(plate, value, last if there is True else where(last < 0, 0, last))
+    return select(True if there is True else last >= 0, new, old)
+
+
+def at_row(plate: Plate, value: Any, position: Any) -> Any:
+    """Return what a value that each row has for itself is for one of them; rows and tuples part by part."""
+    if isinstance(value, tuple):
+        parts = [at_row(plate, part, position) for part in value]
+        return Row(**dict(zip(value.keys(), parts, strict=True))) if isinstance(value, Row) else type(value)(parts)
+    if not isinstance(value, RandomVariable):
+        return value
+    if is_maybe(value.node):
+        refuse("a number that may be missing, of one of many rows")
+    everywhere = fold(plate, "map", value)
+    taken = gather(as_node(everywhere), as_node(position))
+    taken.numpy = value.node.numpy
+    return RandomVariable(taken)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether something can be added to for each of many rows."""
+    if isinstance(value, RandomVariable):
+        return value.node.levels is None and value.node.shape == () and not is_maybe(value.node)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
 
 Grown = Callable[[Any, Mask], Any]
 """Makes of what was at a key, and of when it was there, what is there after all rows."""
@@ -373,3 +483,61 @@ class Changeable(Masked):
         """Take note that all entries are looked at, which a row that changes some of them cannot do."""
         if self.by_rows() is not None:
             refuse("a container that each of many rows reads and changes")
+
+
+class Items:
+    """The entries of a plain dictionary or list, all of which are there."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+        self._before = dict(container) if isinstance(container, dict) else dict(enumerate(container))
+        for level in self._before:  # nobody may look at what other rows change
+            container[level] = FORBIDDEN
+
+    def hits_of(self, key: Any) -> dict[Any, Mask]:
+        """Return the entries that a key may mean."""
+        if isinstance(self._container, dict):
+            hits = alternatives(key)
+        else:
+            places = range(len(self._container))
+            known = not has_random(key) and -len(places) <= key < len(places)
+            hits = {places[key]: True} if known else {k: positioned(key, k, len(places)) for k in places}
+        within = {level: hit for level, hit in hits.items() if self.has(level)}
+        if isinstance(self._container, list) or len(within) < len(hits):
+            missing = negated(any_of(list(within.values())))
+            fail_where(missing, KeyError(key) if isinstance(self._container, dict) else IndexError("list index"))
+        return within
+
+    def has(self, level: Any) -> bool:
+        """Say whether there is an entry."""
+        return not isinstance(self._container, dict) or level in self._container
+
+    def mask_at(self, level: Any) -> Mask:
+        return True
+
+    def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
+        self._before[level] = grown(self._before[level], True)
+
+    def end_round(self, events: int, never_empty: bool) -> None:
+        for level, value in self._before.items():
+            self._container[level] = value
+
+
+def changed_by_rows(container: Any) -> Round | None:
+    """Return the round in which rows change a plain container, if one is under way."""
+    passing = current_pass.get()
+    found: Round | None = None if passing is None else passing.changed.get(id(container))
+    return found
+
+
+def open_round(container: Any) -> None:
+    """Let rows change a container that the loop's body is seen to change."""
+    passing = current_pass.get()
+    assert passing is not None
+    if isinstance(container, Changeable):
+        container.by_rows(writing=True)
+    elif type(container) in (dict, MaskedList, list) and id(container) not in passing.changed:
+        if isinstance(container, MaskedList) and (container.plate is passing.plate or not container.is_certain):
+            return
+        store = Items(container)
+        passing.changed[id(container)] = Round(store, passing, store.hits_of)

@@ -15,7 +15,7 @@ from privug.model.plates import Fold, Lane
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw, draw_node
-from privug.prior.ragged import RaggedDraw
+from privug.prior.plating import RaggedDraw
 from privug.program.logic import where
 from privug.program.traced.masks import Mask, either
 

@@ -1,23 +1,25 @@
-"""Values and containers under conditions: what is there, and which of several it is, depends on random masks."""
+"""Values and containers under conditions: what is there, which of several it is, and in which order."""
 
 import dataclasses
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from types import NoneType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from privug.model.categories import map_levels
 from privug.model.maybe import Maybe, is_maybe, surely_present
-from privug.model.node import Node
+from privug.model.node import Array, Node, ancestors
+from privug.model.operations import ArrayFunction, array_function
+from privug.model.plan import Plan
 from privug.model.plates import current_plate
 from privug.model.ragged import RaggedTable
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, refuse
+from privug.model.variable import Columns, RandomVariable, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.accumulators import selected
+from privug.program.traced.accumulators import Guarded, selected
 from privug.program.traced.conditions import Mask as Mask
 from privug.program.traced.conditions import any_of as any_of
 from privug.program.traced.conditions import both as both
@@ -27,7 +29,6 @@ from privug.program.traced.conditions import fail_where as fail_where
 from privug.program.traced.conditions import holds as holds
 from privug.program.traced.conditions import negated as negated
 from privug.program.traced.conditions import under as under
-from privug.program.traced.kept import Guarded
 
 
 class Masked(ABC):
@@ -336,3 +337,89 @@ def _is_single(value: Any) -> bool:
 def _select_single(mask: Mask, new: Any, old: Any) -> Any:
     same = not isinstance(new, RandomVariable) and type(new) is type(old) and new == old
     return new if same else where(mask, new, old)
+
+
+MOST_PLACED = 200
+
+
+def fixed_order(ranks: Sequence[Any]) -> list[int] | None:
+    """Return the positions of entries in the order of their ranks; None if that is random."""
+    nodes = [rank.node for rank in ranks if isinstance(rank, RandomVariable)]
+    if any(node.is_random for node in ancestors(nodes)) and len(ranks) > 1:
+        return None
+    known = iter(Plan(nodes).run(1, np.random.default_rng(0))) if nodes else iter(())
+    values = [next(known)[0] if isinstance(rank, RandomVariable) else rank for rank in ranks]
+    return sorted(range(len(values)), key=values.__getitem__)
+
+
+def places_of(ranks: Sequence[Any], there: Sequence[Mask]) -> list[Any]:
+    """Return how many entries stand before each one, by their ranks; -1 for one that is not there.
+
+    These tell the order, and nothing else: ranks themselves may tell at which row an entry came in.
+    """
+    if len(ranks) > MOST_PLACED:
+        refuse(f"the order of more than {MOST_PLACED} entries")
+    keys = stack_values([where(mask, rank, np.inf) for rank, mask in zip(ranks, there, strict=True)])
+    order = array_function(ArrayFunction("argsort", _in_turn), [keys])
+    places = RandomVariable(array_function(ArrayFunction("argsort", _in_turn), [order]))
+    return [where(mask, places[entry], -1) for entry, mask in enumerate(there)]
+
+
+def _in_turn(keys: Array) -> Array:
+    order: Array = np.argsort(keys, axis=-1, kind="stable")
+    return order
+
+
+class OfStanding:
+    """A part of what stands for an object: an accessor."""
+
+
+class Standing(Columns, Masked):
+    """An object of a library in terms of random variables; what it does not know is refused by name."""
+
+    kind = "an object"
+    """What it stands for, in messages."""
+
+    @abstractmethod
+    def listing(self) -> Any:
+        """Return what iteration gives, as a list of rewritten programs."""
+
+    def contains(self, item: Any) -> Mask:
+        """Return whether something is in it."""
+        return refuse(f"'in' of {self.kind}")
+
+    def length(self) -> Any:
+        """Return its len()."""
+        return refuse(f"len() of {self.kind}")
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        found: list[tuple[Any, Mask]] = self.listing().pairs()
+        return found
+
+    def some_there(self) -> Mask:
+        return refuse(f"the truth of {self.kind}")
+
+    @property
+    def is_certain(self) -> bool:
+        return False
+
+    def plain(self) -> Any:
+        return refuse(f"{self.kind} as output")
+
+    def unknown(self, name: str) -> NoReturn:
+        """Refuse a method or an option that is not known."""
+        refuse(f"{self.kind}.{name}")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.unknown(name)
+
+    def __iter__(self) -> Any:
+        return iter(self.listing().plain())
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        self.unknown("__array__()")
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        return refuse(f"np.{function.__name__} of {self.kind}")

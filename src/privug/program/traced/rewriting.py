@@ -6,26 +6,326 @@ would run under a random condition.
 """
 
 import ast
+import copy
 import functools
+import inspect
+import linecache
 import types
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from privug.program.traced.loop_variables import LoopVariables, finished, prepared
-from privug.program.traced.source import source_of
-from privug.program.traced.syntax import (
-    FRAME,
-    RUNTIME,
-    NotRewritable,
-    frame,
-    method,
-    pattern_test,
-    runtime,
-    text,
-    thunk,
-    variable,
-    within,
-)
-from privug.program.traced.try_statements import TryStatements, check_errors
+Definition = ast.FunctionDef | ast.Lambda
+
+
+def source_of(code: types.CodeType) -> Definition | None:
+    """Find the syntax of a function in its source file; it is the caller's own, and may be rewritten."""
+    lines = linecache.getlines(code.co_filename)
+    if not lines or _is_generator(code):
+        return None
+    found = _definitions("".join(lines)).get((code.co_name, code.co_firstlineno), [])
+    if len(found) > 1:
+        found = [node for node in found if _covers(node, code)]
+    return copy.deepcopy(found[0]) if len(found) == 1 else None
+
+
+@lru_cache(maxsize=4)  # programs of one file are lifted one after the other; a large file takes a while to parse
+def _definitions(text: str) -> dict[tuple[str, int], list[Definition]]:
+    """Return all functions of a file by what their code says: the name and the first line."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return {}
+    found: defaultdict[tuple[str, int], list[Definition]] = defaultdict(list)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            found["<lambda>", node.lineno].append(node)
+        elif isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found[node.name, first].append(node)
+    return dict(found)
+
+
+def _is_generator(code: types.CodeType) -> bool:
+    return bool(code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
+
+
+def _covers(node: Definition, code: types.CodeType) -> bool:
+    """Tell apart several lambdas on one line by the columns of their instructions."""
+    body = node.body if isinstance(node, ast.Lambda) else node
+    spots = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3]]
+    start, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
+    inside = [spot for spot in spots if start <= spot < end]
+    names = [argument.arg for argument in node.args.args]
+    return (
+        bool(inside)
+        and len(inside) == len(spots) - spots.count((code.co_firstlineno, 0))
+        and (tuple(names) == code.co_varnames[: len(names)])
+    )
+
+
+RUNTIME = "__privug__"
+FRAME = "__frame__"
+
+
+def variable(name: str, store: bool = False) -> ast.Name:
+    """Return a variable, to be read or assigned."""
+    return ast.Name(name, ast.Store() if store else ast.Load())
+
+
+def runtime(name: str, *arguments: ast.expr) -> ast.Call:
+    """Return a call of what rewritten code finds at run time."""
+    return ast.Call(ast.Attribute(variable(RUNTIME), name, ast.Load()), list(arguments), [])
+
+
+def frame(name: str, *arguments: ast.expr) -> ast.Call:
+    """Return a call of a method of the function's frame."""
+    return ast.Call(ast.Attribute(variable(FRAME), name, ast.Load()), list(arguments), [])
+
+
+def thunk(body: ast.expr) -> ast.Lambda:
+    """Return a function without parameters."""
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+
+
+def text(value: str) -> ast.Constant:
+    """Return a string."""
+    return ast.Constant(value)
+
+
+def method(owner: str, name: str, *arguments: ast.expr) -> ast.Call:
+    """Return a call of a method of what a variable holds."""
+    return ast.Call(ast.Attribute(variable(owner), name, ast.Load()), list(arguments), [])
+
+
+def within(block: ast.expr, runs: str, body: list[ast.stmt]) -> ast.stmt:
+    """Return a block that a context manager says whether to run; Python nests no more than twenty of them."""
+    inner = ast.If(variable(runs), body or [ast.Pass()], [])
+    return ast.With([ast.withitem(block, variable(runs, store=True))], [inner])
+
+
+class NotRewritable(Exception):
+    """The function uses something that rewriting would get wrong."""
+
+
+def pattern_test(pattern: ast.pattern, subject: str) -> ast.expr:
+    """Return the test whether a variable matches a pattern."""
+    match pattern:
+        case ast.MatchValue(value=value):
+            return ast.Compare(variable(subject), [ast.Eq()], [value])
+        case ast.MatchSingleton(value=value):
+            return ast.Compare(variable(subject), [ast.Is()], [ast.Constant(value)])
+        case ast.MatchOr(patterns=patterns):
+            return ast.BoolOp(ast.Or(), [pattern_test(part, subject) for part in patterns])
+        case ast.MatchAs(pattern=None, name=None):
+            return ast.Constant(True)
+    raise NotRewritable("a structural pattern")
+
+
+_SCOPES = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.FunctionDef | ast.ClassDef
+
+
+class LoopVariables:
+    """The variables that a loop assigns.
+
+    `handed_on` are those that some round may read before it assigns them; `temporary` the others;
+    `containers` those whose items are changed in place; `numbered` those of which it looks at the items one by one, in
+    `for i in range(...)`, by their positions.
+    """
+
+    def __init__(self, loop: ast.For) -> None:
+        stored = dict.fromkeys(name for node in (loop.target, *loop.body) for name in _stored(node))
+        read: set[str] = set()
+        _follow(loop.body, set(_stored(loop.target)), read)
+        self.handed_on = [name for name in stored if name in read]
+        self.temporary = [name for name in stored if name not in read]
+        changed = dict.fromkeys(name for node in loop.body for name in _changed(node))
+        self.containers = [name for name in changed if name not in stored]
+        self.numbered = [name for name in _numbered(loop) if name not in stored]
+
+
+def _stored(node: ast.AST) -> list[str]:
+    """Return the variables that a statement assigns, in functions inside it aside."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, _SCOPES):
+        return []
+    own = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+    return own + [name for child in ast.iter_child_nodes(node) for name in _stored(child)]
+
+
+_CHANGING = {"add", "update", "setdefault", "pop", "clear"}
+"""Methods of dictionaries and sets that change them."""
+
+
+def _changed(node: ast.AST) -> list[str]:
+    """Return the variables whose items a statement sets, or of which it calls a method that changes them."""
+    found = []
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                found.append(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _CHANGING:
+                found.append(name)
+    return found
+
+
+def _numbered(loop: ast.For) -> list[str]:
+    """Return the variables that a loop over a range subscripts by its counter."""
+    match loop:
+        case ast.For(target=ast.Name(id=counter), iter=ast.Call(func=ast.Name(id="range"))):
+            inside = (inner for part in loop.body for inner in ast.walk(part))
+            return list(dict.fromkeys(name for inner in inside for name in _subscripted(inner, counter)))
+    return []
+
+
+def _subscripted(node: ast.AST, counter: str) -> list[str]:
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=key)) if key == counter:
+            return [name]
+    return []
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        inner.id
+        for node in nodes
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+    }
+
+
+def _follow(block: Sequence[ast.stmt], assigned: set[str], read: set[str]) -> set[str]:
+    """Go through a block; collect what is read that may not be assigned yet; return what is assigned for sure."""
+    assigned = set(assigned)
+    for statement in block:
+        match statement:
+            case ast.If(test=test, body=body, orelse=orelse):
+                read |= _loaded([test]) - assigned
+                assigned = _follow(body, assigned, read) & _follow(orelse, assigned, read)
+            case ast.For(target=target, iter=items, body=body, orelse=orelse):
+                read |= _loaded([items]) - assigned
+                _follow([*body, *orelse], assigned | set(_stored(target)), read)
+            case ast.While() | ast.Match():
+                read |= _loaded([statement]) - assigned
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
+                ends = [_follow(orelse, _follow(body, assigned, read), read)]
+                for handler in handlers:
+                    read |= _loaded([handler.type] if handler.type else []) - assigned
+                    ends.append(_follow(handler.body, assigned, read))
+                assigned = set.intersection(*ends) | _follow(last, assigned, read)
+            case ast.AugAssign(target=target, value=value):
+                read |= (_loaded([target, value]) | set(_stored(target))) - assigned
+            case _:
+                read |= _loaded([statement]) - assigned
+                assigned |= set(_stored(statement))
+    return assigned
+
+
+def prepared(variables: LoopVariables) -> list[ast.stmt]:
+    """Prepare the variables of a loop for a round that stands for many rows."""
+    steps = _assigned_by("carried", variables.handed_on) + _assigned_by("set_aside", variables.temporary)
+    return _if("for_many", steps + _told("changing", variables.containers)) + _apart(variables)
+
+
+def finished(variables: LoopVariables) -> list[ast.stmt]:
+    """Bring the variables of a loop to what they are after a round that stood for many rows."""
+    steps = _assigned_by("folded", [*variables.handed_on, *variables.temporary])
+    return _if("for_many", steps) + _apart(variables)
+
+
+def _apart(variables: LoopVariables) -> list[ast.stmt]:
+    return _if("by_parts", _assigned_by("lost", variables.temporary))
+
+
+def _if(condition: str, steps: list[ast.stmt]) -> list[ast.stmt]:
+    return [ast.If(ast.Attribute(variable(FRAME), condition, ast.Load()), steps, [])] if steps else []
+
+
+def _assigned_by(method: str, names: list[str]) -> list[ast.stmt]:
+    targets = ast.Tuple([variable(name, store=True) for name in names], ast.Store())
+    return [ast.Assign([targets], frame(method, *(thunk(variable(name)) for name in names)))] if names else []
+
+
+def _told(method: str, names: list[str]) -> list[ast.stmt]:
+    return [ast.Expr(frame(method, *(thunk(variable(name)) for name in names)))] if names else []
+
+
+_LEAVING = ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Assert
+
+
+class TryStatements(ast.NodeTransformer):
+    """The part of rewriting that is about `try`."""
+
+    def __init__(self) -> None:
+        self._fresh = 0
+        self._handlers: list[tuple[str, int, str | None]] = []
+        """The handlers that the code at hand stands in: the statement, the position, the name of the error."""
+
+    @abstractmethod
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Rewrite a block."""
+
+    def temporary(self) -> str:
+        """Return a name that the program does not have."""
+        self._fresh += 1
+        return f"__privug_{self._fresh}__"
+
+    def visit_Try(self, node: ast.Try) -> list[ast.stmt]:
+        """Rewrite a statement: the body, then `else` and the handlers, and `finally` whatever happened."""
+        _check_last(node.finalbody)
+        statement = self.temporary()
+        kinds = [thunk(self.visit(h.type)) if h.type is not None else ast.Constant(None) for h in node.handlers]
+        made = ast.Assign([variable(statement, store=True)], frame("attempt", *kinds))
+        body: list[ast.stmt] = [ast.With([ast.withitem(variable(statement))], self.block(node.body))]
+        if node.orelse:
+            rest = within(frame("rest"), self.temporary(), self.block(node.orelse))
+            body.append(within(method(statement, "otherwise"), self.temporary(), [rest]))
+        for place, handler in enumerate(node.handlers):
+            self._handlers.append((statement, place, handler.name))
+            caught = method(statement, "caught", ast.Constant(place))
+            body.append(within(caught, self.temporary(), self.block(handler.body)))
+            self._handlers.pop()
+        if not node.finalbody:
+            return [made, *body]
+        last = within(method(statement, "finally_"), self.temporary(), self.block(node.finalbody))
+        return [made, ast.Try(body, [], [], [last])]
+
+    def raised_again(self, node: ast.Raise) -> ast.stmt | None:
+        """Return what raises the error of the handler at hand once more, if the statement does that."""
+        if not self._handlers or node.cause is not None:
+            return None
+        statement, place, name = self._handlers[-1]
+        if node.exc is None or (isinstance(node.exc, ast.Name) and node.exc.id == name):
+            return ast.Expr(frame("fail_again", variable(statement), ast.Constant(place)))
+        return None
+
+
+def check_errors(function: ast.FunctionDef) -> None:
+    """Refuse a function that looks at an error it caught, or has another use for its name."""
+    handlers = [node for node in ast.walk(function) if isinstance(node, ast.ExceptHandler) and node.name]
+    names = {handler.name for handler in handlers}
+    handed_on = {id(name) for handler in handlers for name in _handed_on(handler)}
+    for node in ast.walk(function) if names else ():
+        if isinstance(node, ast.Name) and node.id in names and id(node) not in handed_on:
+            raise NotRewritable(f"a look at the error '{node.id}' in line {node.lineno}")
+
+
+def _handed_on(handler: ast.ExceptHandler) -> list[ast.expr]:
+    """Return the names in `raise error` and `raise ... from error`, of which nothing is seen."""
+    raised = [inner for inner in ast.walk(handler) if isinstance(inner, ast.Raise)]
+    names = [name for inner in raised for name in (inner.exc, inner.cause) if isinstance(name, ast.Name)]
+    return [name for name in names if name.id == handler.name]
+
+
+def _check_last(block: list[ast.stmt]) -> None:
+    """Refuse to leave by way of `finally`, which would make an error undone."""
+    for inner in (inner for part in block for inner in ast.walk(part)):
+        if isinstance(inner, _LEAVING):
+            raise NotRewritable(f"'{type(inner).__name__.lower()}' inside 'finally' in line {inner.lineno}")
+
 
 INNER = "__rewritten__"
 _JOINING = {ast.And: "and_", ast.Or: "or_"}

@@ -11,22 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from privug.model.at_extreme import AtExtreme, at_extreme
 from privug.model.categories import unify
 from privug.model.graph import UniqueTable, substitute
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Kind, Node, ancestors
-from privug.model.operations import Elementwise, Index
+from privug.model.operations import AtExtreme, Elementwise, Index, at_extreme
 from privug.model.plates import Fold, Lane, Plate, fold
 from privug.model.table import Row
-from privug.model.traits.table import OPERATIONS
-from privug.model.traits.traits import Connective, Role
+from privug.model.traits import OPERATIONS, Connective, Role
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
-from privug.prior.ragged import RaggedDraw
-from privug.program.traced.accumulators import LOST, Accumulator, resolved
+from privug.prior.plating import RaggedDraw
+from privug.program.traced.accumulators import HANDED_ON, LOST, Accumulator, Kept, Replaced, SetAside, State, resolved
 from privug.program.traced.conditions import assuming
-from privug.program.traced.kept import HANDED_ON, Kept, Replaced, SetAside, State
 from privug.program.traced.masks import Mask, both, is_value, select
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.model.operations import constant
 from privug.model.plates import fold
-from privug.model.traits.table import traits_of
+from privug.model.traits import traits_of
 from privug.model.variable import RandomVariable, as_element, as_node, harmless, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import term_where

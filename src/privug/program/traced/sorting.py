@@ -16,14 +16,15 @@ from privug.program.logic import where
 from privug.program.traced.accumulators import found
 from privug.program.traced.dictionaries import MaskedDict, View
 from privug.program.traced.expressions import equal, gathered
-from privug.program.traced.grown import at_row, is_number
 from privug.program.traced.iteration import PlatedList, Stream, has_plates, listed, segments
+from privug.program.traced.keyed import at_row, is_number
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     Masked,
     MaskedList,
     OneOf,
+    Standing,
     both,
     current,
     either,
@@ -34,7 +35,6 @@ from privug.program.traced.masks import (
     under,
 )
 from privug.program.traced.selections import Selection, extreme_of, selection_of
-from privug.program.traced.standing import Standing
 
 Call = Callable[..., Any]
 

@@ -3,9 +3,8 @@
 from privug.report.plots.beliefs import belief, beliefs
 from privug.report.plots.canvas import inline_svg
 from privug.report.plots.grids import heat_map, joint
-from privug.report.plots.lines import calibration, convergence, sweep_lines, trade_off
+from privug.report.plots.lines import calibration, convergence, sequence, sweep_lines, trade_off
 from privug.report.plots.ranked import bars, ranges
-from privug.report.plots.sequence import sequence
 
 __all__ = [
     "bars",

@@ -27,7 +27,7 @@ from privug.report.plots.canvas import (
     tick,
     whole_numbers,
 )
-from privug.report.plots.shapes import MOST_ATOMS, Shape, is_truth, shape_of, shown_range
+from privug.report.shapes import MOST_ATOMS, Shape, is_truth, shape_of, shown_range
 
 INTERVAL = 0.95
 MOST_LISTED = 12

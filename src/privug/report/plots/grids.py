@@ -2,16 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privug.errors import PrivugError
 from privug.estimate import Estimate
-from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.model.node import Array, Kind
 from privug.observation.observations import Between, Equals, Near, Noisy, Observation
 from privug.report.plots.canvas import (
     GREY,
@@ -26,10 +23,8 @@ from privug.report.plots.canvas import (
     tick,
     whole_numbers,
 )
-from privug.report.plots.shapes import is_truth, shown_range
+from privug.report.shapes import CELLS, Side, cells_of
 
-CELLS = 40
-MOST_LISTED = 12
 FEW_TICKS = 12
 MOST_SHAPES = 200
 """From how many cells on they are an image inside the picture, not as many shapes."""
@@ -75,38 +70,10 @@ def _told(cell: Any) -> str:
     return digits(cell.value, 3) if cell.exact else cell.number().replace(", ", "\n").replace(" [", "\n[")
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One side of a joint in cells: the cell of each pair, the edges of the cells, and names where they have some."""
-
-    codes: Array
-    edges: Array
-    values: Sequence[Any]
-    """What stands in the middle of each cell; the last may stand for all others."""
-    numeric: bool
-    spread: Array | None = None
-    """Where pairs stand for ranges of values: how each range, which `codes` then tell, is spread over the cells."""
-
-    def onto_cells(self, shares: Array) -> Array:
-        """Return the shares of cells, given those that `codes` tell apart, along the first axis."""
-        return shares if self.spread is None else self.spread.T @ shares
-
-    @property
-    def size(self) -> int:
-        """How many places `codes` tell apart."""
-        return len(self.edges) - 1 if self.spread is None else len(self.spread)
-
-
 @picture
 def joint(shown: Joint, ax: Any = None, observation: Observation | None = None) -> Any:
     """Draw how likely secret and output are together, output across and secret up; the observation is marked."""
-    weights = shown.weights
-    samples = len(shown.secret.batch)
-    weights = np.full(samples, 1 / samples) if weights is None else weights
-    across, up = _side(shown.output, weights), _side(shown.secret, weights)
-    inside = (across.codes >= 0) & (up.codes >= 0)
-    flat = np.bincount((up.codes * across.size + across.codes)[inside], weights[inside], up.size * across.size)
-    shares = across.onto_cells(up.onto_cells(flat.reshape(up.size, across.size)).T).T
+    across, up, shares = cells_of(shown)
     (axes,) = canvas(ax, size=(5.8, 4.2))
     many = shares.size > MOST_SHAPES
     held = np.ma.masked_equal(shares, 0.0)
@@ -123,56 +90,6 @@ def joint(shown: Joint, ax: Any = None, observation: Observation | None = None) 
         _mark(axes, across, observation)
         legend(axes)
     return finished([axes], ax)
-
-
-def _side(belief: Belief, weights: Array) -> Side:
-    numbers = belief.batch.numbers()
-    if numbers is None or is_truth(belief):
-        return _categories(belief, weights)
-    numbers = numbers.astype(float)
-    values = np.unique(numbers[np.isfinite(numbers)])
-    if belief.kind is Kind.DISCRETE and len(values) <= CELLS:
-        gap = float(np.diff(values).min()) if len(values) > 1 else 1.0
-        if np.allclose(np.diff(values) / gap, np.round(np.diff(values) / gap)) and np.ptp(values) / gap < CELLS:
-            edges = np.arange(values[0] - gap / 2, values[-1] + gap, gap)
-            return Side(_placed(numbers, edges), edges, (edges[:-1] + gap / 2).tolist(), True)
-        edges = np.arange(len(values) + 1) - 0.5
-        return Side(np.searchsorted(values, numbers), edges, values.tolist(), False)
-    edges = np.linspace(*shown_range([belief]), CELLS + 1)
-    if belief.exact and belief.kind is not Kind.DISCRETE:
-        return _of_ranges(numbers, weights, edges, belief)
-    return Side(_placed(numbers, edges), edges, ((edges[1:] + edges[:-1]) / 2).tolist(), True)
-
-
-def _of_ranges(numbers: Array, weights: Array, edges: Array, belief: Belief) -> Side:
-    """Spread values that stand for ranges of a density, each of as much probability as it has, over the cells."""
-    values, codes = np.unique(numbers, return_inverse=True)
-    held = np.bincount(codes.reshape(-1), weights, len(values))
-    ends = np.concatenate([[0.0], np.cumsum(held)]) / held.sum()
-    if belief.curve is not None:
-        below = belief.curve.cdf(edges)
-    else:  # each value stands for what is nearer to it than to others
-        below = np.interp(edges, (values[1:] + values[:-1]) / 2, ends[1:-1], 0.0, 1.0)
-    common = np.minimum(ends[1:, None], below[None, 1:]) - np.maximum(ends[:-1, None], below[None, :-1])
-    spread = np.maximum(common, 0.0) / np.maximum(np.diff(ends), 1e-300)[:, None]
-    return Side(codes.reshape(-1), edges, ((edges[1:] + edges[:-1]) / 2).tolist(), True, spread)
-
-
-def _placed(numbers: Array, edges: Array) -> Array:
-    codes = np.searchsorted(edges, numbers, side="right") - 1
-    return np.where((codes < 0) | (codes >= len(edges) - 1), -1, codes)
-
-
-def _categories(belief: Belief, weights: Array) -> Side:
-    """Return a cell for each of the likeliest values, and one for all others."""
-    codes, support = belief.batch.factorized()
-    order = np.argsort(-np.bincount(codes, weights, len(support)), kind="stable")
-    many = len(support) > MOST_LISTED
-    listed = order[: MOST_LISTED - 1] if many else order
-    places = np.full(len(support), len(listed))
-    places[listed] = np.arange(len(listed))
-    values = [support[place] for place in listed] + ([f"{len(support) - len(listed):,} others"] if many else [])
-    return Side(places[codes], np.arange(len(values) + 1) - 0.5, values, False)
 
 
 def _ticks(axis: Any, side: Side) -> None:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from privug.inference.effort import spend
 from privug.inference.measure.lattice_law import sum_law, total_law
-from privug.model.distinct import combined, digits
+from privug.inference.workload import spend
+from privug.model.batch import combined, digits
 from privug.model.node import Array
 
 CHUNK = 1 << 20  # states that are computed at a time

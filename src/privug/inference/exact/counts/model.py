@@ -19,7 +19,7 @@ import numpy as np
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, CountedStates, Lattice, Reading, RowBlock
 from privug.inference.exact.finite.elimination import eliminated, full, schedule, value_of
-from privug.inference.exact.finite.enumeration import parts_of
+from privug.inference.exact.finite.solver import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
 from privug.inference.exact.request import Obstacle
 from privug.inference.exact.rows.cells import Partition, Row, added_terms, curve_of, quadrature, rows_of
@@ -37,8 +37,7 @@ from privug.inference.graph.conditions import clauses
 from privug.inference.graph.support import is_truncated, support, support_sizes
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
-from privug.model.batch import first_places
-from privug.model.distinct import combined, digits
+from privug.model.batch import combined, digits, first_places
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import Index, constant
 from privug.model.plan import Plan

@@ -17,15 +17,22 @@ from privug.inference.case_plan import Quantity
 from privug.inference.exact.counts.lattice import HOPEFUL, MOST_COST, TooManyCounts
 from privug.inference.exact.counts.model import CountModel
 from privug.inference.exact.finite.elements import TooManyElements
-from privug.inference.exact.finite.enumeration import COST_OF_NUMBER, is_answered, table_sizes
-from privug.inference.exact.finite.solver import FAR, checked_error, far_tails, listed_belief, listed_joint
+from privug.inference.exact.finite.solver import (
+    COST_OF_NUMBER,
+    FAR,
+    checked_error,
+    far_tails,
+    is_answered,
+    listed_belief,
+    listed_joint,
+    table_sizes,
+)
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.graph.support import lost_in_tails
-from privug.inference.joint import Joint
+from privug.inference.joint import Joint, WeightedCounter, marginal
 from privug.inference.question import Sizes
-from privug.inference.tally import WeightedCounter, marginal
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Batch
 from privug.model.node import Array, ancestors

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.at_extreme import AtExtreme
 from privug.model.graph import remade
 from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast, where
 from privug.model.operations import (
     ArrayFunction,
+    AtExtreme,
     Elementwise,
     Gather,
     Index,
@@ -28,8 +28,7 @@ from privug.model.operations import (
     lookup,
 )
 from privug.model.plates import Fold, Lane
-from privug.model.traits.table import traits_of
-from privug.model.traits.traits import Role, Scope, Traits
+from privug.model.traits import Role, Scope, Traits, traits_of
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, draw_node, family_of
 

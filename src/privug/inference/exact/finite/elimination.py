@@ -16,19 +16,18 @@ import numpy as np
 
 from privug.errors import UnsuitableEngine
 from privug.inference.case_plan import failure_of_program
-from privug.inference.effort import spend
 from privug.inference.exact.finite.elements import Elements
 from privug.inference.exact.finite.states import States, crossed
 from privug.inference.graph.support import exponent, is_truncated, lost_in_tails, support, support_sizes
-from privug.model.distinct import ranked
+from privug.inference.workload import spend
+from privug.model.batch import ranked
 from privug.model.node import Array, ConstantValue, Context, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, Lookup, SampleFailure
-from privug.model.traits.traits import Traits
+from privug.model.traits import Traits
 from privug.prior.conditional import Choose, Match
-from privug.prior.family import Draw, family_of
+from privug.prior.family import Draw, Support, family_of
 from privug.prior.scalar import ScalarFamily
-from privug.prior.support import Support
 
 MOST = 1e100  # as good as endless
 DENOMINATORS = (1, 2, 4, 8, 10, 20, 100, 1000, 10_000, 100_000, 1_000_000)

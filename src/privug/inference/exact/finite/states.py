@@ -15,9 +15,8 @@ from privug.model.batch import Batch, DeferredBatch
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
 from privug.model.plan import Plan
-from privug.prior.family import Draw, Family, family_of
-from privug.prior.support import Support
-from privug.program.repetition import functions_only
+from privug.prior.family import Draw, Family, Support, family_of
+from privug.program.calls import functions_only
 
 LARGEST_BLOCK = 1 << 18
 BLOCK_BYTES = 64 << 20

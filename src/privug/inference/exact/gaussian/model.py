@@ -17,7 +17,7 @@ from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
 from privug.model.plan import Plan
-from privug.model.traits.traits import Role, Scope, Traits
+from privug.model.traits import Role, Scope, Traits
 from privug.prior.family import Draw, describe
 
 Weight = Any  # a float for a single number, else an array of the node's shape

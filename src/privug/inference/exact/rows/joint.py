@@ -14,13 +14,12 @@ import scipy.special
 
 from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
-from privug.inference.exact.rows.cells import FLAT, Cell, Row, Term
+from privug.inference.exact.rows.cells import FLAT, Cell, CellCounts, Row, Term, tallied
 from privug.inference.exact.rows.likelihood import Group, Own, Reaching, groups_of
-from privug.inference.exact.rows.model import ConditionalModel
 from privug.inference.exact.rows.order_statistics import Bound, CountedLaw, Family, Way, own_law
+from privug.inference.exact.rows.posterior import ConditionalModel
 from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes, Reach
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
-from privug.inference.exact.rows.tally import CellCounts, tallied
 from privug.inference.measure.curve import Curve, smooth_part
 from privug.inference.measure.density import (
     apart,

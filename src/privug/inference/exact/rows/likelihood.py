@@ -9,14 +9,13 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 
-from privug.inference.effort import spend
-from privug.inference.exact.rows.cells import Cell, Term
+from privug.inference.exact.rows.cells import Cell, CellCounts, MovingClass, Term
 from privug.inference.exact.rows.pullback import CERTAIN, Constraint, Pullback, Reach, Seen
 from privug.inference.exact.rows.regrouping import NotRows
-from privug.inference.exact.rows.tally import CellCounts, MovingClass
 from privug.inference.measure.convolution import added
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import effective_ends
+from privug.inference.workload import spend
 from privug.model.node import Array
 
 MOST_KINKS = 4000

@@ -16,8 +16,17 @@ import numpy as np
 from privug.errors import PrivugError
 from privug.inference.exact.rows.regrouping import NotRows, Placeholder
 from privug.inference.graph.affine import Addends, AffineForm, addends_of
-from privug.inference.graph.conditions import Range, Unreadable, Value, clauses, read, windows_of
-from privug.inference.graph.simplification import is_known, specialised, value_of
+from privug.inference.graph.conditions import (
+    Range,
+    Unreadable,
+    Value,
+    clauses,
+    is_known,
+    read,
+    specialised,
+    value_of,
+    windows_of,
+)
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.piecewise_map import Image, Unfollowed
 from privug.model.maybe import Maybe
@@ -26,7 +35,7 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
-from privug.program.traced.failures import Checked
+from privug.program.traced.conditions import Checked
 
 
 def dominators(targets: Sequence[Node]) -> Iterator[Node]:

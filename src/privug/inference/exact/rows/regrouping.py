@@ -19,7 +19,7 @@ from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operati
 from privug.model.numpy_functions import Cast, as_addition
 from privug.model.operations import ArrayFunction, Elementwise, Index, Lookup, constant, elementwise
 from privug.model.plates import Fold
-from privug.model.traits.traits import Connective, Role, Scope
+from privug.model.traits import Connective, Role, Scope
 from privug.prior.choice import constant_value
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw

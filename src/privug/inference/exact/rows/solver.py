@@ -14,13 +14,21 @@ from privug.estimate import Estimate
 from privug.inference.answer import ExactAnswer
 from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
-from privug.inference.exact.finite.enumeration import is_answered, table_sizes
+from privug.inference.exact.finite.solver import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.joint import PairTable, Source, approximately, shift_information, sources, tabulated
 from privug.inference.exact.rows.likelihood import Reaching, groups_of
-from privug.inference.exact.rows.model import BeliefPiece, ConditionalModel, Memory, Model, evidence, settled
-from privug.inference.exact.rows.posterior import integrated, posterior
+from privug.inference.exact.rows.posterior import (
+    BeliefPiece,
+    ConditionalModel,
+    Memory,
+    Model,
+    evidence,
+    integrated,
+    posterior,
+    settled,
+)
 from privug.inference.exact.rows.pullback import Outcomes
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows, check_followed
 from privug.inference.graph.conditions import Unreadable
@@ -30,7 +38,7 @@ from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import Unfollowed
 from privug.model.batch import Batch, Column, first_places
 from privug.model.node import Array, Kind, Node, ancestors
-from privug.model.traits.traits import Role
+from privug.model.traits import Role
 from privug.prior.family import Draw, family_of
 
 COMMON = 1e-5  # a probability from which on two ways to it are compared

@@ -11,8 +11,7 @@ from privug.model.maybe import Maybe
 from privug.model.node import ConstantValue, Node, ancestors
 from privug.model.operations import Elementwise, almost_never_zero
 from privug.model.propositions import implies
-from privug.model.traits.table import OPERATIONS
-from privug.model.traits.traits import Role
+from privug.model.traits import OPERATIONS, Role
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where

@@ -17,8 +17,18 @@ from privug.program.traced.frames.released import Turns, released, row_of_random
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.summaries import Summaries
 from privug.program.traced.iteration import PlatedList
-from privug.program.traced.masks import Mask, MaskedList, both, current, either, fail_where, negated, truth
-from privug.program.traced.standing import OfStanding, Standing
+from privug.program.traced.masks import (
+    Mask,
+    MaskedList,
+    OfStanding,
+    Standing,
+    both,
+    current,
+    either,
+    fail_where,
+    negated,
+    truth,
+)
 
 
 class Column(Summaries):

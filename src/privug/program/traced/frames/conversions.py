@@ -23,8 +23,7 @@ from privug.program.traced.frames.sequences import ranked, repeated, shifted
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index, counted_values, described, labelled, one_below_another
 from privug.program.traced.frames.texts import Dates, Texts
-from privug.program.traced.masks import MaskedList, both, negated, truth
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import MaskedList, Standing, both, negated, truth
 
 
 def _value_counts(self: Series, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:

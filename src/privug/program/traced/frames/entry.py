@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from privug.model.framed import Framed
-from privug.model.plated_table import PlatedTable
-from privug.model.plates import Plate
+from privug.model.plates import Plate, PlatedTable
 from privug.model.ragged import RaggedTable
 from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable, refuse

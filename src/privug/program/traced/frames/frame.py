@@ -20,8 +20,7 @@ from privug.program.traced.frames.sequences import repeated
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import counted_values, described, labelled, observes_by_default
 from privug.program.traced.frames.table import Table
-from privug.program.traced.masks import Mask, MaskedList, both, under
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Mask, MaskedList, Standing, both, under
 
 _BY_ROWS = {"sum", "mean", "count", "min", "max", "any", "all"}
 """What rows come to as columns do."""

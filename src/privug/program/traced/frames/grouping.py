@@ -16,8 +16,7 @@ from privug.program.traced.frames.ordering import all_labels, hits_in
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.frames.series import Series
-from privug.program.traced.masks import Mask, MaskedList, any_of, both, fail_where, negated, truth, under
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth, under
 
 _FUNCTIONS = {"len": "size", "amin": "min", "amax": "max"}
 

@@ -6,8 +6,7 @@ from typing import Any
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import EQUAL, Cell, cell_of, chosen, compared, hits_of
 from privug.program.traced.frames.rows import Axis, Rows, renumbered
-from privug.program.traced.masks import Mask, any_of, both, negated, truth
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Mask, Standing, any_of, both, negated, truth
 
 MOST_PAIRS = 1024
 """How many pairs of rows of two tables are looked at."""

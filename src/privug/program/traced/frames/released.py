@@ -11,8 +11,7 @@ from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.traced.frames.cells import Cell, surely_known
 from privug.program.traced.frames.rows import Axis, Rows, spelled_out
-from privug.program.traced.masks import Mask, MaskedList, both
-from privug.program.traced.places import places_of
+from privug.program.traced.masks import Mask, MaskedList, both, places_of
 
 
 class Turns(dict[Any, Any]):

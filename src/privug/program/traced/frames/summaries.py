@@ -7,8 +7,7 @@ from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, refuse_mixed, with_gaps
 from privug.program.traced.frames.handing import are_floats, element, native, number
 from privug.program.traced.frames.rows import Rows
-from privug.program.traced.masks import fail_where, negated
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Standing, fail_where, negated
 
 _OF_ITS_TYPE = {"sum", "min", "max", "first", "last"}
 """What is a number of the column's own type."""

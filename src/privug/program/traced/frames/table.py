@@ -17,8 +17,7 @@ from privug.program.traced.frames.rows import Rows, counted, first_of
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import Index, labelled
 from privug.program.traced.iteration import PlatedList
-from privug.program.traced.masks import Mask, MaskedList, both, current, fail_where, negated
-from privug.program.traced.standing import OfStanding, Standing
+from privug.program.traced.masks import Mask, MaskedList, OfStanding, Standing, both, current, fail_where, negated
 
 
 class Table(Standing):

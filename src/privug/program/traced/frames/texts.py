@@ -7,8 +7,7 @@ from privug.model.variable import refuse
 from privug.program.traced.frames.cells import Cell, mapped
 from privug.program.traced.frames.series import Series
 from privug.program.traced.frames.shapes import observes_by_default
-from privug.program.traced.masks import both, truth
-from privug.program.traced.standing import OfStanding
+from privug.program.traced.masks import OfStanding, both, truth
 
 _TEXTS: dict[str, Callable[..., Any]] = {
     "upper": str.upper, "lower": str.lower, "strip": str.strip, "title": str.title, "capitalize": str.capitalize,

@@ -15,7 +15,7 @@ from privug.program.traced.frames.polars.library import is_plain_expression, is_
 from privug.program.traced.frames.polars.replacing import REPLACING, chosen_between
 from privug.program.traced.frames.polars.summaries import OTHERS, SUMMARIES
 from privug.program.traced.frames.rows import Rows
-from privug.program.traced.standing import OfStanding, Standing
+from privug.program.traced.masks import OfStanding, Standing
 
 _FROM_OUTSIDE = "an expression that was made outside of the program, or by pl.col.name,"
 

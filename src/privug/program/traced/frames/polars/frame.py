@@ -28,8 +28,7 @@ from privug.program.traced.frames.polars.sorting import Key, in_order, tell_apar
 from privug.program.traced.frames.polars.summaries import SUMMARIES
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
-from privug.program.traced.masks import Mask, MaskedList, fail_where, negated, truth
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Mask, MaskedList, Standing, fail_where, negated, truth
 
 
 class Frame(Standing):

@@ -13,8 +13,7 @@ from privug.program.traced.frames.polars.sorting import in_random_order
 from privug.program.traced.frames.polars.summaries import SUMMARIES
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
-from privug.program.traced.masks import Mask, MaskedList, fail_where
-from privug.program.traced.standing import Standing
+from privug.program.traced.masks import Mask, MaskedList, Standing, fail_where
 
 
 class GroupBy(Standing):

@@ -13,8 +13,7 @@ from privug.program.traced.frames.polars.sorting import Key, in_random_order
 from privug.program.traced.frames.released import leaf, singled_out
 from privug.program.traced.frames.rows import Axis, Rows, spelled_out
 from privug.program.traced.iteration import PlatedList, order_left_open
-from privug.program.traced.masks import Mask, MaskedList, both, fail_where, truth
-from privug.program.traced.places import places_of
+from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth
 
 BEHIND_ROWS = 2**52
 """A number above that of any row, with room for others that are told from it."""

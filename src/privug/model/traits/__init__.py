@@ -1,1 +1,0 @@
-"""What is known of each operation of the graph: one table, which every walker asks."""
