@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import polars
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
@@ -85,10 +86,9 @@ def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]]) 
     """Ask one statement for all samples: with each table restricted to the rows of its sample."""
     data, given = {}, {}
     for place, name in enumerate(calls[0]):
-        tables = [plain_table(name, tables[name]) for tables in calls]
-        data[f"samples_of_{place}"] = _arrays(tables)
-        casts = (f"CAST(c{k} AS {kind})" for k, kind in enumerate(tables[0].types))
-        given[_named(name, tables[0])] = f"SELECT {', '.join(casts)} FROM samples_of_{place} WHERE k = sample.k"
+        first, data[f"samples_of_{place}"] = _arrays(name, [tables[name] for tables in calls])
+        casts = (f"CAST(c{k} AS {kind})" for k, kind in enumerate(first.types))
+        given[_named(name, first)] = f"SELECT {', '.join(casts)} FROM samples_of_{place} WHERE k = sample.k"
     found: list[list[Any]] = []
     for statement in statements:
         width = len(statement.columns)
@@ -103,21 +103,24 @@ def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]]) 
     return [list(several) for several in zip(*found, strict=True)] if len(found) > 1 else found[0]
 
 
-def _arrays(tables: Sequence[PlainTable]) -> dict[str, Any]:
-    """Return the rows of many tables as arrays, with the number of the table that each row is of."""
-    found: dict[str, Any] = {"k": np.repeat(np.arange(len(tables)), [len(table.rows) for table in tables])}
-    for place, kind in enumerate(tables[0].types):
-        cells = [row[place] for table in tables for row in table.rows]
-        filling = {"BOOLEAN": False, "BIGINT": 0, "DOUBLE": 0.0}.get(kind)
-        if filling is None:  # texts and dates, which are read from texts
-            values = np.empty(len(cells), object)
-            values[:] = [None if cell is None else str(cell) for cell in cells]
-            found[f"c{place}"] = values
+def _arrays(name: str, tables: Sequence[Any]) -> tuple[PlainTable, dict[str, Any]]:
+    """Return the first of many tables, and the rows of all as arrays, with the number of the table that each is of."""
+    if all(isinstance(table, polars.DataFrame) for table in tables):
+        sizes, first = [table.height for table in tables], plain_table(name, tables[0].head(0))
+        whole = polars.concat(tables, how="vertical_relaxed")
+    else:
+        plain = [plain_table(name, table) for table in tables]
+        sizes, first = [len(table.rows) for table in plain], plain[0]
+        rows = [row for table in plain for row in table.rows]
+        whole = polars.DataFrame(rows, schema=list(first.names), orient="row", infer_schema_length=None)
+    found: dict[str, Any] = {"k": np.repeat(np.arange(len(tables)), sizes)}
+    for place, (column, kind) in enumerate(zip(whole.iter_columns(), first.types, strict=True)):
+        if kind in ("VARCHAR", "DATE"):  # dates are read from texts
+            found[f"c{place}"] = column.cast(polars.String).to_numpy()
         else:
-            gaps = [cell is None for cell in cells]
-            filled = [filling if cell is None else cell for cell in cells]
-            found[f"c{place}"] = np.ma.masked_array(np.array(filled, type(filling)), gaps)
-    return found
+            filled = column.fill_null(False if kind == "BOOLEAN" else 0).to_numpy()
+            found[f"c{place}"] = np.ma.masked_array(filled, column.is_null().to_numpy())
+    return first, found
 
 
 def _schema(tables: Mapping[str, PlainTable]) -> Schema:

@@ -20,16 +20,12 @@ from privug.model.variable import refuse
 from privug.program.sql.answering import answer
 from privug.program.sql.parsing import Parsed, Statement
 from privug.program.traced.frames.cells import Cell, cell_of
-from privug.program.traced.frames.polars.accessors import of_values
-from privug.program.traced.frames.polars.cellwise import ARITHMETIC
-from privug.program.traced.frames.polars.column import ONE, Column, is_truths, masks_of, single
-from privug.program.traced.frames.polars.expressions import Expr, Scope
+from privug.program.traced.frames.polars.column import ARITHMETIC, ONE, Column, is_truths, masks_of, of_values, single
+from privug.program.traced.frames.polars.expressions import FUNCTIONS, Expr, Scope
 from privug.program.traced.frames.polars.frame import Frame
-from privug.program.traced.frames.polars.functions import FUNCTIONS
 from privug.program.traced.frames.polars.relations import (
     MOST_RANKED,
-    Turns,
-    has_plates,
+    RowSequence,
     is_among,
     joined,
     stacked,
@@ -662,7 +658,7 @@ def _exists(found: Any) -> Cell:
 
 def has_few_rows(found: Any) -> bool:
     """Say whether a table has so few rows that each is looked at."""
-    return isinstance(found, polars.DataFrame) or (not has_plates(found.kept) and len(found.kept.there) <= MOST_RANKED)
+    return isinstance(found, polars.DataFrame) or (not found.kept.has_plates and len(found.kept.there) <= MOST_RANKED)
 
 
 def beside_rows(column: Column, rows: Rows) -> Column:
@@ -689,14 +685,14 @@ class Window:
         """Return its value in each row."""
         keys = tuple((beside_rows(key.one(scope), scope.rows), down, last) for key, down, last in self.keys)
         parts = tuple(beside_rows(one.one(scope), scope.rows) for one in self.partition)
-        turns = Turns(scope.rows, parts, keys)
+        turns = RowSequence(scope.rows, parts, keys)
         if self.summary is not None:
             places = range(len(scope.rows.there))
             around = [self.summary.one(scope.on(scope.rows.among(self._around(turns, place)))) for place in places]
             return Column(tuple(one.cells[0] for one in around), scope.rows)
         return Column(tuple(self._ordered(turns, scope)), scope.rows)
 
-    def _around(self, turns: Turns, place: int) -> Sequence[Mask]:
+    def _around(self, turns: RowSequence, place: int) -> Sequence[Mask]:
         spec = self.node.args.get("spec")
         if spec is None or self._bounds == ("RANGE", None, 0):
             return [either(one, two) for one, two in zip(turns.ahead[place], turns.peers[place], strict=True)]
@@ -714,7 +710,7 @@ class Window:
         _read(spec)
         return str(spec.args["kind"]), _bound(spec, "start"), _bound(spec, "end")
 
-    def _ordered(self, turns: Turns, scope: Scope) -> list[Cell]:
+    def _ordered(self, turns: RowSequence, scope: Scope) -> list[Cell]:
         node = _read(self.node.this)
         if node.args.get("this") is None:
             numbers = {exp.RowNumber: lambda: turns.numbers, exp.Rank: turns.ranks, exp.DenseRank: turns.dense_ranks}

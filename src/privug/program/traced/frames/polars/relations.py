@@ -1,4 +1,4 @@
-"""Rows of several tables together, and rows among others: pairs, unions, and what stands before each row."""
+"""Rows by the values of keys, rows of several tables together, and what stands before each row."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,79 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.logic import where
-from privug.program.traced.frames.cells import Cell, chosen, is_category, kind
-from privug.program.traced.frames.polars.cellwise import compared
-from privug.program.traced.frames.polars.column import Column
+from privug.program.traced.frames import reductions
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_category, kind
+from privug.program.traced.frames.polars.column import Column, beside, compared
 from privug.program.traced.frames.polars.sorting import Key
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.released import singled_out
-from privug.program.traced.frames.rows import Axis, Rows, counted
+from privug.program.traced.frames.rows import Axis, Rows, counted, hits_in, singled_out, total_of
 from privug.program.traced.masks import Mask, any_of, both, either, negated, truth
+
+
+class Groups:
+    """Rows by the values of keys, in ascending order of the keys."""
+
+    def __init__(self, keys: Sequence[Column], rows: Rows) -> None:
+        if any(not key.single and not key.rows.same_as(rows) for key in keys):
+            refuse("groups by columns of other rows")
+        size = len(rows.there)
+        self.keys = [key if not key.single else Column(key.cells * size, rows, key.name) for key in keys]
+        self.rows = rows
+
+    @cached_property
+    def hits(self) -> list[dict[Any, Mask]]:
+        """For each segment of rows, the groups its rows may be in."""
+        return hits_in(self.keys, self.rows)
+
+    @cached_property
+    def members(self) -> list[tuple[tuple[Any, ...], Rows]]:
+        """The values of the keys in each group, and its rows."""
+        labels = list(dict.fromkeys(label for hits in self.hits for label in hits))
+        several = [(label, self._values(label)) for label in labels]
+        try:
+            several.sort(key=lambda pair: tuple(k.rank(v) for k, v in zip(self.keys, pair[1], strict=True)))
+        except TypeError:
+            refuse("groups whose order is not known")
+        found = [(values, self.rows.among([hits.get(label, False) for hits in self.hits])) for label, values in several]
+        return [(values, rows) for values, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
+
+    def _values(self, label: Any) -> tuple[Any, ...]:
+        return label if len(self.keys) > 1 else (label,)
+
+    @cached_property
+    def as_rows(self) -> Rows:
+        """The groups as rows of a frame, in an order that polars leaves open."""
+        there = tuple(positive(rows.count) for _, rows in self.members)
+        return Rows(Axis((None,) * len(there), sorted=False), there)
+
+    def key_columns(self) -> list[Column]:
+        """Return the keys as columns of that frame."""
+        found = []
+        for place, key in enumerate(self.keys):
+            values = [values[place] for values, _ in self.members]
+            filling = next((value for value in values if value is not None), 0.0)
+            cells = tuple(Cell(filling, False) if value is None else cell_of(value) for value in values)
+            found.append(Column(cells, self.as_rows, key.name, levels=key.levels, largest=key.largest))
+        return found
+
+    def first_places(self) -> list[Cell]:
+        """Return where in the frame each group begins."""
+        return [Cell(first) for first in reductions.first_places([rows for _, rows in self.members])]
+
+    def spread(self, parts: Sequence[Column]) -> Column:
+        """Return for each row what an expression gave in its group."""
+        whole = all(cell.known is True for part in parts for cell in part.cells)
+        if any(not p.single and not p.rows.same_as(rows) for p, (_, rows) in zip(parts, self.members, strict=True)):
+            refuse("over() of an expression that gives other rows")
+        rows_of_parts = [part if part.single else part.on(self.rows) for part in parts]
+        rows, _, cells = beside(*rows_of_parts, Column((Cell(0),) * len(self.rows.there), self.rows))
+        labels = [values if len(self.keys) > 1 else values[0] for values, _ in self.members]
+        found = reductions.spread(self.hits, labels, list(zip(*cells[:-1], strict=True)), whole)
+        first = parts[0]
+        tops = [part.largest for part in parts]
+        largest = None if None in tops else max(top for top in tops if top is not None)
+        return Column(tuple(found), rows, first.name, largest=largest)
+
 
 Columns = Mapping[str, Column]
 Relation = tuple[dict[str, Column], Rows]
@@ -27,14 +91,9 @@ MOST_RANKED = 64
 """How many rows may be put in an order by comparing each with all."""
 
 
-def has_plates(rows: Rows) -> bool:
-    """Say whether some segments stand for many rows."""
-    return any(plate is not None for plate in rows.axis.plates)
-
-
 def unrolled(columns: Columns, rows: Rows) -> Relation:
     """Return every row by itself."""
-    if not has_plates(rows):
+    if not rows.has_plates:
         return dict(columns), rows
     there = tuple(singled_out([Cell(0)] * len(rows.there), rows)[1])
     made = Rows(Axis((None,) * len(there), sorted=rows.axis.sorted), there)
@@ -64,7 +123,7 @@ def joined(
 
     `semi` and `anti` give those rows of the first table that have a partner, or none.
     """
-    if has_plates(left[1]) and has_plates(right[1]):
+    if left[1].has_plates and right[1].has_plates:
         right = unrolled(*right)
     (columns, rows), (others, other_rows) = left, right
     number = len(other_rows.there)
@@ -165,7 +224,7 @@ def _ahead(left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
 
 
 @dataclass(frozen=True, eq=False)
-class Turns:
+class RowSequence:
     """Rows in the order of keys, within those that are alike in other columns: each row compared with all."""
 
     rows: Rows
@@ -173,7 +232,7 @@ class Turns:
     keys: tuple[Key, ...]
 
     def __post_init__(self) -> None:
-        if has_plates(self.rows) or len(self.rows.there) > MOST_RANKED:
+        if self.rows.has_plates or len(self.rows.there) > MOST_RANKED:
             refuse(f"an order among more than {MOST_RANKED} rows")
 
     @property
@@ -270,12 +329,4 @@ def _every(masks: Any) -> Mask:
     total: Mask = True
     for mask in masks:
         total = both(total, mask)
-    return total
-
-
-def total_of(masks: Sequence[Mask]) -> Any:
-    """Return how many conditions hold."""
-    total: Any = 0
-    for mask in masks:
-        total = total + (int(mask) if isinstance(mask, bool) else where(mask, 1, 0))
     return total
