@@ -162,21 +162,21 @@ def test_tables_of_random_size():
 
 # SQLite
 
-SQLITE = [
-    "group by",
-    "having",
-    "suppressed",
-    "sum of missing",
-    "case of a value",
-    "rollup is not there",
-    "order by a count",
-]
+NOT_IN_SQLITE = {
+    "median", "rollup", "grouping sets", "cube", "a table with margins", "margins, small cells left out", "variance",
+    "rollup of two", "two releases together", "standard deviation", "integer division",
+}  # fmt: skip
+CALLED_IN_SQLITE = {
+    "a ratio of counts", "group by bands", "rounded counts", "like", "share by group", "share with suppression",
+    "ceiling", "percent with one digit", "shares of all",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in SQLITE if name in TRACED])
-def test_queries_in_sqlite(name, monkeypatch):
+@pytest.mark.parametrize("name", [name for name in TRACED if name not in NOT_IN_SQLITE])
+def test_a_traced_query_gives_what_sqlite_gives_on_every_table(name, monkeypatch):
     query = pv.sql(TRACED[name], dialect="sqlite")
-    assert difference_on_every_table(query, table_of(query), monkeypatch) is None
+    found = difference_on_every_table(query, table_of(query, 2), monkeypatch)
+    assert (found or "").startswith("not traced") if name in CALLED_IN_SQLITE else found is None
 
 
 def test_sqlite_has_no_truth_values():
