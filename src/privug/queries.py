@@ -20,6 +20,8 @@ from privug.prior.reading import read_columns
 from privug.prior.table import Records
 from privug.program.sql.query import Query, sql
 
+__all__ = ["attack_on", "dbt_models", "read_prior", "read_rows", "replay", "secret_of", "statements"]
+
 _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
@@ -45,7 +47,7 @@ def read_prior(path: str | Path) -> tuple[dict[str, Any], str | None]:
     ...     print(text, file=file, flush=True)
     ...     prior, secret = pv.queries.read_prior(file.name)
     >>> prior["people"][0].ill, secret
-    (<RandomVariable: discrete bool>, 'people[0].ill')
+    (<RandomVariable: discrete int64>, 'people[0].ill')
     """
     path = Path(path)
     try:
@@ -112,6 +114,12 @@ def read_rows(path: str | Path, like: Any = None) -> list[dict[str, Any]]:
     Args:
         path: The file.
         like: The prior of the table: its texts and booleans are read as such.
+
+    >>> import tempfile, privug as pv
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     print("zip,n\\n2300,1", file=file, flush=True)
+    ...     pv.queries.read_rows(file.name, like=pv.Records(1, pv.Row(zip=pv.Choice(["2300"]), n=pv.Poisson(1))))
+    [{'zip': '2300', 'n': 1}]
     """
     cells = {name: like[0][name] for name in like[0]._fields} if isinstance(like, Records) else {}
     texts = [name for name, cell in cells.items() if _is_text(cell)]
@@ -152,10 +160,19 @@ def attack_on(
 
     Raises:
         ArgumentError: Neither or both of `prior` and `learn` are given, there is no secret, or a table is not told of.
+
+    >>> import tempfile, privug as pv
+    >>> text = "[people]\\nrows = 20\\ncolumns.ill = 'Bernoulli(1/4)'"
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     print(text, file=file, flush=True)
+    ...     query = pv.sql("SELECT COUNT(*) FROM people WHERE ill")
+    ...     attack = pv.queries.attack_on(query, prior=file.name, secret="people[0].ill")
+    >>> print(attack.run(pv.equals(5)).posterior.mean())
+    0.25 (exact)
     """
     if (prior is None) == (learn is None):
         raise ArgumentError("what does the attacker know? Give a prior in a TOML file, or data to learn one from")
-    program = query if isinstance(query, Query) else read(query, dialect)
+    program = query if isinstance(query, Query) else _read(query, dialect)
     if prior is not None:
         tables, told = read_prior(prior)
         secret = secret or told
@@ -170,13 +187,18 @@ def attack_on(
 
 
 def secret_of(text: str | None) -> Callable[..., Any]:
-    """Return the secret that an expression of tables stands for, such as `people[0].ill`."""
+    """Return the secret that an expression of tables stands for.
+
+    >>> import privug as pv
+    >>> pv.queries.secret_of("people[0].ill")([pv.Row(ill=True)])
+    True
+    """
     if text is None:
         raise ArgumentError("what is the secret? Write an expression such as people[0].ill")
     return function_of(text, "secret")
 
 
-def read(path: str | Path, dialect: str | None = None) -> Query:
+def _read(path: str | Path, dialect: str | None = None) -> Query:
     """Return the query of a file: of a model of dbt, with other models in the place of what it refers to."""
     path = Path(path)
     if "compiled" not in path.parts:
@@ -194,6 +216,13 @@ def dbt_models(folder: str | Path, dialect: str | None = None) -> dict[str, Quer
 
     Raises:
         ArgumentError: There are no compiled models.
+
+    >>> import tempfile, privug as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "models").mkdir()
+    ...     _ = (Path(folder) / "models" / "cases.sql").write_text('select count(*) as n from "wh"."raw"."people"')
+    ...     print(pv.queries.dbt_models(folder)["cases"].tables)
+    ('people',)
     """
     files = {path.stem: path for path in sorted(Path(folder).rglob("models/**/*.sql"))}
     if not files:
@@ -232,7 +261,14 @@ def replay(monitor: Monitor, log: str | Path | Sequence[str], truth: Mapping[str
 
 
 def statements(path: str | Path) -> list[str]:
-    """Return the statements of a log of queries: a file in which each ends in a semicolon or a line."""
+    """Return the statements of a log of queries: a file in which each ends in a semicolon or a line.
+
+    >>> import tempfile, privug as pv
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+    ...     print("SELECT COUNT(*) FROM a; SELECT COUNT(*) FROM b", file=file, flush=True)
+    ...     pv.queries.statements(file.name)
+    ['SELECT COUNT(*) FROM a', 'SELECT COUNT(*) FROM b']
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
