@@ -13,6 +13,7 @@ from scipy import stats
 import privug as pv
 from corpus.queries import CALLED, TRACED
 from enumerated_tables import difference_on_every_table
+from privug.program.sql import answering
 from random_queries import QueryWriter
 
 DISTRICTS = pl.DataFrame({"zip": ["A", "B"], "region": ["north", "south"], "weight": [1, 3]})
@@ -264,6 +265,15 @@ def test_bad_arguments():
         pv.sql(3)
     with pytest.raises(pv.ArgumentError, match="must be a polars frame"):
         pv.sql("SELECT COUNT(*) FROM people")(3)
+
+
+def test_the_engine_itself_has_no_access_to_files(tmp_path):
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    for text in (f"SELECT * FROM '{tmp_path}/x.csv'", f"SELECT * FROM read_text('{tmp_path}/x.csv')", "LOAD httpfs"):
+        with pytest.raises((duckdb.Error, pv.ArgumentError)):
+            answering._fetched(text, "duckdb")
+    with pytest.raises(duckdb.Error, match="locked"):
+        answering._fetched("SET enable_external_access = true", "duckdb")
 
 
 # Other dialects
