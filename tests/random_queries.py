@@ -1,4 +1,4 @@
-"""Random SQL queries over people, some of whose cells are missing, and plain districts."""
+"""Random SQL queries over people and visits, some of whose cells are missing."""
 
 import random
 
@@ -58,6 +58,62 @@ class QueryWriter:
 
     def query(self) -> str:
         """Return the query."""
+        if self._random.random() < 0.5:
+            return self._one(self._joined, self._nested, self._ordered)()
+        return self._of_one_table()
+
+    def _joined(self) -> str:
+        """Return a query over pairs of people and visits."""
+        side = self._one("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
+        more = f" AND {self._one('v.cost > 10', 'p.age > v.cost', 'p.pay <= v.cost')}"
+        on = f" ON p.zip = v.zip{self._one('', more)}" if side != "CROSS JOIN" else ""
+        where = f" WHERE {self._one('v.cost IS NULL', 'p.age > 30', 'p.age > v.cost', 'v.zip IS NOT NULL')}"
+        tables = f"people p {side} visits v{on}{self._one('', where)}"
+        summary = self._one("COUNT(*)", "SUM(v.cost)", "COUNT(v.cost)", "MAX(p.age)", "COUNT(DISTINCT v.zip)")
+        if self._random.random() < 0.4:
+            return f"SELECT {summary} AS s FROM {tables}"
+        key = self._one("p.zip", "v.zip", "p.age", "v.cost IS NULL")
+        having = self._one("", " HAVING COUNT(*) > 1")
+        return f"SELECT {key} AS k, {summary} AS s FROM {tables} GROUP BY {key}{having}"
+
+    def _nested(self) -> str:
+        """Return a query about people with a subquery about visits or other people."""
+        inner = self._one("v.zip = p.zip", "v.cost > p.age", "v.zip = p.zip AND v.cost > 10", "v.cost IS NULL")
+        no, compared = self._one("", "NOT "), self._one("<", ">=", "=")
+        condition = self._one(
+            f"{no}EXISTS (SELECT 1 FROM visits v WHERE {inner})",
+            f"p.zip {no}IN (SELECT zip FROM visits)",
+            f"p.age {no}IN (SELECT cost FROM visits v WHERE {inner})",
+            f"p.age {compared} (SELECT {self._one('MAX', 'SUM', 'MIN')}(cost) FROM visits v WHERE {inner})",
+            f"p.age {compared} (SELECT AVG(q.age) FROM people q WHERE q.zip = p.zip)",
+            f"(SELECT COUNT(*) FROM people q WHERE q.age > p.age) {compared} 1",
+        )
+        condition = self._one(condition, f"({condition} OR p.age > 30)", f"NOT ({condition})")
+        summary = self._one("COUNT(*)", "SUM(p.age)", "MIN(p.age)", "COUNT(DISTINCT p.zip)")
+        return f"SELECT {summary} AS s FROM people p WHERE {condition}"
+
+    def _ordered(self) -> str:
+        """Return a query of windows, or of some of the rows in an order."""
+        key = self._one("age", "pay", "zip", "age DESC", "pay DESC", "pay NULLS FIRST", "age % 2, zip")
+        part = self._one("", "PARTITION BY zip ", "PARTITION BY ill ", "PARTITION BY pay ")
+        frame = self._one("", "", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS UNBOUNDED PRECEDING")
+        window = self._one(
+            f"ROW_NUMBER() OVER ({part}ORDER BY {key})",
+            f"RANK() OVER ({part}ORDER BY {key})",
+            f"DENSE_RANK() OVER ({part}ORDER BY {key})",
+            f"LAG({self._one('age', 'pay')}) OVER ({part}ORDER BY {key})",
+            f"LEAD(pay, 1, 0) OVER ({part}ORDER BY {key})",
+            f"FIRST_VALUE(pay) OVER ({part}ORDER BY {key})",
+            f"{self._one('SUM', 'COUNT', 'MAX', 'AVG')}({self._one('age', 'pay')}) OVER ({part}ORDER BY {key}{frame})",
+            f"SUM(pay) OVER ({part.strip()})",
+        )
+        if self._random.random() < 0.3:
+            return f"SELECT zip, pay FROM people ORDER BY {key} LIMIT 1 OFFSET {self._random.randint(0, 2)}"
+        if self._random.random() < 0.3:
+            return f"SELECT zip, age FROM people QUALIFY {window} {self._one('= 1', '> 1', 'IS NULL')}"
+        return f"SELECT age, {window} AS w FROM people"
+
+    def _of_one_table(self) -> str:
         where = f" WHERE {self._condition()}" if self._random.random() < 0.6 else ""
         shape = self._random.random()
         if shape < 0.3:

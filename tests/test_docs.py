@@ -12,6 +12,7 @@ import sys
 import tomllib
 
 import pytest
+import sqlglot
 import yaml
 
 import privug
@@ -20,10 +21,10 @@ from pages import BLOCK, PAGES, PROJECT, name_of, printed_by, printed_by_example
 MODULES = [module.name for module in pkgutil.walk_packages(privug.__path__, "privug.")]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
 READ_ONLY = {"sh", "py", "scala", "java", "javascript", "r", "text", "console", "python"}  # run, or of other tools
-PARSED = {"toml": tomllib.loads, "yaml": yaml.safe_load, "json": json.loads, "csv": str}
+PARSED = {"toml": tomllib.loads, "yaml": yaml.safe_load, "json": json.loads, "csv": str, "sql": sqlglot.parse}
 REFERENCE = "\n".join(page.read_text(encoding="utf-8") for page in (PROJECT / "docs" / "reference").glob("*.md"))
 ROOMS = ["privug", "privug.leakage", "privug.mechanisms", "privug.mechanisms.anonymisers", "privug.reidentification"]
-ROOMS += ["privug.policy", "privug.tables"]
+ROOMS += ["privug.policy", "privug.tables", "privug.queries"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import privug as pv
+from corpus import support_tables
 from corpus.frames import EDGES, FRAME_CORPUS, large_groups_only, rate_of_inhabitants
 from corpus.more_frames import MORE_THEMES
 from corpus.table import assert_told_in_the_docs, lifting_of
@@ -82,3 +83,8 @@ def test_most_programs_are_traced():
     assert len(ALL) >= 100
     assert sum(entry.tier == "traced" for entry in ALL) >= 95
     assert len({entry.name for entry in ALL}) == len(ALL)
+
+
+def test_the_page_of_supported_methods_is_that_of_the_code():
+    """`python tests/corpus/support_tables.py` writes it anew."""
+    assert support_tables.PAGE.read_text(encoding="utf-8") == support_tables.page()

@@ -40,6 +40,21 @@ def first_report(axes: Axes) -> None:
     axes.set(xlabel="Bob's salary")
 
 
+def bi_query(axes: Axes) -> None:
+    def patient(place: int) -> pv.Row:
+        others = pv.Choice(["centre", "north", "island"], p=[0.6, 0.35, 0.05])
+        return pv.Row(district=others if place else "island", illness=pv.Bernoulli(0.1))
+
+    patients = pv.Records(60, patient)
+    tile = pv.sql("SELECT district, COUNT(*) AS treated FROM patients WHERE illness GROUP BY district")
+    attack = pv.Attack(tile, {"patients": patients}, secret=lambda patients: patients[0].illness)
+    treated = {"centre": 4, "island": 1, "north": 2}
+    result = attack.run([{"district": name, "treated": number} for name, number in treated.items()])
+    beliefs = [float(belief.probability(lambda ill: ill == 1)) for belief in (result.prior, result.posterior)]
+    axes.bar(["before", "after seeing the tile"], beliefs, color=[GREY, ORANGE], width=0.5)
+    axes.set(ylabel="belief that Alice was treated", ylim=(0, 1))
+
+
 def yes_count(answers: Any) -> Any:
     return sum(answers)
 
@@ -337,6 +352,7 @@ ON_AXES: dict[str, tuple[tuple[float, float], Callable[[Axes], None]]] = {
     "report": (NARROW, report),
     "planning": (NARROW, planning),
     "published-table": (NARROW, published_table),
+    "bi-query": (NARROW, bi_query),
 }
 ON_FIGURES: dict[str, tuple[tuple[float, float], Callable[[Figure], None]]] = {
     "anonymous": ((9.6, 3.2), anonymous),

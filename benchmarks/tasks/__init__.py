@@ -13,6 +13,7 @@ MODULES = (
     "drawing",
     "calling",
     "frames",
+    "queries",
     "tables",
     "published",
     "counts",

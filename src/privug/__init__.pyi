@@ -4,6 +4,7 @@ from privug import explorer as explorer
 from privug import leakage as leakage
 from privug import mechanisms as mechanisms
 from privug import policy as policy
+from privug import queries as queries
 from privug import reidentification as reidentification
 from privug import tables as tables
 from privug.attack import Attack as Attack

@@ -137,12 +137,83 @@ TRACED = {
     "districts without people": "SELECT zip FROM districts EXCEPT SELECT zip FROM people",
     "intersect": "SELECT zip FROM people WHERE ill INTERSECT SELECT zip FROM people WHERE NOT ill",
     "standard deviation": "SELECT STDDEV(age) FROM people",
+    "row numbers": "SELECT zip, ROW_NUMBER() OVER (ORDER BY age, zip) AS place FROM people",
+    "row numbers among equals": """SELECT zip, ROW_NUMBER() OVER (PARTITION BY zip ORDER BY age DESC) AS place
+        FROM people""",
+    "the oldest of each district": """SELECT zip, age FROM people
+        QUALIFY ROW_NUMBER() OVER (PARTITION BY zip ORDER BY age DESC) = 1""",
+    "ranks": "SELECT zip, age, RANK() OVER (ORDER BY age DESC) AS place FROM people",
+    "dense ranks": "SELECT pay, DENSE_RANK() OVER (ORDER BY pay) AS place FROM people",
+    "ranks with missing values first": "SELECT pay, RANK() OVER (ORDER BY pay DESC NULLS FIRST) AS place FROM people",
+    "ranks of groups": "SELECT zip, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM people GROUP BY zip",
+    "the row before": "SELECT age, LAG(age) OVER (ORDER BY age) AS before FROM people",
+    "the row behind": "SELECT age, LEAD(age, 1, 0) OVER (ORDER BY age) AS behind FROM people",
+    "first values": "SELECT zip, age, FIRST_VALUE(age) OVER (PARTITION BY zip ORDER BY age) AS first FROM people",
+    "last values": """SELECT age, LAST_VALUE(pay) OVER (ORDER BY age ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED
+        FOLLOWING) AS last FROM people""",
+    "running sums": "SELECT age, SUM(age) OVER (ORDER BY age) AS total FROM people",
+    "running counts by group": "SELECT zip, COUNT(*) OVER (PARTITION BY zip ORDER BY age) AS n FROM people",
+    "moving means": "SELECT AVG(age) OVER (ORDER BY age ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS mean FROM people",
+    "cumulative counts of groups": """SELECT zip, SUM(COUNT(*)) OVER (ORDER BY zip) AS n FROM people GROUP BY zip""",
+    "shares of all": "SELECT zip, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY zip",
+    "a window and qualify": """SELECT zip, COUNT(*) OVER () AS n FROM people QUALIFY RANK() OVER (ORDER BY age) = 1""",
+    "an offset": "SELECT age FROM people ORDER BY age LIMIT 1 OFFSET 1",
+    "all but the first": "SELECT zip, age FROM people ORDER BY age OFFSET 1",
+    "the second largest group": "SELECT zip, COUNT(*) AS n FROM people GROUP BY zip ORDER BY n DESC LIMIT 1 OFFSET 1",
+    "exists": "SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM people q WHERE q.age > p.age)",
+    "not exists": "SELECT COUNT(*) FROM people p WHERE NOT EXISTS (SELECT 1 FROM people q WHERE q.age > p.age)",
+    "exists in a plain table": """SELECT COUNT(*) FROM people p
+        WHERE EXISTS (SELECT 1 FROM districts d WHERE d.zip = p.zip AND d.weight > 1)""",
+    "exists at all": "SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM people WHERE ill)",
+    "in a random subquery": "SELECT COUNT(*) FROM people WHERE zip IN (SELECT zip FROM people WHERE ill)",
+    "not in what may be missing": "SELECT COUNT(*) FROM people WHERE age NOT IN (SELECT pay + 10 FROM people)",
+    "in a correlated subquery": """SELECT COUNT(*) FROM people p WHERE age IN (SELECT pay + 5
+        FROM people q WHERE q.zip = p.zip)""",
+    "above the mean of its group": """SELECT COUNT(*) FROM people p
+        WHERE age > (SELECT AVG(age) FROM people q WHERE q.zip = p.zip)""",
+    "a correlated count": "SELECT zip, (SELECT COUNT(*) FROM people q WHERE q.age < p.age) AS younger FROM people p",
+    "a correlated maximum of groups": """SELECT zip, (SELECT MAX(q.age) FROM people q WHERE q.zip = p.zip) AS oldest
+        FROM people p GROUP BY zip""",
+    "a full join": "SELECT COUNT(*) FROM people p FULL JOIN districts d ON p.zip = d.zip",
+    "rows of a full join": """SELECT p.zip AS a, d.zip AS b, COUNT(*) AS n FROM people p
+        FULL JOIN districts d ON p.zip = d.zip GROUP BY p.zip, d.zip""",
+    "a right join": """SELECT d.zip, COUNT(p.zip) AS n
+        FROM people p RIGHT JOIN districts d ON p.zip = d.zip GROUP BY d.zip""",
+    "districts with their people": """SELECT d.region, COUNT(p.zip) AS n FROM districts d
+        LEFT JOIN people p ON p.zip = d.zip GROUP BY d.region""",
+    "a self join": "SELECT COUNT(*) FROM people p JOIN people q ON p.zip = q.zip",
+    "a self join of others": "SELECT COUNT(*) FROM people p JOIN people q ON p.zip = q.zip AND p.age < q.age",
+    "a cross join": "SELECT COUNT(*) FROM people p CROSS JOIN people q WHERE p.age > q.age",
+    "a join by a comparison": "SELECT COUNT(*) FROM people p JOIN districts d ON p.age > d.weight * 15",
+    "tables with a comma": "SELECT COUNT(*) FROM people p, districts d WHERE p.zip = d.zip AND d.weight > 1",
+    "a semi join": "SELECT COUNT(*) FROM people p SEMI JOIN districts d ON p.zip = d.zip",
+    "a join with what was counted": """SELECT p.zip, p.age, t.n FROM people p
+        JOIN (SELECT zip, COUNT(*) AS n FROM people GROUP BY zip) t ON p.zip = t.zip""",
+    "a join on missing values": "SELECT COUNT(*) FROM people p JOIN people q ON p.pay = q.pay",
+    "integer division": "SELECT age // 20 AS band, COUNT(*) AS n FROM people GROUP BY age // 20",
+    "a remainder": "SELECT COUNT(*) FROM people WHERE age % 3 = 2",
+    "a scalar subquery with a limit": """SELECT COUNT(*) FROM people WHERE zip = (SELECT zip
+        FROM people ORDER BY age DESC LIMIT 1)""",
+    "one for all rows": "SELECT 1 AS one FROM people WHERE ill",
+    "people with their visits": "SELECT COUNT(*) FROM people p JOIN visits v ON p.zip = v.zip",
+    "people without visits": """SELECT COUNT(*) FROM people p
+        WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.zip = p.zip)""",
+    "costs by person": """SELECT p.age, SUM(v.cost) AS cost FROM people p LEFT JOIN visits v ON p.zip = v.zip
+        GROUP BY p.age""",
+    "costs of those who are ill": "SELECT SUM(v.cost) FROM visits v JOIN people p USING (zip) WHERE p.ill",
+    "visits from elsewhere": "SELECT COUNT(*) FROM visits WHERE zip NOT IN (SELECT zip FROM people)",
+    "both sides": """SELECT COUNT(p.zip) AS known, COUNT(v.zip) AS seen
+        FROM people p FULL JOIN visits v ON p.zip = v.zip""",
+    "dearest visit by district": """SELECT zip, (SELECT MAX(cost) FROM visits v WHERE v.zip = p.zip) AS most
+        FROM people p""",
 }
 
 CALLED = {
-    "a correlated subquery": "SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM people q WHERE q.age > p.age)",
-    "row numbers": "SELECT zip, ROW_NUMBER() OVER (ORDER BY age, zip) AS place FROM people",
-    "a full join": "SELECT COUNT(*) FROM people p FULL JOIN districts d ON p.zip = d.zip",
-    "an offset": "SELECT age FROM people ORDER BY age LIMIT 1 OFFSET 1",
+    "a recursive table": """WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3)
+        SELECT COUNT(*) FROM people, t""",
+    "more than all": "SELECT COUNT(*) FROM people WHERE age > ALL (SELECT pay FROM people)",
+    "texts put together": "SELECT STRING_AGG(zip, ',' ORDER BY zip) AS zips FROM people",
+    "shares of ranks": "SELECT PERCENT_RANK() OVER (ORDER BY age) AS share FROM people",
+    "tiles": "SELECT NTILE(2) OVER (ORDER BY age) AS half FROM people",
 }
-"""What is answered by an engine, sample by sample."""
+"""What is answered by an engine, many samples at once."""

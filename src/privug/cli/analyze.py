@@ -19,6 +19,7 @@ from privug.cli.values import observation
 
 @click.command()
 @options.target
+@options.of_queries
 @options.attacks
 @options.observe
 @options.of_runs
@@ -34,7 +35,7 @@ def analyze(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Run the attacks of a Python FILE and print what each attacker learns.
+    """Run the attacks of a Python FILE, or the one on a query in a file of SQL, and print what each attacker learns.
 
     Attacks are found as pytest finds tests: every pv.Attack at the top level of FILE, by itself or in a list or dict.
 
@@ -44,6 +45,7 @@ def analyze(
       privug analyze survey.py::alice --observe 'near(55.3, within=0.05)'
       privug analyze survey.py --samples 100000 --seed 7 -o report.html -o report.json
       privug analyze survey.py --json | jq '.attacks[].leakage'
+      privug analyze report.sql --prior people.toml
 
     Exit codes: 0 all attacks have an answer, 2 the file or a question is wrong, 3 an attack could not be decided.
     """
@@ -66,17 +68,21 @@ def analyze(
             continue
         if not as_json:
             click.echo(f"{text}\n")
-    formats = writing.report(str(target.file), results)
-    with reported(target.file):
+    _write(target.file, results, outputs, as_json)
+    for one in refusals:
+        one.show()
+    if refusals:
+        click.get_current_context().exit(min(one.exit_code for one in refusals))
+
+
+def _write(file: Path, results: dict[str, pv.Result], outputs: tuple[Path, ...], as_json: bool) -> None:
+    formats = writing.report(str(file), results)
+    with reported(file):
         printed = formats[".json"]() if as_json and results else None
         if results:
             writing.write(outputs, formats)
     if printed is not None:
         click.echo(printed)
-    for one in refusals:
-        one.show()
-    if refusals:
-        click.get_current_context().exit(min(one.exit_code for one in refusals))
 
 
 def _check_alone(checkpoint: Path | None, chosen: Collection[str]) -> None:

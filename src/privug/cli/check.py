@@ -26,6 +26,7 @@ SPEAKING_OF_VALUES = (pv.ProgramError, pv.InferenceError, pv.ObservationError)
 
 @click.command()
 @options.target
+@options.of_queries
 @click.option(
     "--policies", type=options.existing, help="A TOML file of policies; default: FILE's name with .toml, privug.toml."
 )
@@ -55,6 +56,7 @@ def check(
       privug check survey.py
       privug check survey.py --policies limits.toml --json
       privug check survey.py -o results.xml -o results.sarif
+      privug check report.sql --prior people.toml --policies limits.toml
 
     FILE::NAME checks what is so called, or belongs to the attack of that name.
 

@@ -7,11 +7,16 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
+import click
+
+import privug as pv
 from privug.cli.refusal import Refusal, reported
 
 
 def loaded(file: Path) -> ModuleType:
-    """Run the user's file as a module; its own errors are shown with its own lines only."""
+    """Run the user's file as a module; its own errors are shown with its own lines only. A file of SQL is an attack."""
+    if file.suffix == ".sql":
+        return _attack_on(file)
     # A name of its own: the file may be called as a library is, numpy.py for one.
     name = f"_privug_file_{file.stem}"
     loader = SourceFileLoader(name, str(file))
@@ -27,6 +32,15 @@ def loaded(file: Path) -> ModuleType:
     finally:
         sys.path.remove(folder)
     _check_names(file)
+    return module
+
+
+def _attack_on(file: Path) -> ModuleType:
+    """Return a module with the attack on a query, by the prior that the options of the command name."""
+    module = ModuleType(file.stem)
+    with reported(file):
+        given = click.get_current_context().meta.get("privug.queries", {})
+        setattr(module, file.stem, pv.queries.attack_on(file, **given))
     return module
 
 

@@ -13,15 +13,16 @@ from privug.cli.terminal import never_fail_to_show, quiet_when_unread
 # What a command does, as the list of commands says it. Nothing but this is known of a command until it is called, so
 # that `privug --help` is there at once.
 COMMANDS = {
-    "analyze": "What do the attackers of a Python file learn?",
+    "analyze": "What do the attackers of a Python file, or of a SQL query, learn?",
     "audit": "Does a mechanism keep its promise of differential privacy?",
-    "check": "Do the policies of a Python file hold?",
+    "check": "Do the policies of a Python file, or of a SQL query, hold?",
     "compare": "Set the attacks of a Python file side by side.",
     "demo": "Analyse the running example for two attackers.",
     "doctor": "Say what is installed, and whether it works.",
     "estimate": "Measure the leak in a file of recorded secrets and outputs.",
     "explain": "Show line by line how a program is lifted to distributions.",
     "explore": "Move what attackers know and see, on a page of this machine.",
+    "monitor": "Which queries of a log may be answered, after those before?",
     "new": "Write a commented file to start from.",
     "reproduce": "Reproduce the tables and figures of the paper.",
     "sweep": "Run an attack for many values of its parameters.",

@@ -113,6 +113,24 @@ checkpoint = click.option(
 )
 
 
+def _of_queries(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep what is said of a query until its file is read."""
+    ctx.meta.setdefault("privug.queries", {})[str(param.name)] = value
+
+
+def of_queries(command: Command) -> Command:
+    """Add the options that say what an attacker on a file of SQL knows."""
+    known: Any = {"expose_value": False, "callback": _of_queries, "default": None}
+    for option in (
+        click.option("--dialect", metavar="NAME", help="Of a file of SQL: its dialect, duckdb by default.", **known),
+        click.option("--secret", metavar="EXPRESSION", help="Of a file of SQL: the secret, 'people[0].ill'.", **known),
+        click.option("--learn", type=existing, help="Of a file of SQL: a CSV file to learn a prior from.", **known),
+        click.option("--prior", type=existing, help="Of a file of SQL: a TOML file with the prior.", **known),
+    ):
+        command = option(command)
+    return command
+
+
 def of_runs(command: Command) -> Command:
     """Add the options that every run of an attack takes."""
     for option in (

@@ -40,6 +40,7 @@ from privug.program.reachable import (
     reached,
     undisturbed_memory,
 )
+from privug.program.sql.query import Query
 from privug.runtime.critical import critical_section, without_garbage_collection
 from privug.runtime.processes import Watch, run_forked, witness
 from privug.runtime.tasks import may_fork
@@ -253,6 +254,8 @@ class Call(Operation):
         with seeded(rng, found) as has_been_used, without_garbage_collection():
             if isinstance(self.program, External):
                 self._call_external([named for _, named in calls], results)
+            elif isinstance(self.program, Query):
+                self._ask(list(calls), results)
             else:
                 self._call_one_by_one(calls, results, forgotten)
             if must_be_function() and has_been_used():
@@ -278,6 +281,15 @@ class Call(Operation):
                     results[position] = FAILED
                 if forgotten is not None:
                     forgotten.restore()
+
+    def _ask(self, calls: list[Any], results: Array) -> None:
+        """Ask a query about many samples at once; where that fails, about each by itself."""
+        assert isinstance(self.program, Query)
+        try:
+            for position, answer in enumerate(self.program.call_many(calls)):
+                results[position] = answer
+        except FAILURES:
+            self._call_one_by_one(calls, results, None)
 
     def _call_external(self, calls: list[Any], results: Array) -> None:
         assert isinstance(self.program, External)

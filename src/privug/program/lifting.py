@@ -35,6 +35,7 @@ from privug.program.external import External
 from privug.program.native.arguments import refusal
 from privug.program.native.work import FEW_CELLS, calls_worth_compiling, check_that_it_ends, work_worth_tracing
 from privug.program.reachable import Reached, entropy_source, reached, undisturbed_memory
+from privug.program.sql.query import Query
 from privug.program.staged import Staged, taken_apart
 from privug.program.traced.rewriting import source_of
 from privug.program.tracing import FEWEST_CHECKS, MOST_CHECKS, difference_from_plain_calls, trace
@@ -226,13 +227,27 @@ def apply(
         lifting = Lifting("python", *2 * ["its workings are hidden in a library"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     attempt = _attempt(program, arguments, checks, exclude_errors)
-    if checks > FEWEST_CHECKS and (attempt.own_randomness, attempt.obstacle) != (None, None):
+    called = (attempt.own_randomness, attempt.obstacle) != (None, None)
+    if checks > FEWEST_CHECKS and called and not isinstance(program, Query):
         rehearse(program, arguments, label)
     if attempt.own_randomness is not None:
         lifting = Lifting("python", *2 * [f"it draws random numbers of its own{attempt.own_randomness}"])
         return Lifted(call(program, arguments, exclude_errors, label), lifting)
     if attempt.obstacle is None:
         return Lifted(attempt.output, Lifting("traced"))
+    return _called(program, arguments, attempt, exclude_errors, checks, label, native)
+
+
+def _called(
+    program: Callable[..., Any],
+    arguments: Arguments,
+    attempt: "_Attempt",
+    exclude_errors: bool,
+    checks: int,
+    label: str,
+    native: bool | None,
+) -> Lifted:
+    """Apply a program that is not traced: compiled, or called on samples."""
     not_compiled = None if attempt.was_made else attempt.obstacle
     if attempt.wrong:
         not_compiled = "tracing it gave wrong values"
@@ -240,8 +255,10 @@ def apply(
         warnings.warn(
             f"{name} is called sample by sample, because tracing it gave wrong values: {attempt.obstacle}",
             LiftingWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
+    elif isinstance(program, Query):
+        return Lifted(call(program, arguments, exclude_errors, label), Lifting("batched", attempt.obstacle))
     elif attempt.was_made and (settings.current().native is True if native is None else native):
         compiled = _native().apply_native(program, arguments, checks, label)
         if not isinstance(compiled, str):
@@ -322,9 +339,12 @@ def _traced(
 ) -> _Attempt:
     with undisturbed_randomness(found) as has_been_used, undisturbed_memory(found):
         positional, named = _rebuilt(arguments)
-        if checks > FEWEST_CHECKS and len(arguments.leaves) > FEW_CELLS:  # it will be called to see what that takes
-            rehearse(program, arguments, "the program")
-        traced = trace(program, positional, named, arguments.shared, work_worth_tracing(program, arguments))
+        work = None
+        if not isinstance(program, Query):
+            if checks > FEWEST_CHECKS and len(arguments.leaves) > FEW_CELLS:  # called to see what that takes
+                rehearse(program, arguments, "the program")
+            work = work_worth_tracing(program, arguments)
+        traced = trace(program, positional, named, arguments.shared, work)
         obstacle = traced.obstacle
         if obstacle is None:
             obstacle = difference_from_plain_calls(program, arguments, traced, checks, exclude_errors, given)

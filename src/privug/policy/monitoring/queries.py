@@ -16,6 +16,7 @@ from privug.model.variable import RandomVariable
 from privug.prior.table import Records, form_of
 from privug.program.logic import ambient_rng
 from privug.program.outputs import settled
+from privug.program.sql.query import Query as SqlQuery
 from privug.program.staged import called
 from privug.scoping import holding
 
@@ -86,6 +87,8 @@ def _on_all_inputs(
 ) -> Callable[..., Any]:
     """Return a program on all inputs that hands on those that a query takes."""
     own = [one.name for one in parameters]
+    if isinstance(program, SqlQuery):
+        return program.with_parameters(inputs)
     if not isinstance(program, FunctionType) or set(own) == set(inputs):
         return program
     places = [list(inputs).index(name) for name in own]

@@ -10,24 +10,31 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars
 from sqlglot import exp
 
 from privug.model.variable import refuse
-from privug.program.sql.answering import answer, columns_of
+from privug.program.sql.answering import answer
 from privug.program.sql.parsing import Parsed, Statement
-from privug.program.traced.frames.cells import cell_of
-from privug.program.traced.frames.polars.accessors import of_values
-from privug.program.traced.frames.polars.cellwise import ARITHMETIC
-from privug.program.traced.frames.polars.column import ONE, Column, is_truths
-from privug.program.traced.frames.polars.expressions import Expr
+from privug.program.traced.frames.cells import Cell, cell_of
+from privug.program.traced.frames.polars.column import ARITHMETIC, ONE, Column, is_truths, masks_of, of_values, single
+from privug.program.traced.frames.polars.expressions import FUNCTIONS, Expr, Scope
 from privug.program.traced.frames.polars.frame import Frame
-from privug.program.traced.frames.polars.functions import FUNCTIONS
-from privug.program.traced.frames.polars.sorting import tell_apart
+from privug.program.traced.frames.polars.relations import (
+    MOST_RANKED,
+    RowSequence,
+    is_among,
+    joined,
+    stacked,
+    unrolled,
+)
+from privug.program.traced.frames.polars.sorting import in_order, tell_apart
+from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.masks import Mask, both, either
 
 Tree = Any
 """A node of sqlglot's, whose arguments are of any kind."""
@@ -44,6 +51,11 @@ CONNECTIVES = {exp.And: operator.and_, exp.Or: operator.or_}
 SET_OPERATIONS: dict[type[Any], Callable[[Any, Any], Any]] = {
     exp.Union: operator.or_, exp.Intersect: operator.and_, exp.Except: lambda first, second: first & ~second,
 }  # fmt: skip
+JOINS = {"inner": "inner", "cross": "inner", "left": "left", "right": "right", "full": "full", "semi": "semi",
+         "anti": "anti"}  # fmt: skip
+LOOKED_UP = {"inner", "left", "semi", "anti"}
+"""Joins that find at most one row of a plain table for each row."""
+ORDERED = {exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue}
 METHODS: dict[type[Any], str] = {exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil"}
 TEXTS: dict[type[Any], str] = {
     exp.Upper: "to_uppercase", exp.Lower: "to_lowercase", exp.Length: "len_chars", exp.Trim: "strip_chars",
@@ -61,7 +73,20 @@ TYPES = {
 }  # fmt: skip
 READ: dict[type[Any], frozenset[str]] = {
     exp.Select: frozenset(
-        {"expressions", "from_", "where", "group", "having", "order", "limit", "distinct", "joins", "with_", "qualify"}
+        {
+            "expressions",
+            "from_",
+            "where",
+            "group",
+            "having",
+            "order",
+            "limit",
+            "distinct",
+            "joins",
+            "with_",
+            "qualify",
+            "offset",
+        }
     ),
     exp.Group: frozenset({"expressions"}),
     exp.Rollup: frozenset({"expressions"}),
@@ -71,11 +96,14 @@ READ: dict[type[Any], frozenset[str]] = {
     exp.Join: frozenset({"this", "on", "side", "kind"}),
     exp.Table: frozenset({"this", "alias"}),
     exp.Subquery: frozenset({"this", "alias"}),
-    exp.Window: frozenset({"this", "partition_by", "over"}),
+    exp.Window: frozenset({"this", "partition_by", "over", "order", "spec"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset", "default"})),
     exp.Case: frozenset({"this", "ifs", "default"}),
     exp.In: frozenset({"this", "expressions", "query"}),
     **dict.fromkeys(
-        (exp.Union, exp.Except, exp.Intersect), frozenset(["this", "expression", "distinct", "order", "limit"])
+        (exp.Union, exp.Except, exp.Intersect),
+        frozenset(["this", "expression", "distinct", "order", "limit", "offset", "with_"]),
     ),
     exp.Between: frozenset({"this", "low", "high"}),
     exp.Cast: frozenset({"this", "to"}),
@@ -97,6 +125,7 @@ READ: dict[type[Any], frozenset[str]] = {
 
 def lowered(query: Parsed, frames: Mapping[str, Any]) -> Any:
     """Return the answer to a query on what stands for frames."""
+    frames = {name: polars.DataFrame(one) if isinstance(one, list) else one for name, one in frames.items()}
     if not all(isinstance(frame, Frame | polars.DataFrame) for frame in frames.values()):
         refuse("a query of tables that are no frames")
     schema = tuple((name, _columns(frame)) for name, frame in frames.items())
@@ -129,83 +158,86 @@ def _read(node: Tree) -> Tree:
 class Lowering:
     """The tables of a query, by their names, and what each part of it comes to."""
 
-    def __init__(self, tables: dict[str, Frame], dialect: str) -> None:
+    def __init__(self, tables: dict[str, Any], dialect: str, outer: Known | None = None) -> None:
         self._tables, self._dialect = tables, dialect
         self._any = ""
         """A column of the table at hand, for values that are the same in all rows."""
-        self._divides = dialect != "sqlite"  # which cuts quotients of integers, and has none by zero
+        self._outer = outer or {}
+        """The columns of the row around a subquery."""
+        self._own: set[str] = set()
+        """What the tables of the query at hand are called."""
 
     def frame(self, tree: Tree, ordered: bool = False) -> Any:
         """Return the answer to a query as a frame; what asks plain tables alone is a plain one."""
         if self._is_plain(tree):
             return self._plain(tree)
-        if isinstance(tree, exp.SetOperation):
-            return self._united(tree, ordered)
-        if not isinstance(tree, exp.Select):
+        if not isinstance(tree, exp.SetOperation | exp.Select):
             return refuse(f"{tree.key.upper()} in SQL")
         _read(tree)
-        inner = Lowering(dict(self._tables), self._dialect)
+        inner = Lowering(dict(self._tables), self._dialect, self._outer)
         common = tree.args.get("with_")
         if common is not None and common.args.get("recursive"):
             refuse("WITH RECURSIVE in SQL")
         for one in common.expressions if common is not None else ():
             inner._tables[one.alias] = inner.frame(one.this)
-        return inner._selected(tree, ordered)
+        return (inner._united if isinstance(tree, exp.SetOperation) else inner._selected)(tree, ordered)
 
     def _is_plain(self, tree: Tree) -> bool:
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         names = [table.name for table in tree.find_all(exp.Table) if table.name not in own]
-        return bool(names) and all(isinstance(self._tables.get(name), polars.DataFrame) for name in names)
+        plain = all(isinstance(self._tables.get(name), polars.DataFrame) for name in names)
+        return bool(names) and plain and not is_correlated(tree)
 
     def _plain(self, tree: Tree) -> polars.DataFrame:
         """Return the answer of the engine to a part of the query that asks plain tables alone."""
         names = {table.name for table in tree.find_all(exp.Table)} & self._tables.keys()
-        tables = {name: columns_of(name, self._tables[name]) for name in names}
-        statement = Statement(tree.sql(dialect=self._dialect), tree, tuple(tree.named_selects), False)
-        return polars.DataFrame(answer(statement, tables, self._dialect), schema=list(statement.columns))
+        query = Parsed((tree,), tuple(names), self._dialect)
+        found = answer(query, {name: self._tables[name] for name in names})
+        rows = found if isinstance(found, list) else [dict.fromkeys(tree.named_selects, found)]
+        return polars.DataFrame(rows, schema=list(tree.named_selects))
 
     def _united(self, tree: Tree, ordered: bool) -> Frame:
         """Return the rows of two queries together, or those that are in both, or in the first alone."""
-        _read(tree)
         sides = [self.frame(side) for side in (tree.this, tree.expression)]
         names = list(_columns(sides[0]))
         frames = [_standing(side) for side in sides]
         named = [frame.rename(dict(zip(frame.held, names, strict=True))) for frame in frames]
         if not tree.args.get("distinct"):
-            found = stacked(named) if isinstance(tree, exp.Union) else refuse(f"{tree.key.upper()} ALL in SQL")
+            found = _stacked(named) if isinstance(tree, exp.Union) else refuse(f"{tree.key.upper()} ALL in SQL")
         else:
             found = _combined(named, names, SET_OPERATIONS[type(tree)])
-        if not ordered and tree.args.get("limit") is None:
+        if not ordered and not _is_limited(tree):
             return found
-        found = self._sorted(tree, found, {name: col(name) for name in names}, {})
-        return _limited(tree, found)
+        return _limited(tree, self._sorted(tree, found, {name: col(name) for name in names}, {}))
 
     def _selected(self, tree: Tree, ordered: bool) -> Frame:
         frame = self._from(tree)
+        if any(is_correlated(one) for one in _subqueries(tree)):
+            frame = Frame(*unrolled(frame.held, frame.kept))
         if tree.args.get("where") is not None:
             frame = frame.filter(self._condition(tree.args["where"].this, {}))
         frame, known = self._grouped(tree, frame)
         if tree.args.get("having") is not None:
             frame = frame.filter(self._condition(tree.args["having"].this, known))
+        frame, known = self._windowed(tree, frame, known)
         if tree.args.get("qualify") is not None:
             frame = frame.filter(self._condition(tree.args["qualify"].this, known))
         outputs = {one.alias_or_name: self._expression(one, known) for one in tree.selects}
-        if not (ordered or tree.args.get("limit") is not None) or frame.kept is ONE:
-            found = frame.select(**outputs)
+        if not (ordered or _is_limited(tree)) or frame.kept is ONE:
+            found = _projected(frame, outputs)
             return found.unique() if tree.args.get("distinct") else found
         if tree.args.get("distinct"):
             _read(tree.args["distinct"])
-            found = self._sorted(tree, frame.select(**outputs).unique(), {name: col(name) for name in outputs}, {})
+            found = self._sorted(tree, _projected(frame, outputs).unique(), {name: col(name) for name in outputs}, {})
         else:
             found = self._sorted(tree, frame, outputs, known)
         return _limited(tree, found)
 
     def _sorted(self, tree: Tree, frame: Frame, outputs: Known, known: Known) -> Frame:
-        """Return the columns in the order asked for, which all of them complete."""
-        names, keys, down, last = list(outputs), {}, [], []
+        """Return the columns in the order asked for, which all of them complete: equal rows are then the same."""
+        names, keys, flags = list(outputs), {}, []
         for place, one in enumerate(tree.args["order"].expressions):
-            _read(one)
-            by = one.this
+            by = _read(one).this
             if isinstance(by, exp.Literal) and not by.is_string:
                 key = outputs[names[int(by.this) - 1]]
             elif isinstance(by, exp.Column) and not by.table and by.name in outputs:
@@ -213,24 +245,27 @@ class Lowering:
             else:
                 key = self._expression(by, known)
             keys[f"#o{place}"] = key
-            down.append(bool(one.args.get("desc")))
-            last.append(not one.args.get("nulls_first"))
-        wide, needed = frame.select(**outputs, **keys), [*keys]
+            flags.append(_flags(one))
+        wide, needed = _projected(frame, {**outputs, **keys}), [*keys]
         for place in range(1, len(needed)):  # keys that come after all rows are told apart do not matter
             if tell_apart([wide.held[name] for name in needed[:place]]):
                 needed = needed[:place]
                 break
-        flags: Any = {"descending": down[: len(needed)], "nulls_last": last[: len(needed)]}
-        return wide.sort(*needed, **flags).select(*names)
+        rows = replace(wide.kept, axis=replace(wide.kept.axis, sorted=True, ranks=None))
+        columns = {name: column.on(rows) for name, column in wide.held.items()}
+        down, last = zip(*flags[: len(needed)], strict=True)
+        return Frame(*in_order(columns, rows, [columns[name] for name in needed], down, last)).select(*names)
 
     def _from(self, tree: Tree) -> Frame:
         source = tree.args.get("from_")
-        frame = self._table(source.this) if source is not None else None
-        if not isinstance(frame, Frame):
-            return refuse("a SELECT that does not start from a random table in SQL")
-        for join in tree.args.get("joins") or ():
+        if source is None:
+            refuse("SELECT without FROM in SQL")
+        joins = tree.args.get("joins") or ()
+        self._own = {one.this.alias_or_name for one in (source, *joins)}
+        frame = self._table(source.this)
+        for join in joins:
             frame = self._joined(frame, _read(join))
-        return frame
+        return _standing(frame)
 
     def _table(self, node: Tree) -> Any:
         """Return a table, which may be a plain one, or a subquery, columns under their full names."""
@@ -244,36 +279,35 @@ class Lowering:
                 return refuse(f"{node.key.upper()} in SQL")
         return found.rename({name: f"{node.alias_or_name}.{name.lower()}" for name in _columns(found)})
 
-    def _joined(self, frame: Frame, join: Tree) -> Frame:
+    def _joined(self, frame: Any, join: Tree) -> Frame:
         how = (join.args.get("side") or join.args.get("kind") or "INNER").lower()
-        on = join.args.get("on")
-        if how not in ("inner", "left") or on is None:
+        if how not in JOINS:
             refuse(f"{how.upper()} JOIN in SQL")
-        other = self._table(join.this)
-        left, right = {}, {}
-        for place, clause in enumerate(on.flatten() if isinstance(on, exp.And) else [on]):
-            clause = clause.unnest()
-            sides = [clause.this, clause.expression] if isinstance(clause, exp.EQ) else []
-            if len(sides) != 2 or not all(isinstance(side, exp.Column) for side in sides):
-                refuse("a JOIN by anything but equal columns in SQL")
-            names = [f"{side.table}.{side.name}" for side in sides]
-            mine, theirs = names if names[0] in frame.held else names[::-1]
-            left[f"#l{place}"] = col(mine)
-            right[f"#r{place}"] = col(theirs) if isinstance(other, Frame) else polars.col(theirs)
-        made = frame.with_columns(**left).join(
-            other.with_columns(**right), left_on=[*left], right_on=[*right], how=how, maintain_order="left"
-        )
-        return made.drop(*(name for name in made.held if name.startswith("#")))
+        other, on = self._table(join.this), join.args.get("on")
+        keys = _equal_columns(on)
+        if how in LOOKED_UP and len(keys) == 1 and isinstance(frame, Frame) and isinstance(other, polars.DataFrame):
+            mine, theirs = keys[0] if keys[0][0] in frame.held else keys[0][::-1]
+            if other[theirs].drop_nulls().is_unique().all() and not other[theirs].dtype.is_float():
+                right = other.with_columns(polars.col(theirs).alias("#r"))
+                return frame.join(right, left_on=mine, right_on="#r", how=how, maintain_order="left")
+
+        def held(columns: Mapping[str, Column], rows: Rows) -> Sequence[Mask]:
+            if on is None:
+                return [True] * len(rows.there)
+            return masks_of(beside_rows(self._condition(on, {}).one(Scope(columns, rows)), rows))
+
+        left, right = ((one.held, one.kept) for one in map(_standing, (frame, other)))
+        return Frame(*joined(left, right, held, JOINS[how]))
 
     def _grouped(self, tree: Tree, frame: Frame) -> tuple[Frame, dict[str, Expression]]:
         """Return the groups with their aggregates, and expressions for what was computed, by its text."""
         clauses = [*tree.selects, *(tree.args[name] for name in ("having", "order", "qualify") if tree.args.get(name))]
         group = tree.args.get("group")
-        summaries = {node.sql(): node for clause in clauses for node in _summaries(clause)}
+        summaries = {n.sql(): n for clause in clauses for n in _outside_subqueries(clause, (exp.Filter, exp.AggFunc))}
         if group is None and not summaries:
             return frame, {}
         self._any = next(iter(frame.held))
-        made = {f"#a{place}": self._summary(node) for place, node in enumerate(summaries.values())}
+        made = {f"#a{place}": self._summary(node, {}) for place, node in enumerate(summaries.values())}
         known = {text: col(f"#a{place}") for place, text in enumerate(summaries)}
         if group is None:
             return frame.select(**made), known
@@ -283,26 +317,58 @@ class Lowering:
         known |= {text: col(name) for text, name in named.items()}
         values = {name: self._expression(keys[text], {}) for text, name in named.items()}
         found = [_by_keys(frame, {named[key.sql()] for key in one}, values, made) for one in sets]
-        return found[0] if len(found) == 1 else stacked(found), known
+        return found[0] if len(found) == 1 else _stacked(found), known
 
-    def _summary(self, node: Tree) -> Expression:
+    def _windowed(self, tree: Tree, frame: Frame, known: Known) -> tuple[Frame, dict[str, Expression]]:
+        """Return the table with what windows come to, each known by its text."""
+        clauses = [*tree.selects, *(tree.args[name] for name in ("order", "qualify") if tree.args.get(name))]
+        windows = {node.sql(): node for clause in clauses for node in _outside_subqueries(clause, exp.Window)}
+        if any(_read(node).args.get("order") for node in windows.values()):
+            frame = Frame(*unrolled(frame.held, frame.kept))
+        self._any = next(iter(frame.held))
+        made = {f"#w{place}": self._window(node, known) for place, node in enumerate(windows.values())}
+        found = frame.with_columns(**made) if made else frame
+        return found, {**known, **{text: col(f"#w{place}") for place, text in enumerate(windows)}}
+
+    def _window(self, node: Tree, known: Known) -> Expression:
+        """Return for each row what comes of the rows around it."""
+        parts = [self._expression(one, known) for one in node.args.get("partition_by") or ()]
+        order = node.args.get("order")
+        if order is None:
+            if node.args.get("spec") is not None or (isinstance(node.this, exp.Func) and type(node.this) in ORDERED):
+                refuse(f"{node.this.key.upper()} without an order in SQL")
+            return self._summary(node.this, known).over(*(parts or [lit(0)]))
+        keys = [(self._expression(_read(one).this, known), *_flags(one)) for one in order.expressions]
+        made = Window(node, parts, keys, lambda part: self._expression(part, known), self._summary_of(node, known))
+        return Expr(lambda scope: [made.column(scope)], lambda: refuse("a window"))
+
+    def _summary_of(self, node: Tree, known: Known) -> Expression | None:
+        return None if type(node.this) in ORDERED else self._summary(node.this, known)
+
+    def _summary(self, node: Tree, known: Known) -> Expression:
         """Return an aggregate of the rows of a group."""
         if isinstance(node, exp.Filter):
-            condition = self._condition(node.expression.this, {})
+            condition = self._condition(node.expression.this, known)
             if isinstance(node.this, exp.Count) and isinstance(node.this.this, exp.Star):
                 return condition.sum().cast(polars.Int64)
-            return self._aggregate(node.this, lambda value: value.filter(condition))
-        return self._aggregate(node, lambda value: value)
+            return self._aggregate(node.this, lambda value: value.filter(condition), known)
+        return self._aggregate(node, lambda value: value, known)
 
-    def _aggregate(self, node: Tree, chosen: Callable[[Expression], Expression]) -> Expression:
+    def _aggregate(self, node: Tree, chosen: Callable[[Expression], Expression], known: Known) -> Expression:
         _read(node)
+        if not isinstance(node, exp.Count | exp.CountIf | exp.Sum) and type(node) not in SUMMARIES:
+            refuse(f"{node.key.upper()} in SQL")
+        if isinstance(node, exp.CountIf):
+            return chosen(self._condition(node.this, known)).sum().cast(polars.Int64)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return FUNCTIONS["len"]().cast(polars.Int64)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
             (inner,) = _read(node.this).expressions
-            return chosen(self._expression(inner, {})).drop_nulls().n_unique().cast(polars.Int64)
-        value = self._expression(node.this, {})
-        if node.this.find(exp.Column) is None:  # a value that stands in every row
+            return chosen(self._expression(inner, known)).drop_nulls().n_unique().cast(polars.Int64)
+        value = self._expression(node.this, known)
+        if (
+            not {column.table for column in node.this.find_all(exp.Column)} & self._own
+        ):  # a value that stands in every row
             value = when(col(self._any).is_null()).then(value).otherwise(value)
         value = chosen(value)
         match node:
@@ -310,9 +376,7 @@ class Lowering:
                 return value.count().cast(polars.Int64)
             case exp.Sum():  # of nothing, SQL has no sum
                 return when(value.count() > 0).then(value.sum()).otherwise(None)
-        name = SUMMARIES.get(type(node))
-        found: Expression = refuse(f"{node.key.upper()} in SQL") if name is None else getattr(value, name)()
-        return found
+        return getattr(value, SUMMARIES[type(node)])()
 
     def _condition(self, node: Tree, known: Known) -> Expression:
         """Return what a condition says; numbers other than zero are true."""
@@ -348,7 +412,8 @@ class Lowering:
         several = [self._expression(one, known) for one in node.expressions]
         match node:
             case exp.Column():
-                return col(f"{node.table}.{node.name}" if node.table else node.name)
+                name = f"{node.table}.{node.name}" if node.table else node.name
+                return self._outer[name] if node.table not in self._own and name in self._outer else col(name)
             case exp.Literal():
                 return lit(node.this if node.is_string else _number(node.this))
             case exp.Boolean():
@@ -360,12 +425,19 @@ class Lowering:
             case exp.Not():
                 return ~self._condition(node.this, known)
             case exp.Div():
-                return part() / part("expression") if self._divides else refuse("division in SQLite")
+                return part() / part("expression") if self._dialect != "sqlite" else refuse("division in SQLite")
+            case exp.IntDiv() | exp.Mod() if isinstance(node.expression, exp.Literal) and _whole(node.expression):
+                cut = _cut_quotient(part(), _whole(node.expression))
+                return cut if isinstance(node, exp.IntDiv) else part() - cut * _whole(node.expression)
             case exp.Between():
                 value = part()
                 return (value >= part("low")) & (value <= part("high"))
+            case exp.In() if node.args.get("query") is not None:
+                return self._within(part(), node.args["query"], known)
             case exp.In():
-                return functools.reduce(operator.or_, [part() == one for one in several or self._listed(node)])
+                return functools.reduce(operator.or_, [part() == one for one in several])
+            case exp.Exists():
+                return self._of_subquery(node.this, known, _exists)
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return part().is_null()
             case exp.Like() if isinstance(node.expression, exp.Literal) and self._dialect != "sqlite":
@@ -379,29 +451,51 @@ class Lowering:
                 return self._case(node, known)
             case exp.Cast() if node.to.sql() in TYPES:
                 return part().cast(TYPES[node.to.sql()])
-            case exp.Round():
-                return _rounded(part(), _whole(node.args["decimals"]) if node.args.get("decimals") else 0)
-            case exp.Greatest():
-                return FUNCTIONS["max_horizontal"](part(), *several)
-            case exp.Least():
-                return FUNCTIONS["min_horizontal"](part(), *several)
-            case exp.Substring() if node.args.get("length") is not None:
-                return part().str.slice(_whole(node.args["start"]) - 1, _whole(node.args["length"]))
-            case exp.Window() if node.args.get("partition_by"):
-                return self._aggregate(node.this, lambda value: value).over(
-                    *(self._expression(one, known) for one in node.args["partition_by"])
-                )
             case exp.Subquery():
-                return _single(self.frame(node.this))
-        return refuse(f"{node.key.upper()} in SQL")
+                return self._of_subquery(node.this, known, _only)
+        return _function(node, part, several)
 
-    def _listed(self, node: Tree) -> list[Expression]:
-        """Return the values that a subquery of plain tables gives."""
-        inner = node.args["query"]
-        found = self.frame(inner.this if isinstance(inner, exp.Subquery) else inner)
-        if not isinstance(found, polars.DataFrame) or found.is_empty():
-            return refuse("IN with a subquery of random tables in SQL")
-        return [lit(value) for value in found.to_series().to_list()]
+    def _within(self, value: Expression, node: Tree, known: Known) -> Expression:
+        """Say whether a value is among those of a subquery."""
+
+        def among(found: Any, one: Column) -> Column:
+            (listed,) = _standing(found if has_few_rows(found) else found.unique()).held.values()
+            return is_among(one, listed)
+
+        tree = node.this if isinstance(node, exp.Subquery) else node
+        if not is_correlated(tree):
+            found = self.frame(tree)
+            return value.derived(lambda column: among(found, column), "is_in", [], {})
+
+        def columns(scope: Scope) -> list[Column]:
+            column = beside_rows(value.one(scope), scope.rows)
+            cells = [
+                among(found, single(cell, "")).cells[0]
+                for found, cell in zip(self._by_row(tree, known, scope), column.cells, strict=True)
+            ]
+            return [Column(tuple(cells), scope.rows)]
+
+        return Expr(columns, lambda: refuse("a subquery"))
+
+    def _of_subquery(self, tree: Tree, known: Known, value: Callable[[Any], Cell]) -> Expression:
+        """Return a value of a subquery: one for all rows, or one for each."""
+        if not is_correlated(tree):
+            column = single(value(self.frame(tree)), "")
+            return Expr(lambda scope: [column], lambda: refuse("a subquery"))
+
+        def columns(scope: Scope) -> list[Column]:
+            return [Column(tuple(value(found) for found in self._by_row(tree, known, scope)), scope.rows)]
+
+        return Expr(columns, lambda: refuse("a subquery"))
+
+    def _by_row(self, tree: Tree, known: Known, scope: Scope) -> list[Any]:
+        """Return the answers to a subquery, one for each row around it."""
+        seen = {**scope.columns, **{text: one.one(scope) for text, one in known.items()}}
+        answers = []
+        for place in range(len(scope.rows.there)):
+            row = {name: _constant(single(column.cells[place], name)) for name, column in seen.items()}
+            answers.append(Lowering(self._tables, self._dialect, {**self._outer, **row}).frame(tree))
+        return answers
 
     def _case(self, node: Tree, known: Known) -> Expression:
         chain: Any = None
@@ -418,10 +512,62 @@ class Lowering:
         return chain.otherwise(None if default is None else self._expression(default, known))
 
 
+def _function(node: Tree, part: Callable[..., Expression], several: Sequence[Expression]) -> Expression:
+    match node:
+        case exp.Round():
+            return _rounded(part(), _whole(node.args["decimals"]) if node.args.get("decimals") else 0)
+        case exp.Greatest():
+            return FUNCTIONS["max_horizontal"](part(), *several)
+        case exp.Least():
+            return FUNCTIONS["min_horizontal"](part(), *several)
+        case exp.Substring() if node.args.get("length") is not None:
+            return part().str.slice(_whole(node.args["start"]) - 1, _whole(node.args["length"]))
+    return refuse(f"{node.key.upper()} in SQL")
+
+
+def _projected(frame: Frame, outputs: Known) -> Frame:
+    """Return some columns of all rows; what is the same in all of them stands in each."""
+    return frame.with_columns(**outputs).select(*outputs)
+
+
+def _is_limited(tree: Tree) -> bool:
+    return tree.args.get("limit") is not None or tree.args.get("offset") is not None
+
+
 def _limited(tree: Tree, frame: Frame) -> Frame:
-    """Return the first rows, as many as a query asks for."""
-    limit = tree.args.get("limit")
-    return frame if limit is None else frame.head(_whole(_read(limit).expression))
+    """Return those rows that a query asks for, of rows in order."""
+    limit, offset = tree.args.get("limit"), tree.args.get("offset")
+    if limit is None and offset is None:
+        return frame
+    number = None if limit is None else _whole(_read(limit).expression)
+    return frame.slice(0 if offset is None else _whole(_read(offset).expression), number)
+
+
+def _flags(ordered: Tree) -> tuple[bool, bool]:
+    """Return whether an order goes down, and whether missing values are last."""
+    return bool(ordered.args.get("desc")), not ordered.args.get("nulls_first")
+
+
+def is_correlated(tree: Tree) -> bool:
+    """Say whether a subquery asks for columns of what is around it."""
+    own = {source.alias_or_name for source in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    return any(column.table and column.table not in own for column in tree.find_all(exp.Column))
+
+
+def _subqueries(tree: Tree) -> list[Tree]:
+    """Return the queries inside the expressions of another."""
+    clauses = [*tree.selects, *(tree.args[n] for n in ("where", "having", "order", "qualify") if tree.args.get(n))]
+    return [node.this if isinstance(node, exp.Subquery) else node
+            for clause in clauses for node in clause.find_all(exp.Select, exp.SetOperation)]  # fmt: skip
+
+
+def _equal_columns(on: Tree | None) -> list[tuple[str, str]]:
+    """Return the pairs of columns that a join asks to be equal, if it asks for nothing else."""
+    clauses = [one.unnest() for one in (on.flatten() if isinstance(on, exp.And) else [on])] if on is not None else []
+    if not all(isinstance(one, exp.EQ) and isinstance(one.this, exp.Column) and isinstance(one.expression, exp.Column)
+               for one in clauses):  # fmt: skip
+        return []
+    return [(f"{one.this.table}.{one.this.name}", f"{one.expression.table}.{one.expression.name}") for one in clauses]
 
 
 def _key(key: Tree, tree: Tree) -> Tree:
@@ -456,17 +602,19 @@ def _by_keys(frame: Frame, chosen: Collection[str], keys: Known, made: Known) ->
     return found.with_columns(**others).select(*keys, *made) if others else found
 
 
-def _summaries(clause: Tree) -> Sequence[Tree]:
-    """Return the aggregates in a clause, those of windows and of subqueries left out."""
+def _outside_subqueries(clause: Tree, kinds: Any) -> list[Tree]:
+    """Return nodes of some kinds in a clause, those of subqueries left out: aggregates, or else windows."""
     found: list[Tree] = []
     pending = [clause]
     while pending:
         node = pending.pop()
-        if isinstance(node, exp.Filter | exp.AggFunc):
+        if isinstance(node, exp.Window) and kinds is not exp.Window:
+            function = node.this.this if isinstance(node.this, exp.Filter) else node.this
+            pending.extend([*function.iter_expressions(), *(node.args.get("partition_by") or ())])
+            pending.extend([node.args["order"]] if node.args.get("order") else [])
+        elif isinstance(node, kinds):
             found.append(node)
-        elif isinstance(node, exp.Window):
-            pending.extend(node.args.get("partition_by") or ())
-        elif not isinstance(node, exp.Subquery):
+        elif not isinstance(node, exp.Subquery | exp.Select):
             pending.extend(node.iter_expressions())
     return found
 
@@ -479,31 +627,119 @@ def _standing(frame: Any) -> Frame:
     return Frame.of_cells(data, Rows.all_of(Axis((None,) * frame.height)))
 
 
-def stacked(frames: Sequence[Frame]) -> Frame:
+def _stacked(frames: Sequence[Frame]) -> Frame:
     """Return the rows of several frames with the same columns, in any order."""
-    plates = tuple(plate for frame in frames for plate in frame.kept.axis.plates)
-    there = tuple(mask for frame in frames for mask in frame.kept.there)
-    rows = Rows(Axis(plates), there)
-    data = {name: [cell for frame in frames for cell in frame.held[name].cells] for name in frames[0].held}
-    return Frame.of_cells(data, rows)
+    return Frame(*stacked([(frame.held, frame.kept) for frame in frames]))
 
 
 def _combined(frames: Sequence[Frame], names: Sequence[str], kept: Callable[[Any, Any], Any]) -> Frame:
     """Return distinct rows, by whether they are in the first and in the second of two frames."""
     marked = [frame.with_columns(**{"#t": lit(place)}) for place, frame in enumerate(frames)]
     within = {f"#{place}": (col("#t") == place).sum() for place in range(len(frames))}
-    found: Frame = stacked(marked).group_by(*names).agg(**within)
+    found: Frame = _stacked(marked).group_by(*names).agg(**within)
     return found.filter(kept(*(col(name) > 0 for name in within))).select(*names)
 
 
-def _single(frame: Any) -> Expression:
-    """Return the only value of a subquery."""
-    if isinstance(frame, polars.DataFrame):
-        return lit(frame.item()) if frame.shape == (1, 1) else refuse("a subquery of several rows in SQL")
-    if frame.kept is not ONE or len(frame.held) != 1:
+def _only(found: Any) -> Cell:
+    """Return the only value of a subquery, which is missing if there is no row."""
+    frame = _standing(found)
+    if len(frame.kept.there) > 1 or any(frame.kept.axis.plates) or len(frame.held) != 1:
         refuse("a subquery of several rows in SQL")
     (column,) = frame.held.values()
-    return Expr(lambda scope: [replace(column, single=True)], lambda: refuse("a subquery"))
+    if not frame.kept.there:
+        return cell_of(None)
+    (cell,), (there,) = column.cells, frame.kept.there
+    return Cell(cell.value, both(there, cell.known))
+
+
+def _exists(found: Any) -> Cell:
+    return Cell(positive(_standing(found).kept.count))
+
+
+def has_few_rows(found: Any) -> bool:
+    """Say whether a table has so few rows that each is looked at."""
+    return isinstance(found, polars.DataFrame) or (not found.kept.has_plates and len(found.kept.there) <= MOST_RANKED)
+
+
+def beside_rows(column: Column, rows: Rows) -> Column:
+    """Return a column in some rows; one value stands in all of them."""
+    return Column(column.cells * len(rows.there), rows, column.name) if column.single else column
+
+
+def _constant(column: Column) -> Expr:
+    return Expr(lambda scope: [column], lambda: refuse("a row around a subquery"))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A function of the rows before and behind each row."""
+
+    node: Tree
+    partition: Sequence[Expression]
+    keys: Sequence[tuple[Expression, bool, bool]]
+    expression: Callable[[Tree], Expression]
+    summary: Expression | None
+    """What is computed of the rows around, if it is an aggregate."""
+
+    def column(self, scope: Scope) -> Column:
+        """Return its value in each row."""
+        keys = tuple((beside_rows(key.one(scope), scope.rows), down, last) for key, down, last in self.keys)
+        parts = tuple(beside_rows(one.one(scope), scope.rows) for one in self.partition)
+        turns = RowSequence(scope.rows, parts, keys)
+        if self.summary is not None:
+            places = range(len(scope.rows.there))
+            around = [self.summary.one(scope.on(scope.rows.among(self._around(turns, place)))) for place in places]
+            return Column(tuple(one.cells[0] for one in around), scope.rows)
+        return Column(tuple(self._ordered(turns, scope)), scope.rows)
+
+    def _around(self, turns: RowSequence, place: int) -> Sequence[Mask]:
+        spec = self.node.args.get("spec")
+        if spec is None or self._bounds == ("RANGE", None, 0):
+            return [either(one, two) for one, two in zip(turns.ahead[place], turns.peers[place], strict=True)]
+        kind, first, last = self._bounds
+        if kind != "ROWS" and (first, last) != (None, None):
+            refuse(f"{kind} between bounds in SQL")
+        return turns.between(place, first, last)
+
+    @property
+    def _bounds(self) -> tuple[str, int | None, int | None]:
+        """What a frame goes by, and where it begins and ends, counted from the row itself."""
+        spec = self.node.args.get("spec")
+        if spec is None:
+            return "RANGE", None, 0
+        _read(spec)
+        return str(spec.args["kind"]), _bound(spec, "start"), _bound(spec, "end")
+
+    def _ordered(self, turns: RowSequence, scope: Scope) -> list[Cell]:
+        node = _read(self.node.this)
+        if node.args.get("this") is None:
+            numbers = {exp.RowNumber: lambda: turns.numbers, exp.Rank: turns.ranks, exp.DenseRank: turns.dense_ranks}
+            return [Cell(number) for number in numbers[type(node)]()]
+        column = beside_rows(self.expression(node.this).one(scope), scope.rows)
+        nothing = [cell_of(None)] * len(column.cells)
+        match node:
+            case exp.Lag() | exp.Lead():
+                step = _whole(node.args["offset"]) if node.args.get("offset") is not None else 1
+                step = -step if isinstance(node, exp.Lag) else step
+                default = node.args.get("default")
+                rest = beside_rows(self.expression(default).one(scope), scope.rows).cells if default else nothing
+                return turns.at(column.cells, [number + step for number in turns.numbers], rest)
+            case exp.FirstValue() if self._bounds[1] is None:
+                return turns.at(column.cells, [1] * len(nothing), nothing)
+            case exp.LastValue() if self._bounds[2] is None:
+                return turns.at(column.cells, turns.sizes, nothing)
+            case exp.LastValue() if self._bounds[2] == 0:  # the row itself, or one that is the same
+                return list(column.cells)
+        return refuse(f"{node.key.upper()} between such bounds in SQL")
+
+
+def _bound(spec: Tree, side: str) -> int | None:
+    value, direction = spec.args.get(side), spec.args.get(f"{side}_side")
+    if value == "UNBOUNDED":
+        return None
+    if value == "CURRENT ROW" or value is None:
+        return 0
+    return -_whole(value) if direction == "PRECEDING" else _whole(value)
 
 
 def _truth(column: Column) -> Column:
@@ -523,6 +759,11 @@ def _rounded(value: Expression, decimals: int) -> Expression:
 
 def _number(text: str) -> int | float:
     return int(text) if text.isdigit() else float(text)
+
+
+def _cut_quotient(value: Expression, divisor: int) -> Expression:
+    """Divide by a number above zero, and cut towards zero."""
+    return when(value < 0).then(-(-value // divisor)).otherwise(value // divisor)
 
 
 def _whole(node: Tree) -> int:

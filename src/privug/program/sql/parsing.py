@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
@@ -17,6 +18,17 @@ Tree = Any
 """A node of sqlglot's, whose arguments are of any kind."""
 Schema = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns of each table."""
+POSITIONAL = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Ntile)
+"""Functions of windows for which it makes a difference how equal rows are ordered."""
+TRANSPILED = ("postgres", "bigquery", "snowflake")
+"""Dialects whose queries are asked in DuckDB."""
+ALIKE = (
+    exp.Connector, exp.Count, exp.CountIf, exp.Sum, exp.Min, exp.Max, exp.Stddev, exp.StddevSamp, exp.Variance,
+    exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Abs, exp.Floor, exp.Ceil, exp.Upper, exp.Lower, exp.Length,
+    exp.Exists, exp.SafeDivide, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue,
+    exp.LastValue, exp.Extract, exp.Year, exp.Month, exp.Day, exp.Rollup, exp.Cube, exp.GroupingSets,
+)  # fmt: skip
+"""Functions that mean the same in all of them."""
 HARMFUL = (exp.Command, exp.DDL, exp.DML, exp.Pragma, exp.Set, exp.Use, exp.Attach, exp.Detach, exp.Copy, exp.Into)
 
 
@@ -28,6 +40,10 @@ class Statement:
     tree: Tree
     columns: tuple[str, ...]
     is_value: bool
+    unordered: str = ""
+    """Its text for answers to many samples at once, with what rows are ordered by as further columns."""
+    order: tuple[str, ...] = ()
+    """By which of those columns, called c0, c1 and so on, rows are then ordered."""
 
 
 @dataclass(frozen=True)
@@ -42,33 +58,115 @@ class Parsed:
         """Return the statements, qualified by the columns that tables have, each with an order that is total."""
         return _completed(self.statements, schema, self.dialect)
 
-    def answered(self, tables: Mapping[str, Any]) -> Any:
-        """Return the answer of a real engine on plain tables."""
-        from privug.program.sql.answering import answer
 
-        schema = tuple((name, tuple(table.names)) for name, table in tables.items())
-        found = [answer(statement, tables, self.dialect) for statement in self.completed(schema)]
-        return found if len(found) > 1 else found[0]
+def without_schemas(text: str, dialect: str = "duckdb") -> str:
+    """Return the text of a query with tables by their own names alone."""
+    return "; ".join(_without_schema(tree, {}).sql(dialect=dialect) for tree in _trees(text, dialect))
+
+
+def with_models(text: str, models: Mapping[str, str], dialect: str) -> str:
+    """Return the text of a query that names other ones as tables, with these as common tables."""
+    known = {name: _trees(other, dialect)[0] for name, other in models.items()}
+    return "; ".join(_without_schema(tree, known).sql(dialect=dialect) for tree in _trees(text, dialect))
+
+
+def statements_of(text: str) -> list[str]:
+    """Return the statements of a log, which end in semicolons, or stand in lines of their own if there are none."""
+    if ";" not in text:
+        return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("--")]
+    return [tree.sql(dialect="duckdb") for tree in _trees(text, "duckdb")]
+
+
+def _without_schema(tree: Tree, models: Mapping[str, Tree]) -> Tree:
+    """Return a query whose tables have no schemas, and of which some are other queries."""
+    found = tree.copy()
+    for table in list(found.find_all(exp.Table)):
+        table.set("db", None)
+        table.set("catalog", None)
+        if table.name in models:
+            others = {name: one for name, one in models.items() if name != table.name}
+            inner = _without_schema(models[table.name], others)
+            table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
+    return found
+
+
+def _trees(text: str, dialect: str) -> list[Tree]:
+    try:
+        return [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
+    except SqlglotError as error:
+        said = str(error).split("\n")[0]
+        raise ArgumentError(f"sql: this is no query in the dialect {dialect!r}: {said}") from None
 
 
 @lru_cache(maxsize=256)
 def parsed(text: str, dialect: str) -> Parsed:
     """Parse a query; refuse what is none."""
-    try:
-        trees: list[Tree] = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
-    except SqlglotError as error:
-        said = str(error).split("\n")[0]
-        raise ArgumentError(f"sql: this is no query in the dialect {dialect!r}: {said}") from None
+    trees = _trees(text, dialect)
     if not trees:
         raise ArgumentError("sql: there is no query in this text")
     tables: dict[str, None] = {}
     for tree in trees:
         _check(tree)
+    if dialect in TRANSPILED:
+        trees = [_transpiled(tree, dialect) for tree in trees]
+    for tree in trees:
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         tables |= dict.fromkeys(table.name for table in tree.find_all(exp.Table, bfs=False) if table.name not in own)
     if not tables:
         raise ArgumentError("sql: the query asks no table, and so tells nothing about anybody")
-    return Parsed(tuple(trees), tuple(tables), dialect)
+    return Parsed(tuple(trees), tuple(tables), "duckdb" if dialect in TRANSPILED else dialect)
+
+
+def _transpiled(tree: Tree, dialect: str) -> Tree:
+    """Return a query of another dialect as DuckDB has it; what means something else there is refused."""
+    for node in tree.walk():
+        same = isinstance(node, ALIKE) or not isinstance(node, exp.Func) or _means_the_same(node, dialect)
+        if not same or (isinstance(node, exp.Collate | exp.Lateral | exp.Unnest | exp.Mod) and not _divides(node)):
+            raise ArgumentError(f"sql: {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB")
+        if isinstance(node, exp.Div) and not (_divides(node) and _is_of_floats(node, dialect)):
+            raise ArgumentError(
+                f"sql: the division {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB; "
+                "divide by a number or NULLIF(..., 0), and multiply by 1.0"
+            )
+    return sqlglot.parse_one(tree.sql(dialect="duckdb"), dialect="duckdb")
+
+
+def _means_the_same(node: Tree, dialect: str) -> bool:
+    match node:
+        case exp.Cast():
+            return node.to.this in (exp.DataType.Type.DOUBLE, exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+        case exp.Avg():  # of integers, Snowflake keeps six digits
+            return dialect != "snowflake"
+        case exp.Round():  # in PostgreSQL halves go where the type of the number says
+            return dialect != "postgres"
+        case exp.Substring():
+            start = node.args.get("start")
+            return isinstance(start, exp.Literal) and start.this.isdigit() and int(start.this) > 0
+    return False
+
+
+def _divides(node: Tree) -> bool:
+    """Say whether a divisor is never zero."""
+    divisor = node.args.get("expression")
+    if isinstance(divisor, exp.Nullif):
+        divisor = divisor.expression
+        return isinstance(divisor, exp.Literal) and float(divisor.this) == 0
+    return isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.this) != 0
+
+
+def _is_of_floats(node: Tree, dialect: str) -> bool:
+    """Say whether a quotient keeps its fraction, and all digits of it."""
+    if dialect == "snowflake":
+        return False
+    sides = [node.this.unnest(), node.expression]
+    factors = [sides[0].this.unnest(), sides[0].expression.unnest()] if isinstance(sides[0], exp.Mul) else []
+    return dialect == "bigquery" or any(map(_is_fractional, (*sides, *factors)))
+
+
+def _is_fractional(node: Tree) -> bool:
+    """Say whether a value is of a type that has fractions, by its form."""
+    fraction = isinstance(node, exp.Literal) and not node.is_string and not node.this.isdigit()
+    return fraction or isinstance(node, exp.Avg) or (isinstance(node, exp.Cast) and node.is_type("double"))
 
 
 def _check(tree: Tree) -> None:
@@ -108,10 +206,34 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
     if len(set(columns)) < len(columns) or not all(columns):
         raise ArgumentError("sql: every column of the answer needs a name of its own; write AS")
     is_value = len(columns) == 1 and _has_one_row(qualified)
+    _complete_windows(qualified, schema)
     for query in list(qualified.find_all(exp.Query)):
         if query is qualified or query.args.get("limit") is not None or query.args.get("offset") is not None:
             _put_in_order(query)
-    return Statement(qualified.sql(dialect=dialect), qualified, columns, is_value)
+    return Statement(qualified.sql(dialect=dialect), qualified, columns, is_value, *_unordered(qualified, dialect))
+
+
+def _unordered(tree: Tree, dialect: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a query without its order, unless rows are counted in it, and columns that give the order."""
+    inner, names, order = tree.copy(), list(tree.named_selects), []
+    if tree.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:  # DuckDB fails on these in LATERAL
+        return "", ()
+    for ordered in tree.args["order"].expressions:
+        by = ordered.this
+        if isinstance(by, exp.Literal) and not by.is_string:
+            place = int(by.this) - 1
+        elif isinstance(by, exp.Column) and not by.table and by.name in names:
+            place = names.index(by.name)
+        elif not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+            return "", ()
+        else:
+            place = len(inner.expressions)
+            inner.append("expressions", exp.alias_(by.copy(), f"_order_{place}"))
+        nulls = "FIRST" if ordered.args.get("nulls_first") else "LAST"
+        order.append(f"c{place}{' DESC' if ordered.args.get('desc') else ''} NULLS {nulls}")
+    if tree.args.get("limit") is None and tree.args.get("offset") is None:
+        inner.set("order", None)
+    return inner.sql(dialect=dialect), tuple(order)
 
 
 def _as_written(written: Sequence[str], qualified: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -132,6 +254,31 @@ def _has_one_row(tree: Tree) -> bool:
         for one in tree.selects
         for node in one.walk(prune=lambda n: isinstance(n, exp.Subquery | exp.Window))
     )  # fmt: skip
+
+
+def _complete_windows(tree: Tree, schema: Schema) -> None:
+    """Add all columns to what windows are ordered by, where the order of equal rows makes a difference."""
+    for scope in traverse_scope(tree):
+        group = scope.expression.args.get("group")
+        for window in scope.find_all(exp.Window):
+            spec = window.args.get("spec")
+            if not isinstance(window.this, POSITIONAL) and (spec is None or spec.args.get("kind") != "ROWS"):
+                continue
+            every = group.expressions if group is not None else _columns_in(scope, dict(schema))
+            order = window.args.get("order")
+            known = order.expressions if order is not None else ()
+            rest = [exp.Ordered(this=one.copy(), desc=False, nulls_first=False) for one in every if one not in known]
+            window.set("order", exp.Order(expressions=[*known, *rest]))
+
+
+def _columns_in(scope: Tree, schema: Mapping[str, Sequence[str]]) -> list[Tree]:
+    """Return all columns that the tables of a query have."""
+    found = []
+    for name, source in scope.selected_sources.items():
+        inner = source[1]
+        columns = schema[inner.name] if isinstance(inner, exp.Table) else inner.expression.named_selects
+        found += [exp.column(column.lower(), table=name) for column in columns]
+    return found
 
 
 def _put_in_order(query: Tree) -> None:

@@ -3,14 +3,14 @@
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from privug.arguments import is_one_of, shown
 from privug.errors import ArgumentError
 
-DIALECTS = ("duckdb", "sqlite")
+DIALECTS = ("duckdb", "sqlite", "postgres", "bigquery", "snowflake")
 
 
 class Query:
@@ -19,8 +19,8 @@ class Query:
     It holds its text alone, from which everything else is found again: programs are looked at and sent to processes.
     """
 
-    def __init__(self, text: str, dialect: str = "duckdb") -> None:
-        self.text, self.dialect = text, dialect
+    def __init__(self, text: str, dialect: str = "duckdb", parameters: Sequence[str] = ()) -> None:
+        self.text, self.dialect, self.parameters = text, dialect, tuple(parameters)
         self.__name__ = "query"
         self.tables: tuple[str, ...] = self._parsed.tables
         """The tables that the query names, in order of occurrence."""
@@ -32,18 +32,30 @@ class Query:
     @property
     def __signature__(self) -> inspect.Signature:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind, annotation="polars.DataFrame") for name in self.tables])
+        names = self.parameters or self.tables
+        return inspect.Signature([inspect.Parameter(name, kind, annotation="polars.DataFrame") for name in names])
+
+    def with_parameters(self, names: Sequence[str]) -> "Query":
+        """Return the query as a function of some tables, its own among them."""
+        return Query(self.text, self.dialect, names)
+
+    def _given(self, tables: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        given = self.__signature__.bind(*tables, **named).arguments
+        return {name: given[name] for name in self.tables}
 
     def __call__(self, *tables: Any, **named: Any) -> Any:
         """Answer the query on plain tables, by a real engine."""
-        given = self.__signature__.bind(*tables, **named).arguments
-        columns = {name: _module("answering").columns_of(name, value) for name, value in given.items()}
-        return self._parsed.answered(columns)
+        return _module("answering").answer(self._parsed, self._given(tables, named))
+
+    def call_many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[Any]:
+        """Answer the query on the tables of many calls, as few statements as will do."""
+        given = [self._given(tables, named) for tables, named in calls]
+        found: list[Any] = _module("answering").answer_all(self._parsed, given)
+        return found
 
     def traced(self, *frames: Any, **named: Any) -> Any:
         """Answer the query on what stands for frames of polars while a program is traced."""
-        given = self.__signature__.bind(*frames, **named).arguments
-        return _module("lowering").lowered(self._parsed, given)
+        return _module("lowering").lowered(self._parsed, self._given(frames, named))
 
     def completed(self, columns: Mapping[str, Any]) -> str:
         """Return the query as it is asked, with an order that leaves nothing open.
@@ -65,10 +77,10 @@ class Query:
         return f"<Query of {', '.join(self.tables)}: {shown(' '.join(self.text.split()))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Query, (self.text, self.dialect)
+        return Query, (self.text, self.dialect, self.parameters)
 
 
-def sql(query: str | Path, dialect: str | None = None) -> Query:
+def sql(query: Any, dialect: str | None = None) -> Query:
     """Return a SQL query as a program, whose parameters are the tables that it names, in order of occurrence.
 
     Its output is a list of dicts, one for each row, in an order that leaves nothing open: rows that `ORDER BY` does not
@@ -76,8 +88,10 @@ def sql(query: str | Path, dialect: str | None = None) -> Query:
     statements give a list of their answers. Columns that were not seen can be left out of an observation.
 
     Args:
-        query: The text of one or more SELECT statements, or the path of a file with it.
-        dialect: "duckdb", which is also the default, or "sqlite".
+        query: The text of one or more SELECT statements, the path of a file with it, a relation of DuckDB, or an
+            expression of ibis.
+        dialect: "duckdb", which is also the default; "sqlite"; or "postgres", "bigquery" or "snowflake", whose queries
+            are asked in DuckDB if they mean the same there.
 
     Raises:
         ArgumentError: The text is no SQL, does something else than SELECT, or asks for a function that is not known.
@@ -94,13 +108,26 @@ def sql(query: str | Path, dialect: str | None = None) -> Query:
     for library in ("sqlglot", "duckdb", "polars"):
         if importlib.util.find_spec(library) is None:
             raise ArgumentError(f"sql needs {library}: pip install 'privug[sql]'")
-    if isinstance(query, Path):
-        query = query.read_text(encoding="utf-8")
-    if not isinstance(query, str):
-        raise ArgumentError(f"sql: a query must be a text or a path, not {shown(query)}")
+    query = _text_of(query)
     if dialect is not None and not is_one_of(dialect, DIALECTS):
         raise ArgumentError(f"sql: dialect must be one of {', '.join(map(repr, DIALECTS))}, not {shown(dialect)}")
     return Query(query, dialect or "duckdb")
+
+
+def _text_of(query: Any) -> str:
+    """Return the text of a query, which may be in a file or an object of another library."""
+    if isinstance(query, Path):
+        try:
+            return query.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ArgumentError(f"sql: {query} cannot be read: {error}") from None
+    if hasattr(query, "sql_query"):  # a relation of DuckDB
+        query = _module("parsing").without_schemas(query.sql_query())
+    elif type(query).__module__.partition(".")[0] == "ibis":
+        query = str(importlib.import_module("ibis").to_sql(query, dialect="duckdb"))
+    if not isinstance(query, str):
+        raise ArgumentError(f"sql: a query must be a text, a path, or one of DuckDB or ibis, not {shown(query)}")
+    return query
 
 
 def _module(name: str) -> Any:

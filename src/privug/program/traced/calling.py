@@ -18,9 +18,9 @@ from privug.program.traced import control, dictionaries, expressions, iteration,
 from privug.program.traced.conditions import attempts
 from privug.program.traced.control import refuse_stream
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
-from privug.program.traced.frames.conversions import FUNCTIONS
+from privug.program.traced.frames.pandas.functions import FUNCTIONS
+from privug.program.traced.frames.polars.expressions import FUNCTIONS as POLARS_FUNCTIONS
 from privug.program.traced.frames.polars.expressions import real
-from privug.program.traced.frames.polars.functions import FUNCTIONS as POLARS_FUNCTIONS
 from privug.program.traced.functions import (
     CALLING,
     CALLING_METHODS,

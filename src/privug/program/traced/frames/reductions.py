@@ -1,6 +1,6 @@
 """What columns come to: sums, means, extremes and the like of those cells that are there and known."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -180,6 +180,14 @@ def middle(cells: Sequence[Cell], rows: Rows) -> Cell:
     return quantile(cells, rows, 0.5)
 
 
+def cumulative(cells: Sequence[Cell], rows: Rows) -> list[Cell]:
+    """Return the sums of all values so far."""
+    if not rows.are_all or any(cell.known is not True for cell in cells) or not rows.axis.sorted:
+        refuse("sums so far of a random number of rows")
+    summed: Any = np.cumsum(rows.axis.whole([cell.value for cell in cells]))
+    return [Cell(part) for part in rows.axis.parts(summed)]
+
+
 def distinct(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return how many different values there are."""
     found = [positive(number) for _, number in tallies(cells, rows)]
@@ -206,7 +214,7 @@ def last(cells: Sequence[Cell], rows: Rows, known: bool = True) -> Cell:
 
 
 def _first_of(cells: Sequence[Cell], rows: Rows, order: list[int], known: bool) -> Cell:
-    if any(plate is not None for plate in rows.axis.plates) or not rows.axis.sorted:
+    if rows.has_plates or not rows.axis.sorted:
         refuse("the first or last of many rows")
     masks = _masks(cells, rows) if known else rows.there
     found = Cell(0.0, False)
@@ -239,6 +247,19 @@ def place_of_extreme(cells: Sequence[Cell], rows: Rows, sign: int) -> tuple[Any,
         array = Selection(array.astype(float), mask).filled(-sign * np.inf)
     place: Any = np.argmax(array) if sign > 0 else np.argmin(array)
     return place, known
+
+
+def spread(
+    hits: Sequence[Mapping[Any, Mask]], labels: Sequence[Any], cells: Sequence[Sequence[Cell]], whole: bool
+) -> list[Cell]:
+    """Return for each segment of rows the cell of its group; `cells` are those of the groups, for each segment."""
+    found = []
+    for own, several in zip(hits, cells, strict=True):
+        total = Cell(several[0].value if several else 0.0, False)
+        for label, cell in zip(labels, several, strict=True):
+            total = chosen(own.get(label, False), cell, total)
+        found.append(Cell(total.value) if whole and several else total)
+    return found
 
 
 Reduction = Callable[..., Cell]

@@ -1,20 +1,27 @@
-"""The rows of a traced frame: what stands for each or for many of them, their labels, and which are there."""
+"""The rows of a traced frame: which are there, their labels and order, and what they are as outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from privug.model.categories import map_levels
+from privug.model.graph import substitute
+from privug.model.maybe import maybe
 from privug.model.node import ConstantValue, Node
-from privug.model.operations import Elementwise
-from privug.model.plates import Plate, fold
+from privug.model.operations import ArrayFunction, Elementwise, array_function, gather
+from privug.model.plates import Lane, Plate, dependent_on_lanes, fold
 from privug.model.propositions import implies
-from privug.model.ragged import Outline
+from privug.model.ragged import Outline, RaggedPlate
+from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
+from privug.program.logic import where
 from privug.program.traced.accumulators import LOST
-from privug.program.traced.masks import Mask, both
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, hits_of, surely_known
+from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth
+from privug.program.traced.selections import Selection
 
 MOST_SPELLED_OUT = 256
 """How many rows may be taken one by one."""
@@ -132,6 +139,11 @@ class Rows:
         return list(zip(self.there, self.axis.plates, strict=True))
 
     @property
+    def has_plates(self) -> bool:
+        """Whether some segments stand for many rows."""
+        return any(plate is not None for plate in self.axis.plates)
+
+    @property
     def are_all(self) -> bool:
         """Whether all rows are there for sure."""
         return all(there is True for there in self.there)
@@ -231,7 +243,7 @@ def renumbered(rows: Rows) -> Rows:
 def first_of(rows: Rows, number: Any) -> Rows:
     """Return the first of those rows that are there."""
     axis = rows.axis
-    if type(number) is not int or number < 0 or not axis.sorted or any(plate is not None for plate in axis.plates):
+    if type(number) is not int or number < 0 or not axis.sorted or rows.has_plates:
         refuse("the first of such rows")
     if axis.leading is not None and all(a is b for a, b in zip(rows.there, axis.leading, strict=True)):
         return Rows(axis, tuple(mask if place < number else False for place, mask in enumerate(rows.there)))
@@ -244,7 +256,269 @@ def first_of(rows: Rows, number: Any) -> Rows:
     return Rows(axis, tuple(found))
 
 
+def total_of(masks: Sequence[Mask]) -> Any:
+    """Return how many conditions hold."""
+    total: Any = 0
+    for mask in masks:
+        total = total + (int(mask) if isinstance(mask, bool) else where(mask, 1, 0))
+    return total
+
+
 def spelled_out(rows: Rows) -> None:
     """Refuse rows that are too many to be taken one by one."""
     if rows.axis.size > MOST_SPELLED_OUT:
         refuse(f"more than {MOST_SPELLED_OUT} rows, one by one,")
+
+
+class Turns(dict[Any, Any]):
+    """By which numbers rows in a random order stand in turn, by their labels: found out when it is asked for."""
+
+    def __init__(self, labels: Sequence[Any], axis: Axis) -> None:
+        super().__init__()
+        self._labels = labels
+        self._axis = axis
+
+    def __getitem__(self, label: Any) -> Any:
+        self.values()
+        return super().__getitem__(label)
+
+    def values(self) -> Any:
+        if not len(self):
+            self.update(zip(self._labels, self._axis.in_turn(), strict=True))
+        return super().values()
+
+
+class InAnyOrder(MaskedList):
+    """A list of items that are there under conditions, in an order that is not known."""
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        return refuse("values in the order of their first rows")
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        return super().pairs()
+
+    def plain(self) -> Any:
+        return refuse("values in the order of their first rows")
+
+    def __len__(self) -> int:
+        return list.__len__(self) if self.is_certain else refuse("a random number of values")
+
+
+def released(cells: Sequence[Cell], rows: Rows) -> Any:
+    """Return a column as an output: a dict by its labels, or a list where rows are called by their positions."""
+    axis = rows.axis
+    if axis.anonymous:
+        refuse("the labels of rows in a random order")
+    if axis.labels is None:
+        if not rows.are_all:
+            refuse("a random number of rows as output")
+        spelled_out(rows)
+        return [leaf(cell, True) for cell in singled_out(cells, rows)[0]]
+    leaves = [leaf(cell, there) for cell, there in zip(cells, rows.there, strict=True)]
+    triples = list(zip(axis.labels, leaves, rows.there, strict=True))
+    entries = {label: one for label, one, there in triples if there is not False}
+    if axis.sorted or len(entries) < 2:
+        return entries if rows.are_all else SparseDict(entries)
+    kept = [(rank, there) for rank, there in zip(axis.in_turn(), rows.there, strict=True) if there is not False]
+    return SparseDict(entries, places_of([rank for rank, _ in kept], [there for _, there in kept]))
+
+
+def leaf(cell: Cell, there: Mask) -> Any:
+    """Return one part of an output: None where it is missing, absent where it is not there."""
+    value = cell.value
+    known = cell.known
+    if isinstance(known, RandomVariable) and surely_known(cell, there):
+        known = True
+    if known is False:
+        value = None
+    elif known is not True:
+        value = RandomVariable(maybe(known.node, as_node(value), None))
+    return value if there is True else RandomVariable(maybe(as_node(there), as_node(value), ABSENT))
+
+
+def singled_out(cells: Sequence[Cell], rows: Rows) -> tuple[list[Cell], list[Mask]]:
+    """Return the cells of every row by itself, and the conditions under which rows are there."""
+    axis = rows.axis
+    if all(plate is None for plate in axis.plates):
+        return list(cells), list(rows.there)
+    spelled_out(rows)
+    found: list[Cell] = []
+    there: list[Mask] = []
+    for place, plate in enumerate(axis.plates):
+        if plate is None:
+            found.append(cells[place])
+            there.append(rows.there[place])
+            continue
+        parts = [_each(axis_part, plate.size, axis, place) for axis_part in (*cells[place], rows.there[place])]
+        found += [Cell(value, known) for value, known in zip(parts[0], parts[1], strict=True)]
+        there += parts[2]
+    return found, there
+
+
+def only_cell(cells: Sequence[Cell], rows: Rows) -> Cell:
+    """Return the only cell of a column; an error where there is not one."""
+    fail_where(truth(rows.count != 1), ValueError("not one value"))
+    single, there = singled_out(cells, rows)
+    found = Cell(0.0, False)
+    for cell, mask in zip(single, there, strict=True):
+        found = chosen(mask, cell, found)
+    return Cell(found.value, True if all(cell.known is True for cell in single) else found.known)
+
+
+def row_of_random_table(cells: Sequence[Cell], rows: Rows, position: Any) -> tuple[Cell, Mask]:
+    """Return a cell by its position in a table of random size, and whether that row is there."""
+    outline = rows.axis.outline
+    if outline is None or type(position) is not int or position < 0:
+        refuse("such a row of a table of random size")
+    place, inside = outline.find(position)
+    plate = rows.axis.plates[place]
+    if plate is None:
+        return (cells[place], rows.there[place]) if inside == 0 else (Cell(0.0, False), False)
+    assert isinstance(plate, RaggedPlate)
+    value, known, mask = (_in_row(part, plate, inside) for part in (*cells[place], rows.there[place]))
+    return Cell(value, known), both(plate.size > inside, mask)
+
+
+def _in_row(part: Any, plate: RaggedPlate, position: int) -> Any:
+    """Return what a quantity is in one of the rows for which it was computed at once."""
+    if not isinstance(part, RandomVariable):
+        return part
+    lanes = [node for node in dependent_on_lanes(part.node).values() if isinstance(node.operation, Lane)]
+    columns = [lane.operation.column for lane in lanes if isinstance(lane.operation, Lane)]
+    found = [plate.cell_at(RandomVariable(column), position).node for column in columns]
+    return RandomVariable(substitute([part.node], dict(zip(lanes, found, strict=True)))[0])
+
+
+def _each(part: Any, size: int, axis: Any, place: int) -> list[Any]:
+    if not isinstance(part, RandomVariable):
+        return [part] * size
+    whole = axis.__class__((axis.plates[place],)).whole([part])
+    return [whole[row] for row in range(size)]
+
+
+MOST_SORTED = 200
+
+
+class Keys(Protocol):
+    """A column whose values may be keys."""
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """What is in its rows."""
+
+    @property
+    def hits(self) -> list[dict[Any, Mask]] | None:
+        """When cells have each of their values, if that is known already."""
+
+
+def hits_in(columns: Sequence[Keys], rows: Rows) -> list[dict[Any, Mask]]:
+    """Return for each segment of rows the values that columns may have there, each with its condition."""
+    per_column = [column.hits or [hits_of(cell) for cell in column.cells] for column in columns]
+    if len(columns) == 1:
+        return per_column[0]
+    found = []
+    for several in zip(*per_column, strict=True):
+        joined: dict[Any, Mask] = {(): True}
+        for hits in several:
+            joined = {(*a, b): both(m, n) for a, m in joined.items() for b, n in hits.items()}
+        found.append({label: mask for label, mask in joined.items() if mask is not False})
+    return found
+
+
+def all_labels(columns: Sequence[Keys], several: Sequence[Mapping[Any, Mask]]) -> list[Any]:
+    """Return all values in ascending order; those of pd.cut in the order of its bins."""
+    labels = list(dict.fromkeys(label for hits in several for label in hits))
+    try:
+        return sorted(labels, key=lambda label: _places(columns, label))
+    except (TypeError, ValueError):
+        return refuse("groups whose order is not known")
+
+
+def _places(columns: Sequence[Keys], label: Any) -> tuple[Any, ...]:
+    parts = label if len(columns) > 1 else (label,)
+    pairs = zip(columns, parts, strict=True)
+    return tuple(part if column.hits is None else list(column.hits[0]).index(part) for column, part in pairs)
+
+
+def banded(
+    cells: Sequence[Cell], bands: Sequence[tuple[Any, Any, Any]], right: bool, lowest: bool = False
+) -> tuple[list[Cell], list[dict[Any, Mask]]]:
+    """Return in which of some bands cells lie, each a name and two bounds, and when each is in each.
+
+    The bound on the right belongs to a band, or else the one on the left; both belong to the lowest, if so asked.
+    """
+    found, hits = [], []
+    for cell in cells:
+        own: dict[Any, Mask] = {}
+        for place, (name, low, high) in enumerate(bands):
+            after = np.greater_equal if not right or (lowest and place == 0) else np.greater
+            before = np.less_equal if right else np.less
+            sides = [(after, bound) for after, bound in ((after, low), (before, high)) if not np.isinf(bound)]
+            own[name] = cell.known
+            for function, bound in sides:
+                own[name] = both(own[name], truth(compared(function, cell, cell_of(bound)).value))
+        total = Cell(0.0, False)
+        for name, mask in own.items():
+            total = chosen(mask, Cell(name), total)
+        found.append(total)
+        hits.append(own)
+    return found, hits
+
+
+def sorted_rows(
+    data: Mapping[Any, Sequence[Cell]],
+    rows: Rows,
+    by: Sequence[Sequence[Cell]],
+    ascending: Sequence[bool],
+    most: int | None,
+) -> tuple[dict[Any, list[Cell]], Rows]:
+    """Return rows in the order of one column or several, equal ones as they stood; some of the first."""
+    axis = rows.axis
+    if axis.size > MOST_SORTED or not axis.sorted or any(cell.known is not True for cells in by for cell in cells):
+        refuse("an order of so many rows, or of missing values")
+    keys = [_order_of(axis, cells, upwards) for cells, upwards in zip(by, ascending, strict=True)]
+    if not rows.are_all:
+        keys[0] = Selection(keys[0].astype(float), rows.mask).filled(np.inf)
+    order = _stable_order if len(keys) == 1 else _lexical_order
+    places = RandomVariable(array_function(ArrayFunction("argsort", order), [key.node for key in keys]))
+    size = axis.size if most is None else min(most, axis.size)
+    number = rows.count
+    there = tuple(truth(number > place) for place in range(size))
+    found = {name: _gathered(cells, axis, places, size) for name, cells in data.items()}
+    return found, Rows(Axis((None,) * size, tuple(range(size)), anonymous=True, leading=there), there)
+
+
+def _order_of(axis: Axis, cells: Sequence[Cell], ascending: bool) -> Any:
+    """Return a column as numbers in the order of which rows are to stand."""
+    if not isinstance(ascending, bool):
+        refuse("sort_values() in a random direction")
+    key = axis.whole([cell.value for cell in cells])
+    if key.node.levels is not None:
+        if not all(isinstance(level, str) for level in key.node.levels):
+            refuse("an order of texts and other values")
+        ranks = {level: rank for rank, level in enumerate(sorted(key.node.levels))}
+        key = RandomVariable(map_levels(key.node, ranks.__getitem__))
+    if key.node.dtype.kind == "b":
+        key = key.astype(int)
+    return key if ascending else -key
+
+
+def _lexical_order(*keys: Any) -> Any:
+    return np.lexsort(np.broadcast_arrays(*reversed(keys)), axis=-1)
+
+
+def _stable_order(keys: Any) -> Any:
+    return np.argsort(keys, axis=-1, kind="stable")
+
+
+def _gathered(cells: Sequence[Cell], axis: Axis, places: Any, size: int) -> list[Cell]:
+    values = axis.whole([cell.value for cell in cells])
+    known = None
+    if any(cell.known is not True for cell in cells):
+        known = axis.whole([RandomVariable(as_node(cell.known)) for cell in cells])
+    found = []
+    for place in range(size):
+        position = places[place].node
+        mask: Mask = True if known is None else RandomVariable(gather(known.node, position))
+        found.append(Cell(RandomVariable(gather(values.node, position)), mask))
+    return found

@@ -1,34 +1,203 @@
-"""A frame of polars while a program is traced: columns of the same rows, each there under a condition."""
+"""A frame and a series of polars while a program is traced: columns of the same rows, each there under a condition."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell
-from privug.program.traced.frames.polars.cellwise import divided
-from privug.program.traced.frames.polars.column import ONE, Column, as_column, is_truths, masks_of, python_value
-from privug.program.traced.frames.polars.expressions import Scope, every, expression, expressions
-from privug.program.traced.frames.polars.grouping import GroupBy, pivoted
-from privug.program.traced.frames.polars.groups import Groups
-from privug.program.traced.frames.polars.joining import joined
-from privug.program.traced.frames.polars.library import out_of_bounds
-from privug.program.traced.frames.polars.outputs import (
-    first_rows,
+from privug.program.traced.frames import reductions
+from privug.program.traced.frames.cells import Cell, mapped
+from privug.program.traced.frames.pandas.column import number
+from privug.program.traced.frames.polars.column import (
+    ACCESSORS,
+    ONE,
+    REFLECTED,
+    SUMMARIES,
+    Column,
+    as_column,
+    compared,
+    divided,
+    fill_null,
+    is_plain_frame,
+    is_truths,
+    masks_of,
+    out_of_bounds,
+    python_value,
+)
+from privug.program.traced.frames.polars.expressions import (
+    METHODS,
+    Accessor,
+    HasColumns,
+    Scope,
+    check_call,
+    every,
+    expression,
+    expressions,
+    reflected,
+    resolved,
+)
+from privug.program.traced.frames.polars.group import GroupBy, pivoted
+from privug.program.traced.frames.polars.relations import Groups
+from privug.program.traced.frames.polars.sorting import (
+    Key,
+    in_order,
+    in_random_order,
     listed,
     only_value,
+    released_column,
     released_frame,
+    some_rows,
+    tell_apart,
     value_at,
     values_of,
+    with_open_order,
 )
-from privug.program.traced.frames.polars.replacing import fill_null
-from privug.program.traced.frames.polars.series import Series
-from privug.program.traced.frames.polars.sorting import Key, in_order, tell_apart, with_open_order
-from privug.program.traced.frames.polars.summaries import SUMMARIES
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
-from privug.program.traced.masks import Mask, MaskedList, Standing, fail_where, negated, truth
+from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth
+
+
+class Series(HasColumns):
+    """A column by itself."""
+
+    kind = "Series"
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+
+    def derived(self, method: Callable[..., Column], name: str, arguments: Sequence[Any], options: Any) -> Any:
+        """Return what a method gives: another series, or a value of Python."""
+        check_call(f"Series.{name}", method, arguments, options)
+        given = [resolved(argument, None) for argument in arguments]
+        found = method(self.column, *given, **{key: resolved(value, None) for key, value in options.items()})
+        return python_value(found.cells[0]) if found.single else Series(found)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.column.name
+
+    def rename(self, name: str) -> "Series":
+        return Series(self.column.named(name))
+
+    def listing(self) -> Any:
+        return values_of(self.column)
+
+    def plain(self) -> Any:
+        return released_column(self.column)
+
+    def length(self) -> Any:
+        return python_value(Cell(self.column.rows.count))
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """How many values there are."""
+        return (self.length(),)
+
+    def is_empty(self) -> Any:
+        return negated(reductions.positive(self.column.rows.count))
+
+    def to_list(self) -> Any:
+        return values_of(self.column)
+
+    def item(self, index: int | None = None) -> Any:
+        return only_value(self.column) if index is None else value_at(self.column, index)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int):
+            return value_at(self.column, key)
+        if isinstance(key, slice) and key.start is None and key.step is None and isinstance(key.stop, int):
+            return self.head(key.stop)
+        return refuse("such a subscript of a Series")
+
+    def contains(self, item: Any) -> Mask:
+        hits = [compared(np.equal, cell, as_column(item).cells[0]) for cell in self.column.cells]
+        masks = [both(hit.known, truth(hit.value)) for hit in hits]
+        if self.column.rows.has_plates:
+            return reductions.positive(self.column.rows.among(masks).count)
+        return any_of([both(mask, there) for mask, there in zip(masks, self.column.rows.there, strict=True)])
+
+    def head(self, n: int = 10) -> "Series":
+        return Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name))
+
+    def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
+        """Return the values in order."""
+        column, name = self.column, self.name  # equal values are the same, in whatever order they stood
+        return Series(in_random_order({name: column}, column.rows, [column], [descending], [nulls_last])[0][name])
+
+    def top_k(self, k: int = 5) -> "Series":
+        return self.sort(descending=True, nulls_last=True).head(k)
+
+    def bottom_k(self, k: int = 5) -> "Series":
+        return self.sort(nulls_last=True).head(k)
+
+    def unique(self) -> "Series":
+        """Return the values that occur, in an order that polars leaves open."""
+        return Series(Groups([self.column], self.column.rows).key_columns()[0])
+
+    def to_numpy(self) -> Any:
+        """Return the values as an array, or as some elements of one; NaN where one is missing."""
+        column = self.column
+        if not column.rows.axis.sorted:
+            refuse("an array of rows whose order polars leaves open")
+        if all(cell.known is True for cell in column.cells) and column.rows.are_all:
+            return column.rows.axis.whole([cell.value for cell in column.cells])
+        return reductions.selection([Cell(number(cell)) for cell in column.cells], column.rows)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ACCESSORS:
+            return Accessor(self, name)
+        return super().__getattr__(name)
+
+
+def _at_once(name: str, method: Callable[..., Column]) -> Any:
+    def made(self: Series, *arguments: Any, **options: Any) -> Any:
+        return self.derived(method, name, arguments, options)
+
+    made.__name__ = name
+    return made
+
+
+for _name, _method in METHODS.items():
+    setattr(Series, _name, _at_once(_name, _method))
+for _name in REFLECTED:
+    setattr(Series, f"__r{_name}__", _at_once(f"__r{_name}__", reflected(METHODS[f"__{_name}__"])))
+Series.__hash__ = None  # type: ignore[assignment]
+
+
+def joined(
+    columns: Mapping[str, Column], rows: Rows, other: Any, left: Any, right: Any, how: str
+) -> tuple[dict[str, Column], Rows]:
+    """Return columns with those of a fixed table beside them, in the rows that have a counterpart there."""
+    left, right = (key[0] if isinstance(key, list) and len(key) == 1 else key for key in (left, right))
+    if not (isinstance(left, str) and isinstance(right, str) and is_plain_frame(other)):
+        refuse("join() with anything but a fixed table, on one column")
+    if how not in ("inner", "left", "semi", "anti") or left not in columns:
+        refuse(f"join() with how={how!r}")
+    table = other.lazy().collect().drop_nulls(right)
+    if table[right].n_unique() < table.height and how in ("inner", "left"):
+        refuse("join() with a table of repeated keys")
+    keys, found = table[right].to_list(), columns[left]
+    there = [mapped(lambda level: level in keys, cell) for cell in found.cells]
+    matching = [both(cell.known, truth(cell.value)) for cell in there]
+    if how == "anti":
+        matching = [negated(mask) for mask in matching]
+    kept = rows if how == "left" else rows.among(matching)
+    made = {name: column.on(kept) for name, column in columns.items()}
+    if how in ("semi", "anti"):
+        return made, kept
+    for name in table.columns:
+        if name == right:
+            continue
+        if name in columns:
+            refuse("join() with a table of columns of the same name")
+        values = dict(zip(keys, table[name].to_list(), strict=True))
+        cells = tuple(mapped(values.get, cell) for cell in found.cells)
+        made[name] = Column(cells, kept, name)
+    return made, kept
 
 
 class Frame(Standing):
@@ -283,9 +452,14 @@ class Frame(Standing):
     def head(self, n: int = 5) -> "Frame":
         if self.present or self.ordering:
             refuse("the first of rows whose order polars leaves open")
-        return self._made(*first_rows(self.held, self.kept, n))
+        return self._made(*some_rows(self.held, self.kept, 0, n))
 
     limit = head
+
+    def slice(self, offset: int, length: int | None = None) -> "Frame":
+        if self.present or self.ordering or offset < 0:
+            refuse("some of rows whose order polars leaves open, or counted from the end,")
+        return self._made(*some_rows(self.held, self.kept, offset, length))
 
     def top_k(self, k: int, *, by: Any) -> "Frame":
         return self._extremes(k, by, True)

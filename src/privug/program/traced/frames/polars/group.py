@@ -5,12 +5,10 @@ from typing import Any
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, chosen
-from privug.program.traced.frames.polars.column import Column
+from privug.program.traced.frames.polars.column import SUMMARIES, Column
 from privug.program.traced.frames.polars.expressions import Expr, expression, expressions, rows_expression
-from privug.program.traced.frames.polars.groups import Groups
-from privug.program.traced.frames.polars.outputs import UnorderedList
-from privug.program.traced.frames.polars.sorting import in_random_order
-from privug.program.traced.frames.polars.summaries import SUMMARIES
+from privug.program.traced.frames.polars.relations import Groups
+from privug.program.traced.frames.polars.sorting import UnorderedList, in_random_order
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, MaskedList, Standing, fail_where
@@ -124,7 +122,7 @@ def _pivot_cell(column: Column, how: str | None, there: Mask) -> Cell:
     several = number > 1
     fail_where(several if isinstance(several, RandomVariable) else bool(several), ValueError("several values"))
     found = Cell(column.cells[0].value if column.cells else 0.0, False)
-    if any(plate is not None for plate in column.rows.axis.plates):
+    if column.rows.has_plates:
         refuse("pivot() of many rows without aggregate_function")
     for cell, mask in zip(column.cells, column.rows.there, strict=True):
         found = chosen(mask, cell, found)

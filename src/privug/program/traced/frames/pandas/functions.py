@@ -9,20 +9,37 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, cell_of
-from privug.program.traced.frames.dates import are_timestamps
-from privug.program.traced.frames.frame import Frame, fixed
-from privug.program.traced.frames.grouping import GroupBy, unstacked
-from privug.program.traced.frames.handing import element, native, of_one_type
-from privug.program.traced.frames.joins import is_frame, stacked
-from privug.program.traced.frames.margins import cross_counted
-from privug.program.traced.frames.ordering import all_labels, banded, hits_in, sorted_rows
-from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.released import InAnyOrder, singled_out
-from privug.program.traced.frames.rows import Axis, Rows, first_of, renumbered
-from privug.program.traced.frames.sequences import ranked, repeated, shifted
-from privug.program.traced.frames.series import Series
-from privug.program.traced.frames.shapes import Index, counted_values, described, labelled, one_below_another
-from privug.program.traced.frames.texts import Dates, Texts
+from privug.program.traced.frames.pandas.column import are_timestamps, element, native, of_one_type
+from privug.program.traced.frames.pandas.frame import Frame, fixed
+from privug.program.traced.frames.pandas.group import GroupBy, cross_counted, unstacked
+from privug.program.traced.frames.pandas.series import (
+    Dates,
+    Index,
+    Series,
+    Texts,
+    counted_values,
+    described,
+    is_frame,
+    labelled,
+    one_below_another,
+    ranked,
+    repeated,
+    shifted,
+    stacked,
+)
+from privug.program.traced.frames.reductions import cumulative, positive
+from privug.program.traced.frames.rows import (
+    Axis,
+    InAnyOrder,
+    Rows,
+    all_labels,
+    banded,
+    first_of,
+    hits_in,
+    renumbered,
+    singled_out,
+    sorted_rows,
+)
 from privug.program.traced.masks import MaskedList, Standing, both, negated, truth
 
 
@@ -67,7 +84,7 @@ def _items(self: Series) -> Any:
 def _reset_index(self: Series, drop: bool = False, name: Any = None) -> Any:
     if not drop:
         return Frame({self.name if name is None else name: self.cells}, self.rows).reset_index()
-    if self.rows.axis.sorted and not any(plate is not None for plate in self.rows.axis.plates):
+    if self.rows.axis.sorted and not self.rows.has_plates:
         return Series(self.cells, renumbered(self.rows), self.name)
     return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
 
@@ -89,10 +106,7 @@ def _groupby(self: Series, by: Any, **options: Any) -> Any:
 
 
 def _cumsum(self: Series) -> Any:
-    if not self.rows.are_all or not self.is_known or not self.rows.axis.sorted:
-        refuse("cumsum() of a random number of rows")
-    total: Any = np.cumsum(self.rows.axis.whole([cell.value for cell in self.cells]))
-    return self.with_cells([Cell(part) for part in self.rows.axis.parts(total)])
+    return self.with_cells(cumulative(self.cells, self.rows))
 
 
 def _unique(self: Series) -> Any:

@@ -1,0 +1,1 @@
+"""What stands for frames of pandas while a program is traced."""

@@ -1,0 +1,332 @@
+"""Rows by the values of keys, rows of several tables together, and what stands before each row."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privug.model.variable import RandomVariable, refuse
+from privug.program.traced.frames import reductions
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_category, kind
+from privug.program.traced.frames.polars.column import Column, beside, compared
+from privug.program.traced.frames.polars.sorting import Key
+from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.rows import Axis, Rows, counted, hits_in, singled_out, total_of
+from privug.program.traced.masks import Mask, any_of, both, either, negated, truth
+
+
+class Groups:
+    """Rows by the values of keys, in ascending order of the keys."""
+
+    def __init__(self, keys: Sequence[Column], rows: Rows) -> None:
+        if any(not key.single and not key.rows.same_as(rows) for key in keys):
+            refuse("groups by columns of other rows")
+        size = len(rows.there)
+        self.keys = [key if not key.single else Column(key.cells * size, rows, key.name) for key in keys]
+        self.rows = rows
+
+    @cached_property
+    def hits(self) -> list[dict[Any, Mask]]:
+        """For each segment of rows, the groups its rows may be in."""
+        return hits_in(self.keys, self.rows)
+
+    @cached_property
+    def members(self) -> list[tuple[tuple[Any, ...], Rows]]:
+        """The values of the keys in each group, and its rows."""
+        labels = list(dict.fromkeys(label for hits in self.hits for label in hits))
+        several = [(label, self._values(label)) for label in labels]
+        try:
+            several.sort(key=lambda pair: tuple(k.rank(v) for k, v in zip(self.keys, pair[1], strict=True)))
+        except TypeError:
+            refuse("groups whose order is not known")
+        found = [(values, self.rows.among([hits.get(label, False) for hits in self.hits])) for label, values in several]
+        return [(values, rows) for values, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
+
+    def _values(self, label: Any) -> tuple[Any, ...]:
+        return label if len(self.keys) > 1 else (label,)
+
+    @cached_property
+    def as_rows(self) -> Rows:
+        """The groups as rows of a frame, in an order that polars leaves open."""
+        there = tuple(positive(rows.count) for _, rows in self.members)
+        return Rows(Axis((None,) * len(there), sorted=False), there)
+
+    def key_columns(self) -> list[Column]:
+        """Return the keys as columns of that frame."""
+        found = []
+        for place, key in enumerate(self.keys):
+            values = [values[place] for values, _ in self.members]
+            filling = next((value for value in values if value is not None), 0.0)
+            cells = tuple(Cell(filling, False) if value is None else cell_of(value) for value in values)
+            found.append(Column(cells, self.as_rows, key.name, levels=key.levels, largest=key.largest))
+        return found
+
+    def first_places(self) -> list[Cell]:
+        """Return where in the frame each group begins."""
+        return [Cell(first) for first in reductions.first_places([rows for _, rows in self.members])]
+
+    def spread(self, parts: Sequence[Column]) -> Column:
+        """Return for each row what an expression gave in its group."""
+        whole = all(cell.known is True for part in parts for cell in part.cells)
+        if any(not p.single and not p.rows.same_as(rows) for p, (_, rows) in zip(parts, self.members, strict=True)):
+            refuse("over() of an expression that gives other rows")
+        rows_of_parts = [part if part.single else part.on(self.rows) for part in parts]
+        rows, _, cells = beside(*rows_of_parts, Column((Cell(0),) * len(self.rows.there), self.rows))
+        labels = [values if len(self.keys) > 1 else values[0] for values, _ in self.members]
+        found = reductions.spread(self.hits, labels, list(zip(*cells[:-1], strict=True)), whole)
+        first = parts[0]
+        tops = [part.largest for part in parts]
+        largest = None if None in tops else max(top for top in tops if top is not None)
+        return Column(tuple(found), rows, first.name, largest=largest)
+
+
+Columns = Mapping[str, Column]
+Relation = tuple[dict[str, Column], Rows]
+"""Columns and the rows that they are of."""
+MOST_PAIRS = 4096
+"""How many pairs of rows of two tables are looked at."""
+MOST_RANKED = 64
+"""How many rows may be put in an order by comparing each with all."""
+
+
+def unrolled(columns: Columns, rows: Rows) -> Relation:
+    """Return every row by itself."""
+    if not rows.has_plates:
+        return dict(columns), rows
+    there = tuple(singled_out([Cell(0)] * len(rows.there), rows)[1])
+    made = Rows(Axis((None,) * len(there), sorted=rows.axis.sorted), there)
+    return {name: _in(column, singled_out(column.cells, rows)[0], made) for name, column in columns.items()}, made
+
+
+def stacked(relations: Sequence[tuple[Columns, Rows]]) -> Relation:
+    """Return the rows of several tables with the same columns, in any order."""
+    plates = tuple(plate for _, rows in relations for plate in rows.axis.plates)
+    made = Rows(Axis(plates, sorted=False), tuple(mask for _, rows in relations for mask in rows.there))
+    first = relations[0][0]
+    return {
+        name: _in(column, [cell for columns, _ in relations for cell in columns[name].cells], made)
+        for name, column in first.items()
+    }, made
+
+
+def _in(like: Column, cells: Sequence[Cell], rows: Rows) -> Column:
+    return Column(tuple(cells), rows, like.name, largest=like.largest, levels=like.levels)
+
+
+# Joins.
+def joined(
+    left: tuple[Columns, Rows], right: tuple[Columns, Rows], held: Callable[[Columns, Rows], Sequence[Mask]], how: str
+) -> Relation:
+    """Return the pairs of rows for which a condition is held; outer joins add rows that have no partner.
+
+    `semi` and `anti` give those rows of the first table that have a partner, or none.
+    """
+    if left[1].has_plates and right[1].has_plates:
+        right = unrolled(*right)
+    (columns, rows), (others, other_rows) = left, right
+    number = len(other_rows.there)
+    if len(rows.there) * number > MOST_PAIRS:
+        refuse(f"a join of more than {MOST_PAIRS} pairs of rows")
+    places = [(one, two) for one in range(len(rows.there)) for two in range(number)]
+    pairs = _paired(left, right, places)
+    hits = [both(there, mask) for there, mask in zip(pairs[1].there, held(*pairs), strict=True)]
+    by_left = [hits[place * number : (place + 1) * number] for place in range(len(rows.there))]
+    if how in ("semi", "anti"):
+        met = [_any(one, plate, other_rows) for one, plate in zip(by_left, rows.axis.plates, strict=True)]
+        kept = rows.among(met if how == "semi" else [negated(mask) for mask in met])
+        return {name: column.on(kept) for name, column in columns.items()}, kept
+    parts: list[Relation] = [_present(pairs[0], Rows(pairs[1].axis, tuple(hits)))]
+    if how in ("left", "full"):
+        met = [_any(one, plate, other_rows) for one, plate in zip(by_left, rows.axis.plates, strict=True)]
+        alone = rows.among([negated(mask) for mask in met])
+        parts.append(_present({**_placed(columns, alone), **_missing(others, alone)}, alone))
+    if how in ("right", "full"):
+        by_right = [hits[place::number] for place in range(number)]
+        met = [_any(one, plate, rows) for one, plate in zip(by_right, other_rows.axis.plates, strict=True)]
+        alone = other_rows.among([negated(mask) for mask in met])
+        parts.append(_present({**_missing(columns, alone), **_placed(others, alone)}, alone))
+    return stacked(parts)
+
+
+def _paired(left: tuple[Columns, Rows], right: tuple[Columns, Rows], places: Sequence[tuple[int, int]]) -> Relation:
+    (columns, rows), (others, other_rows) = left, right
+    plates = tuple(rows.axis.plates[one] or other_rows.axis.plates[two] for one, two in places)
+    there = tuple(both(rows.there[one], other_rows.there[two]) for one, two in places)
+    made = Rows(Axis(plates, sorted=False), there)
+    first = {name: _in(column, [column.cells[one] for one, _ in places], made) for name, column in columns.items()}
+    second = {name: _in(column, [column.cells[two] for _, two in places], made) for name, column in others.items()}
+    return first | second, made
+
+
+def _any(hits: Sequence[Mask], plate: Any, others: Rows) -> Mask:
+    """Return whether a row has a partner among others, which may be many."""
+    return any_of(hits) if plate is not None else positive(counted(hits, others.axis.plates))
+
+
+def _placed(columns: Columns, rows: Rows) -> dict[str, Column]:
+    return {name: column.on(rows) for name, column in columns.items()}
+
+
+def _missing(columns: Columns, rows: Rows) -> dict[str, Column]:
+    """Return columns of which nothing is known, but the kind."""
+    return {
+        name: _in(column, [Cell(_example(column), False)] * len(rows.there), rows) for name, column in columns.items()
+    }
+
+
+def _example(column: Column) -> Any:
+    """Return a plain value of the kind of a column."""
+    value: Any = next((cell.value for cell in column.cells if cell.known is not False), 0.0)
+    if is_category(value):
+        return value.node.levels[0]
+    return {"b": False, "i": 0, "f": 0.0}[kind(value)] if isinstance(value, RandomVariable) else value
+
+
+def _present(columns: Columns, rows: Rows) -> Relation:
+    """Return rows without those that are never there."""
+    kept = [place for place, mask in enumerate(rows.there) if mask is not False]
+    axis = Axis(tuple(rows.axis.plates[place] for place in kept), sorted=False)
+    made = Rows(axis, tuple(rows.there[place] for place in kept))
+    return {name: _in(one, [one.cells[place] for place in kept], made) for name, one in columns.items()}, made
+
+
+# Among others.
+def is_among(column: Column, others: Column) -> Column:
+    """Say which values are among those of another column: unknown if one that is missing might be the same."""
+    some = any_of(list(others.rows.there))
+    gaps = any_of([both(t, negated(cell.known)) for cell, t in zip(others.cells, others.rows.there, strict=True)])
+
+    def within(cell: Cell) -> Cell:
+        pairs = zip(others.cells, others.rows.there, strict=True)
+        alike = [(compared(np.equal, cell, other), there) for other, there in pairs]
+        found = any_of([both(there, both(one.known, truth(one.value))) for one, there in alike])
+        unknown = either(gaps, both(negated(cell.known), some))
+        return Cell(found, either(found, negated(unknown)))
+
+    return column.each(within)
+
+
+def same(left: Cell, right: Cell) -> Mask:
+    """Return whether two cells are alike; missing ones are."""
+    verdict = compared(np.equal, left, right)
+    missing = both(negated(left.known), negated(right.known))
+    return either(missing, both(verdict.known, truth(verdict.value)))
+
+
+def _ahead(left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
+    """Return whether one cell stands before another in an order."""
+    verdict = compared(np.greater if descending else np.less, left, right)
+    known = both(verdict.known, truth(verdict.value))
+    gap = both(left.known, negated(right.known)) if nulls_last else both(negated(left.known), right.known)
+    return either(known, gap)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSequence:
+    """Rows in the order of keys, within those that are alike in other columns: each row compared with all."""
+
+    rows: Rows
+    partition: tuple[Column, ...]
+    keys: tuple[Key, ...]
+
+    def __post_init__(self) -> None:
+        if self.rows.has_plates or len(self.rows.there) > MOST_RANKED:
+            refuse(f"an order among more than {MOST_RANKED} rows")
+
+    @property
+    def _places(self) -> range:
+        return range(len(self.rows.there))
+
+    @cached_property
+    def together(self) -> list[list[Mask]]:
+        """For each row, which rows are there and in its part."""
+        return [
+            [
+                both(self.rows.there[other], _every(same(key.cells[place], key.cells[other]) for key in self.partition))
+                for other in self._places
+            ]
+            for place in self._places
+        ]
+
+    @cached_property
+    def _compared(self) -> list[list[tuple[Mask, Mask]]]:
+        return [[self._order(one, two) for two in self._places] for one in self._places]
+
+    def _order(self, one: int, two: int) -> tuple[Mask, Mask]:
+        """Return whether a row stands before another, and whether the keys do not tell."""
+        before: Mask = False
+        equal: Mask = True
+        for key, descending, last in self.keys:
+            before = either(before, both(equal, _ahead(key.cells[one], key.cells[two], descending, last)))
+            equal = both(equal, same(key.cells[one], key.cells[two]))
+        return before, equal
+
+    @cached_property
+    def ahead(self) -> list[list[Mask]]:
+        """For each row, the rows of its part whose keys are before its own."""
+        return [
+            [both(self.together[place][other], self._compared[other][place][0]) for other in self._places]
+            for place in self._places
+        ]
+
+    @cached_property
+    def peers(self) -> list[list[Mask]]:
+        """For each row, the rows of its part of equal keys, itself among them."""
+        return [
+            [both(self.together[place][other], self._compared[other][place][1]) for other in self._places]
+            for place in self._places
+        ]
+
+    @cached_property
+    def numbers(self) -> list[Any]:
+        """The number of each row within its part, from one on: rows with equal keys as they stand."""
+        return [
+            total_of([either(a, both(p, other < place)) for other, (a, p) in enumerate(zip(*pair, strict=True))]) + 1
+            for place, pair in enumerate(zip(self.ahead, self.peers, strict=True))
+        ]
+
+    @property
+    def sizes(self) -> list[Any]:
+        """How many rows the part of each row has."""
+        return [total_of(masks) for masks in self.together]
+
+    def ranks(self) -> list[Any]:
+        """Return the rank of each row: equal ones have the same, and leave a gap behind them."""
+        return [total_of(masks) + 1 for masks in self.ahead]
+
+    def dense_ranks(self) -> list[Any]:
+        """Return the rank of each row without gaps."""
+        first = [negated(any_of(self.peers[place][:place])) for place in self._places]
+        return [total_of([both(a, f) for a, f in zip(masks, first, strict=True)]) + 1 for masks in self.ahead]
+
+    def at(self, cells: Sequence[Cell], numbers: Sequence[Any], otherwise: Sequence[Cell]) -> list[Cell]:
+        """Return for each row the cell of that row of its part that has a number, or else another cell."""
+        found = []
+        for place, (number, cell) in enumerate(zip(numbers, otherwise, strict=True)):
+            for other in self._places:
+                hit = truth(self.numbers[other] == number)
+                cell = chosen(both(self.together[place][other], hit), cells[other], cell)
+            found.append(cell)
+        return found
+
+    def between(self, place: int, first: int | None, last: int | None) -> list[Mask]:
+        """Return the rows of a part from some rows before a row on to some behind it."""
+        own = self.numbers[place]
+        found = []
+        for other in self._places:
+            inside: Mask = self.together[place][other]
+            if first is not None:
+                inside = both(inside, truth(self.numbers[other] >= own + first))
+            if last is not None:
+                inside = both(inside, truth(self.numbers[other] <= own + last))
+            found.append(inside)
+        return found
+
+
+def _every(masks: Any) -> Mask:
+    total: Mask = True
+    for mask in masks:
+        total = both(total, mask)
+    return total
