@@ -210,6 +210,7 @@ function draw(parts) {
 }
 
 function drawAnswer(answer, rough) {
+  $("sentences").dataset.drawn = `${view.run} ${rough ? "rough" : "answer"}`;
   $("sentences").replaceChildren(...answer.sentences.map((one) => element("p", one)));
   const kind = rough ? "a rough first answer" : answer.exact ? "exact" : "from samples, with intervals";
   $("status").textContent = `${kind} · ${answer.engine} · program ${answer.program} · ${(1000 * answer.seconds).toFixed(0)} ms`
