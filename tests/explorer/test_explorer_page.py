@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.explorer.conftest import Running
-from tests.explorer.test_server import BAD, SURVEY
+from tests.explorer.test_explorer_server import BAD, SURVEY
 
 import privug as pv
 
