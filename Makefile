@@ -16,11 +16,11 @@ $(STAMP)-core: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(STAMP)-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql,web]'
 	touch $@ $(STAMP)-core
 
 $(STAMP)-bench: pyproject.toml | $(STAMP)-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql,web]'
 	touch $@
 
 demo: $(STAMP)-core

@@ -1,5 +1,6 @@
 """The public names and where they live: the table that the package finds them by, and what type checkers read."""
 
+from privug import explorer as explorer
 from privug import leakage as leakage
 from privug import mechanisms as mechanisms
 from privug import policy as policy
@@ -28,6 +29,7 @@ from privug.errors import TooFewSamples as TooFewSamples
 from privug.errors import UnsuitableEngine as UnsuitableEngine
 from privug.errors import Untraceable as Untraceable
 from privug.estimate import Estimate as Estimate
+from privug.explorer.parameters import parameter as parameter
 from privug.inference.belief import Belief as Belief
 from privug.inference.joint import Joint as Joint
 from privug.model.table import Row as Row

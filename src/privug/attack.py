@@ -179,6 +179,20 @@ class Attack(Tallied, Portable):
             raise ArgumentError(f"replace: {unknown[0]} is not an argument of Attack; give one of {', '.join(kept)}")
         return Attack(**(kept | changes))
 
+    def explore(self, **options: Any) -> Any:
+        """Show this attack on a page where its numbers can be moved; in a notebook it appears below the cell.
+
+        Args:
+            options: `engine`, `samples`, `seed` and `seconds` of every run, as for `run`.
+
+        Returns:
+            A `pv.explorer.Explorer`, whose `address` a browser opens and whose `close()` ends it.
+
+        Raises:
+            ArgumentError: If Starlette and uvicorn are not installed: pip install 'privug[web]'.
+        """
+        return importlib.import_module("privug.explorer").explore(self, **options)
+
     def to_pymc(self, observe: Any = None) -> Any:
         """Return this attack as a PyMC model, with the observation as a potential; needs the extra 'pymc'."""
         observation = self.observe if observe is None else as_observation(observe)

@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "Say what is installed, and whether it works.",
     "estimate": "Measure the leak in a file of recorded secrets and outputs.",
     "explain": "Show line by line how a program is lifted to distributions.",
+    "explore": "Move what attackers know and see, on a page of this machine.",
     "monitor": "Which queries of a log may be answered, after those before?",
     "new": "Write a commented file to start from.",
     "reproduce": "Reproduce the tables and figures of the paper.",

@@ -10,7 +10,7 @@ import numpy as np
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import check_number, check_positive
-from privug.mechanisms.mechanism import Mechanism, promised
+from privug.mechanisms.mechanism import Mechanism, promised, remakeable
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
 from privug.program.logic import where
@@ -77,6 +77,7 @@ class SmallCells:
         return where(small, self.shown_as, value)
 
 
+@remakeable
 @kinds_checked
 def rounded(program: Callable[..., Any], *, to: float) -> Mechanism:
     """Round every number of the output to a multiple of `to`.
@@ -90,6 +91,7 @@ def rounded(program: Callable[..., Any], *, to: float) -> Mechanism:
     return Mechanism(program, EachNumber(Rounding(float(to)), "rounding"), promised(program), f"rounding to {to:g}")
 
 
+@remakeable
 @kinds_checked
 def clamped(program: Callable[..., Any], low: float, high: float) -> Mechanism:
     """Replace every number of the output below `low` or above `high` by that limit.
@@ -104,6 +106,7 @@ def clamped(program: Callable[..., Any], low: float, high: float) -> Mechanism:
     return Mechanism(program, EachNumber(Limits(low, high), "clamping"), promised(program), "limits")
 
 
+@remakeable
 @kinds_checked
 def suppressed(program: Callable[..., Any], *, fewer_than: int, shown_as: float = 0, zeros: bool = False) -> Mechanism:
     """Show every count of the output that is below `fewer_than` as another number.

@@ -4,13 +4,27 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from privug.arguments import check_kind, check_takes, naming, shown
 from privug.errors import ArgumentError
 from privug.mechanisms.guarantee import NO_GUARANTEE, Guarantee
 from privug.program.calls import Opaque
 from privug.program.staged import Staged, Transparent, called
+
+Constructor = TypeVar("Constructor", bound=Callable[..., "Mechanism"])
+
+
+def remakeable(constructor: Constructor) -> Constructor:
+    """Let the mechanisms that a constructor makes be made again with other numbers: they remember how they were."""
+
+    @functools.wraps(constructor)
+    def made(*positional: Any, **named: Any) -> "Mechanism":
+        mechanism = constructor(*positional, **named)
+        mechanism.making = functools.partial(made, *positional, **named)
+        return mechanism
+
+    return cast(Constructor, made)
 
 
 class Mechanism(Staged):
@@ -33,8 +47,11 @@ class Mechanism(Staged):
         super().__init__(program, release)
         self.guarantee = guarantee
         self.words = words
+        self.making: functools.partial[Mechanism] | None = None
+        """The call that made this, whose first argument is the program, if a constructor did."""
         self.__name__ = f"{getattr(program, '__name__', 'program')} with {words}"
 
+    @remakeable
     def then(self, function: Callable[[Any], Any]) -> "Mechanism":
         """Return the mechanism whose output goes through one more function, which costs no privacy."""
         if not callable(function):

@@ -10,7 +10,7 @@ import numpy as np
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import Guarantee, check_number, check_positive, gaussian_distance, rho_of
-from privug.mechanisms.mechanism import Mechanism
+from privug.mechanisms.mechanism import Mechanism, remakeable
 from privug.model.node import Kind
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, stack_values
@@ -65,6 +65,7 @@ class Added:
         return tuple(value.shape) if isinstance(value, RandomVariable) else np.shape(value)
 
 
+@remakeable
 @kinds_checked
 def laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) -> Mechanism:
     """Add Laplace noise of scale sensitivity / epsilon to every number that the program returns.
@@ -85,6 +86,7 @@ def laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) 
     return Mechanism(program, Added(noise, "Laplace noise"), Guarantee(float(epsilon)), "Laplace noise")
 
 
+@remakeable
 @kinds_checked
 def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) -> Mechanism:
     """Add two-sided geometric noise to whole numbers: P(k) proportional to exp(-epsilon |k| / sensitivity).
@@ -100,6 +102,7 @@ def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon
     return Mechanism(program, Added(noise, "geometric noise", True), Guarantee(float(epsilon)), "geometric noise")
 
 
+@remakeable
 @kinds_checked
 def gaussian(
     program: Callable[..., Any],
@@ -124,6 +127,7 @@ def gaussian(
     return Mechanism(program, Added(Normal(0.0, sd=deviation), "normal noise"), promise, "normal noise")
 
 
+@remakeable
 @kinds_checked
 def discrete_gaussian(
     program: Callable[..., Any],

@@ -10,7 +10,7 @@ import numpy as np
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import Guarantee, check_number, check_positive
-from privug.mechanisms.mechanism import Mechanism
+from privug.mechanisms.mechanism import Mechanism, remakeable
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.choice import Choice
@@ -45,6 +45,7 @@ class Responded:
             raise ProgramError(f"the answer {shown(unknown[0])} is not one of the values of randomized_response")
 
 
+@remakeable
 @kinds_checked
 def randomized_response(
     program: Callable[..., Any],

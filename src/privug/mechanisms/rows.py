@@ -10,7 +10,7 @@ import numpy as np
 from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import NO_GUARANTEE, check_number
-from privug.mechanisms.mechanism import Mechanism, promised, unchanged
+from privug.mechanisms.mechanism import Mechanism, promised, remakeable, unchanged
 from privug.mechanisms.tables import changed
 from privug.model.plates import PlatedTable
 from privug.model.table import Table
@@ -93,6 +93,7 @@ class Swapped(OnRows):
             raise ProgramError(f"swapped: the row {shown(row)} has no column {self.column!r}") from None
 
 
+@remakeable
 @kinds_checked
 def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None) -> Mechanism:
     """Run a program on a random sample of rows: each is used with probability `rate`, whatever the others are.
@@ -108,6 +109,7 @@ def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None
     return Mechanism(sampled, unchanged, promised(program).sampled(sampled.rate), f"a {rate:.0%} sample")
 
 
+@remakeable
 @kinds_checked
 def swapped(program: Callable[..., Any], *, column: str, rate: float, of: str | None = None) -> Mechanism:
     """Exchange a column's cells between the first and the second row, the third and the fourth, and so on.

@@ -10,7 +10,7 @@ from privug.arguments import kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms import winning
 from privug.mechanisms.guarantee import Guarantee, check_number, check_positive
-from privug.mechanisms.mechanism import Mechanism
+from privug.mechanisms.mechanism import Mechanism, remakeable
 from privug.prior.choice import Choice
 from privug.program.logic import sample
 from privug.program.staged import Transparent, called
@@ -63,6 +63,7 @@ class Scores(Transparent):
         return [called(self.score, *positional, **named, **{self.parameter: value}) for value in self.candidates]
 
 
+@remakeable
 @kinds_checked
 def exponential(
     score: Callable[..., Any],
@@ -93,6 +94,7 @@ def exponential(
     return Mechanism(Scores(score, candidates), release, Guarantee(float(epsilon)), "the exponential mechanism")
 
 
+@remakeable
 @kinds_checked
 def report_noisy_max(
     program: Callable[..., Any],
@@ -121,6 +123,7 @@ def report_noisy_max(
     return Mechanism(program, Chosen(NOISES[noise], rate, candidates=names), Guarantee(float(epsilon)), "noisy max")
 
 
+@remakeable
 @kinds_checked
 def sparse_vector(
     program: Callable[..., Any], *, threshold: float, sensitivity: float, epsilon: float, monotone: bool = False

@@ -191,7 +191,7 @@ def Choice(values: Sequence[Any], p: Any = None) -> RandomVariable:
 
 
 MOST_ROOTS = 4096
-MOST_COMPARED = 256
+MOST_PLAIN_VALUES = 256
 _roots: dict[Any, Node] = {}
 """Roots made lately, by their values and probabilities: a table makes the same ones for each of its rows."""
 _SIMPLE = {bool, int, float, str}
@@ -199,7 +199,7 @@ _SIMPLE = {bool, int, float, str}
 
 def _content(values: Any, p: Any) -> Any:
     """Return what is equal for choices that are the same, if that is quickly told."""
-    if type(values) not in (list, tuple) or type(p) not in (list, tuple, type(None)) or len(values) > MOST_COMPARED:
+    if type(values) not in (list, tuple) or type(p) not in (list, tuple, type(None)) or len(values) > MOST_PLAIN_VALUES:
         return None
     types = tuple(map(type, values))  # one, 1.0 and True are equal
     if not _SIMPLE.issuperset(types) or (p is not None and not _SIMPLE.issuperset(map(type, p))):

@@ -352,7 +352,7 @@ class ScalarFamily(Family):
         _families[self.name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _family_named, (self.name,)
+        return scalar_family, (self.name,)
 
     def __hash__(self) -> int:
         return hash(self.name)  # roots are looked up by their family, thousands of times
@@ -505,7 +505,8 @@ class ScalarFamily(Family):
 _families: dict[str, "ScalarFamily"] = {}
 
 
-def _family_named(name: str) -> ScalarFamily:
+def scalar_family(name: str) -> ScalarFamily:
+    """Return the family of that name."""
     return _families[name]
 
 

@@ -183,8 +183,8 @@ class Records(Portable):
                 "Describe rows that are alike by one pv.Row, as in pv.Records(size, pv.Row(age=...)), and let the "
                 "program be one that can be traced: sums, counts and loops take any number of those"
             )
-        while len(self._rows) < size:
-            self._rows.append(self._checked_row(len(self._rows)))
+        if size:
+            self.row_at(size - 1)
         return Table(self._rows[:size])
 
     def as_frame(self, form: str) -> "Records":
@@ -202,6 +202,18 @@ class Records(Portable):
         made = Records.__new__(Records)
         vars(made).update(vars(self), _form=form)
         return made
+
+    def replaced(self, size: Any, row: Callable[[int], Any] | Row) -> "Records":
+        """Return a table of other rows that is handed to the program in the same form."""
+        made = Records(size, row)
+        made._form = self._form
+        return made
+
+    def row_at(self, position: int) -> Row:
+        """Return one row, whatever the size is; the rows before it are made too."""
+        while len(self._rows) <= position:
+            self._rows.append(self._checked_row(len(self._rows)))
+        return self._rows[position]
 
     def copied_table(self, size: int | None = None) -> Table:
         """Return the rows as quantities of their own, for a program that cannot take whole columns of those alike."""

@@ -48,7 +48,11 @@ def shown_range(beliefs: Sequence[Belief]) -> tuple[float, float]:
     ends = []
     for belief in beliefs:
         levels = (TAIL, 0.05, 0.95, 1 - TAIL)
-        first, low, high, last = np.nan_to_num([belief.quantile(level).value for level in levels], posinf=1e300)
+        if belief.curve is None:
+            found = np.array([belief.quantile(level).value for level in levels])
+        else:
+            found = belief.curve.quantiles(np.array(levels))
+        first, low, high, last = np.nan_to_num(found, posinf=1e300)
         beyond = REACH * (high - low) if high > low else np.inf
         ends += [max(first, low - beyond), min(last, high + beyond)]
     smallest, largest = float(min(ends)), float(max(ends))

@@ -245,7 +245,7 @@ def comparisons(before: Belief, after: Belief | None, names: Sequence[str] = ())
 
     `names` are those of its parts.
     """
-    parts = list(zip_longest(_parts(before, names), () if after is None else _parts(after, names)))
+    parts = list(zip_longest(parts_of(before, names), () if after is None else parts_of(after, names)))
     if len(parts) < 2 or (before.kind is Kind.DISCRETE and before.batch.distinct() <= MOST_TOGETHER):
         return _single_comparisons(before, after)
     lines = []
@@ -257,7 +257,7 @@ def comparisons(before: Belief, after: Belief | None, names: Sequence[str] = ())
     return lines
 
 
-def _parts(belief: Belief, names: Sequence[str]) -> list[tuple[str, Belief]]:
+def parts_of(belief: Belief, names: Sequence[str]) -> list[tuple[str, Belief]]:
     """Return the values that a structured quantity is made of, each as a belief of its own."""
     batch, parts = belief.batch, []
     named = len(names) == len(batch.columns)
@@ -332,26 +332,47 @@ def _value_text(value: Any) -> str:
 NOTHING_YET = "nothing yet: these are the attacker's predictions"
 MOST_INPUTS_NAMED = 3
 
+Claim = tuple[str, Estimate, Estimate | None]
+"""A question of an attack, and its probability before and after."""
+
 
 def summary_of(result: Any, answer: Answer, remarks: Sequence[str]) -> Summary:
     """Return what a report says about the result of an attack, which an engine gave."""
-    attack, after = result.attack, None if result.observation is None else result.posterior
-    question: Question = attack.question
-    attacker = _attacker(result)
-    lines, told = [], []
-    for claim, predicate in attack.questions.items():
-        old = probability_of(claim, predicate, result.prior)
-        new = None if after is None else probability_of(claim, predicate, after)
-        lines.append(Comparison(f"P({claim})", old, new))
-        told.append((0.0 if new is None else abs(new.value - old.value), about_a_claim(attacker, claim, old, new)))
-    sentences = [sentence for _, sentence in sorted(told, key=lambda one: -one[0])]
-    if not sentences:
-        sentences.append(about_the_secret(attacker, secret_words(question), result.prior, after))
-    table = result.leakage()
+    question: Question = result.attack.question
+    claims = claims_of(result)
+    lines = [Comparison(f"P({claim})", old, new) for claim, old, new in claims]
+    sentences, table = sentences_of(result, claims), result.leakage()
     sentences += [table.warning] if table.warning else []
     names = question.secret if isinstance(question.secret, list | tuple) else ()
-    changes = comparisons(result.prior, after, names)
-    return Summary(f"Privug: {attack.name}", sentences, lines, changes, _facts(result, answer, remarks), table)
+    changes = comparisons(result.prior, _after(result), names)
+    title = f"Privug: {result.attack.name}"
+    return Summary(title, sentences, lines, changes, _facts(result, answer, remarks), table)
+
+
+def claims_of(result: Any) -> list[Claim]:
+    """Return the attack's questions, with the probabilities before and after."""
+    prior, after = result.prior, _after(result)
+    return [
+        (
+            claim,
+            probability_of(claim, predicate, prior),
+            None if after is None else probability_of(claim, predicate, after),
+        )
+        for claim, predicate in result.attack.questions.items()
+    ]
+
+
+def sentences_of(result: Any, claims: Sequence[Claim]) -> list[str]:
+    """Return what an attack comes to: a sentence for each question, the largest change first, or about the secret."""
+    attacker = _attacker(result)
+    ranked = sorted(claims, key=lambda one: 0.0 if one[2] is None else -abs(one[2].value - one[1].value))
+    told = [about_a_claim(attacker, *claim) for claim in ranked]
+    return told or [about_the_secret(attacker, secret_words(result.attack.question), result.prior, _after(result))]
+
+
+def _after(result: Any) -> Belief | None:
+    """Return the posterior of a result; None if nothing was seen."""
+    return None if result.observation is None else result.posterior
 
 
 def secret_words(question: Question) -> str:

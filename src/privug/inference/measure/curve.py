@@ -463,7 +463,14 @@ class Curve:
 
     def quantile(self, p: float) -> float:
         """Return the smallest value that is not exceeded with probability p."""
-        return float(self.quantiles(np.array([p]))[0])
+        if p not in self._quantiles:
+            self._quantiles[p] = float(self.quantiles(np.array([p]))[0])
+        return self._quantiles[p]
+
+    @cached_property
+    def _quantiles(self) -> dict[float, float]:
+        """The quantiles that were asked for: a report asks for the same ones several times."""
+        return {}
 
     def quantiles(self, p: Array) -> Array:
         """Return the smallest values that are not exceeded with the given probabilities."""

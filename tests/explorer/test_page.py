@@ -1,0 +1,227 @@
+"""The page in a browser: what it shows is what the library gives, whatever is moved, at any width and in the dark."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.explorer.conftest import Running
+from tests.explorer.test_server import BAD, SURVEY
+
+import privug as pv
+
+AXE = Path(os.environ.get("PRIVUG_AXE", "node_modules/axe-core/axe.min.js"))
+EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/explore_*.py"))
+
+
+def attack_of(spread, seen):
+    prior = {"x": pv.Normal(10, sd=spread), "y": pv.Normal(0, sd=1)}
+    return pv.Attack(lambda x, y: x + y, prior, "x", observe=pv.near(seen, within=0.5), name="sum")
+
+
+class Page:
+    """A page of the explorer in a browser, with all that went wrong on it."""
+
+    def __init__(self, browser, address, width=1280, scheme="light"):
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.problems, self.requests = [], []
+        self.page.on("console", lambda one: self.problems.append(one.text) if one.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+        self.settle()
+
+    def settle(self):
+        self.page.wait_for_selector("body[data-state=done]", timeout=60_000)
+
+    def field(self, name):
+        return self.page.locator(f'[data-parameter="{name}"] input[type=number]')
+
+    def slider(self, name):
+        return self.page.locator(f'[data-parameter="{name}"] input[type=range]')
+
+    def set(self, name, value):
+        self.field(name).fill(str(value))
+        self.field(name).press("Enter")
+        self.settle()
+
+    def question(self):
+        """Return the numbers of the first question, before and after."""
+        return re.findall(r"^[\d.]+$", self.page.inner_text("#questions"), re.MULTILINE)
+
+    def close(self):
+        self.context.close()
+
+
+@pytest.fixture
+def opened(browser, explorer):
+    pages = []
+
+    def open_page(text=SURVEY, **options):
+        pages.append(Page(browser, explorer(text).address, **options))
+        return pages[-1]
+
+    yield open_page
+    for one in pages:
+        one.close()
+
+
+def expected(spread, seen):
+    result = attack_of(spread, seen).run()
+    return [belief.probability(lambda x: x > 11).number() for belief in (result.prior, result.posterior)]
+
+
+def test_the_numbers_on_the_page_are_those_of_the_library(opened):
+    page = opened()
+    assert page.question() == expected(2.0, 12.0)
+    page.set("spread", 3.5)
+    assert page.question() == expected(3.5, 12.0)
+    slider = page.slider("seen: value")
+    slider.focus()
+    for _ in range(3):
+        slider.press("ArrowRight")
+    page.settle()
+    assert page.question() == expected(3.5, float(page.field("seen: value").input_value()))
+    assert "violated" in page.page.inner_text("#policies")
+    assert page.problems == []
+    assert all(url.startswith(("http://127.0.0.1", "data:")) for url in page.requests)
+
+
+@pytest.mark.slow
+def test_fifty_quick_moves_end_in_one_answer(opened):
+    page = opened()
+    slider = page.slider("seen: value")
+    slider.focus()
+    for _ in range(50):
+        slider.press("ArrowRight")
+    page.settle()
+    assert page.question() == expected(2.0, float(page.field("seen: value").input_value()))
+
+
+@pytest.mark.slow
+def test_undo_pin_and_reload_by_link(opened, browser):
+    page = opened()
+    first = page.question()
+    page.page.click("#pin")
+    page.set("spread", 4.0)
+    moved = page.question()
+    assert moved != first
+    table = page.page.inner_text("#pins")
+    assert first[1] in table
+    assert moved[1] in table
+    link = page.page.evaluate("location.href")
+    page.page.click("#undo")
+    page.settle()
+    assert page.question() == first
+    again = Page(browser, link)
+    again.page.wait_for_selector("#pins-card:not([hidden])")
+    assert again.question() == moved
+    assert again.field("spread").input_value() == "4"
+    again.page.wait_for_function("() => document.querySelector('#pins').innerText.includes('exact\\texact')")
+    assert first[1] in again.page.inner_text("#pins")
+    again.close()
+
+
+@pytest.mark.slow
+def test_copy_as_python_prints_the_same_numbers(opened, tmp_path):
+    page = opened()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set("spread", 3.0)
+    page.page.click("#python")
+    page.page.wait_for_selector("body[data-script]")
+    script = tmp_path / "again.py"
+    script.write_text(page.page.evaluate("document.body.dataset.script"), encoding="utf-8")
+    printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    assert all(number in printed for number in page.question())
+
+
+@pytest.mark.slow
+def test_save_report_downloads_the_report(opened):
+    page = opened()
+    with page.page.expect_download() as download:
+        page.page.click("#save")
+    assert "<html" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_cursor_shows_the_posterior_of_every_output(opened):
+    page = opened()
+    cursor = page.page.locator("#cursor")
+    cursor.focus()
+    texts = set()
+    for _ in range(5):
+        cursor.press("ArrowRight")
+        texts.add(page.page.inner_text("#cursor-text"))
+    assert len(texts) == 5
+
+
+@pytest.mark.slow
+def test_a_run_is_cancelled_and_errors_are_shown(opened):
+    page = opened(BAD)
+    page.field("kind").fill("3")
+    page.field("kind").press("Enter")
+    page.page.wait_for_selector("#cancel:not([hidden])")
+    page.page.click("#cancel")
+    page.settle()
+    assert page.page.inner_text("#status") == "Cancelled."
+    page.set("kind", 1)
+    assert "no such thing" in page.page.inner_text("#banner")
+    page.set("kind", 0)
+    assert not page.page.is_visible("#banner")
+
+
+@pytest.mark.slow
+def test_the_page_recovers_when_the_server_is_back(browser, tmp_path):
+    path = tmp_path / "survey.py"
+    path.write_text(SURVEY.replace("\n    ", "\n"), encoding="utf-8")
+    running = Running(path)
+    page = Page(browser, running.address)
+    running.end(signal.SIGKILL)
+    page.page.wait_for_selector("#banner:not([hidden])")
+    assert "does not answer" in page.page.inner_text("#banner")
+    again = Running(path, "--port", str(running.port))
+    page.page.wait_for_selector("#banner", state="hidden", timeout=30_000)
+    page.settle()
+    page.set("spread", 3.5)
+    assert page.question() == expected(3.5, 12.0)
+    page.close()
+    again.end()
+
+
+HOSTILE = """
+    import privug as pv
+
+    name = "<img src=x onerror=alert(1)>"
+    attack = pv.Attack(
+        lambda x: x, {"x": pv.Choice([name, "b</script>"])}, "x",
+        questions={"<b onclick=alert(2)>bold</b>": lambda x: x == name}, name="<svg onload=alert(3)>",
+    )
+"""
+
+
+@pytest.mark.slow
+def test_hostile_names_stay_inert(opened):
+    page = opened(HOSTILE)
+    assert "<img src=x" in page.page.inner_text("#beliefs")
+    assert page.page.locator("main img, main svg, main b").count() == 0
+    assert page.problems == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_fit_and_are_accessible(browser, path, width, scheme):
+    running = Running(path)
+    page = Page(browser, running.address, width=width, scheme=scheme)
+    assert page.problems == []
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    if AXE.is_file():
+        found = page.page.evaluate(AXE.read_text(encoding="utf-8") + "; axe.run()")
+        assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
+    page.close()
+    running.end()
