@@ -123,6 +123,49 @@ def test_numbers_of_mechanisms_and_defaults_of_programs_are_moved():
     assert same(moved, noisy(2.0, 3.0, 1.5))
 
 
+WRAPPING = {
+    "subsample": (lambda rate: pv.mechanisms.subsample(lambda x: sum(x), rate=rate), "rate", 0.6, 0.9, 2),
+    "exponential": (
+        lambda epsilon: pv.mechanisms.exponential(
+            lambda x, c: sum(x) if c == "a" else 4 - sum(x), ["a", "b"], sensitivity=1, epsilon=epsilon
+        ), "epsilon", 0.6, 0.9, "a",
+    ),
+    "response": (
+        lambda truth: pv.mechanisms.randomized_response(lambda x: x[0], truth=truth, values=[0, 1]),
+        "truth", 0.7, 0.9, 1,
+    ),
+    "then": (lambda to: pv.mechanisms.rounded(lambda x: sum(x), to=to).then(lambda y: y + 1), "to", 1.0, 2.0, 3.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRAPPING)
+def test_mechanisms_that_wrap_their_program_are_made_anew(name):
+    make, parameter, old, new, seen = WRAPPING[name]
+
+    def attack(value):
+        prior = {"x": [pv.Bernoulli(0.35) for _ in range(4)]}
+        return pv.Attack(make(value), prior, lambda x: x[0], observe=pv.equals(seen), name="m")
+
+    (label,) = [one for one in names(attack(old)) if one.endswith(f": {parameter}")]
+    moved, written = varied(attack(old), {label: new}).run(), attack(new).run()
+    assert moved.diagnostics.evidence == written.diagnostics.evidence
+    assert moved.posterior.mean() == written.posterior.mean()
+
+
+@pytest.mark.parametrize(
+    ("observe", "position", "said"),
+    [
+        (pv.noisy(6, sd=1), {"seen: sd": 0}, "sd must be"),
+        (pv.near(6, within=1), {"seen: within": -1}, "within must be"),
+        (pv.between(2, 4), {"seen: low": 5}, "low"),
+    ],
+)
+def test_observations_that_cannot_be_are_refused(observe, position, said):
+    attack = pv.Attack(lambda x: x, {"x": pv.Normal(5, sd=2)}, "x", observe=observe)
+    with pytest.raises(pv.ObservationError, match=said):
+        varied(attack, position)
+
+
 def test_parts_of_an_observation_are_moved():
     attack = pv.Attack(
         lambda x, y: {"sum": x + y, "x": x},
@@ -142,6 +185,8 @@ def test_parts_of_an_observation_are_moved():
         ({"x: Normal mean": math.nan}, "must be a finite number"),
         ({"x: Normal mean": "7"}, "must be a finite number"),
         ({"x: Normal sd": -1.0}, "sd must be a positive number"),
+        ({"x: Normal mean": 10**400}, "must be a finite number"),
+        (None, "a position needs a Mapping"),
     ],
 )
 def test_bad_positions_are_refused(position, said):
@@ -173,6 +218,8 @@ def test_declared_parameters_have_their_default_outside_the_explorer():
         (("a", 0, 1), {"scale": "square"}, "scale must be 'linear' or 'log'"),
         (("a", 0, 1), {"default": 2}, "must lie between 0 and 1"),
         ((7, 0, 1), {}, "name"),
+        ((" ", 0, 1), {}, "a name is needed"),
+        (("a", 0, 1), {"default": math.nan}, "the default of 'a' must be a finite number"),
     ],
 )
 def test_bad_declarations_are_refused(arguments, options, said):

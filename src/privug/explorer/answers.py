@@ -1,5 +1,6 @@
 """What the page shows at a position, as plain values: beliefs, questions, leakage, joint, policies and utility."""
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from privug.digits import number_text
 from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
-from privug.explorer.parameters import Parameter, Variations
+from privug.explorer.parameters import Parameter, Variations, protected
 from privug.inference.belief import Belief
 from privug.leakage.information import mutual_information
 from privug.mechanisms.mechanism import Mechanism
@@ -202,12 +203,20 @@ def protection(attack: Attack, known: Mapping[str, Parameter]) -> tuple[Paramete
     found = [one for one in Variations(attack).parameters.values() if one.group == "mechanism"]
     preferred = sorted(found, key=lambda one: not one.name.endswith((": epsilon", ": rho", ": sd")))
     while isinstance(program, Mechanism):
-        program = program.program
-    if not preferred:
+        program = protected(program)
+    if not preferred or not _is_called_alike(program, attack.question.program):
         return None
     best = preferred[0]
     same = [known[best.name]] if best.name in known else [one for one in known.values() if one.value == best.value]
     return replace(best, low=same[0].low, high=same[0].high, scale=same[0].scale) if same else best, program
+
+
+def _is_called_alike(noiseless: Any, program: Any) -> bool:
+    """Say whether outputs can be compared: a function that scores candidates is none that is protected."""
+    try:
+        return callable(noiseless) and inspect.signature(noiseless) == inspect.signature(program)
+    except (TypeError, ValueError):
+        return False
 
 
 def one_line(error: BaseException) -> str:

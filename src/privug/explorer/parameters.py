@@ -26,7 +26,17 @@ from privug.model.operations import constant
 from privug.model.structure import flatten
 from privug.model.table import Row, row_maker
 from privug.model.variable import RandomVariable
-from privug.observation.observations import Between, Equals, Near, Noisy, Observation, Structured
+from privug.observation.observations import (
+    Between,
+    Equals,
+    Near,
+    Noisy,
+    Observation,
+    Structured,
+    between,
+    near,
+    noisy,
+)
 from privug.prior.family import Draw, draw_node, family_of
 from privug.prior.scalar import (
     COUNT,
@@ -72,7 +82,7 @@ class Parameter:
 
     def checked(self, value: Any) -> float:
         """Return a value that the parameter may have; raise ArgumentError for any other."""
-        if not is_number(value) or not math.isfinite(value):
+        if not _is_finite(value):
             raise ArgumentError(f"{self.name} must be a finite number, not {shown(value)}")
         number = float(value)
         if self.integer:
@@ -124,9 +134,13 @@ def parameter(
     check_kind("parameter", "unit", unit, (str,))
     if not is_one_of(scale, SCALES):
         raise ArgumentError(f"parameter: scale must be 'linear' or 'log', not {shown(scale)}")
-    given = [low, high] if default is None else [low, high, default]
-    if not all(is_number(number) and math.isfinite(number) for number in given) or not low < high:
+    if not name.strip():
+        raise ArgumentError("parameter: a name is needed, such as 'epsilon'")
+    if not _is_finite(low) or not _is_finite(high) or not low < high:
         raise ArgumentError(f"parameter: {name!r} needs finite ends in ascending order, such as 0.1 and 10")
+    if default is not None and not _is_finite(default):
+        raise ArgumentError(f"parameter: the default of {name!r} must be a finite number, not {shown(default)}")
+    given = [low, high] if default is None else [low, high, default]
     if scale == "log" and low <= 0:
         raise ArgumentError(f"parameter: the low end of {name!r} must be positive on a log scale, not {shown(low)}")
     integer = scale == "linear" and all(isinstance(number, int | np.integer) for number in given)
@@ -143,6 +157,20 @@ def parameter(
     found = Parameter(name, float(low), float(high), start, scale, unit, integer)
     state.found[name] = found
     return found.checked(state.values[name]) if name in state.values else start
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def _same_as(declared: Parameter, found: Sequence[Parameter]) -> list[Parameter]:
+    """Return the parameters that a declared one stands behind: those of its value and name, or the one of its value."""
+    equal = [one for one in found if one.group != "seen" and one.value == declared.value]
+    named = [one for one in equal if one.name.rsplit(" ", 1)[-1].lower() == declared.name.lower()]
+    return named or (equal if len(equal) == 1 else [])
 
 
 def declared_by(run: Callable[[], Any], values: Position) -> tuple[Any, dict[str, Parameter]]:
@@ -179,9 +207,9 @@ class Variations:
         check_kind("Variations", "attack", attack, (Attack,))
         self.attack = attack
         self._draws: dict[str, _DrawParameter] = {}
-        taken = {parameter.value for parameter in declared}
         found = [*_of_observation(attack.observe), *_of_program(attack), *self._of_prior()]
-        self.parameters = {one.name: one for one in found if one.group == "seen" or one.value not in taken}
+        hidden = {one.name for parameter in declared for one in _same_as(parameter, found)}
+        self.parameters = {one.name: one for one in found if one.name not in hidden}
 
     def at(self, position: Position) -> Attack:
         """Return the attack with some of its parameters at other values; all others stay.
@@ -189,6 +217,7 @@ class Variations:
         Raises:
             ArgumentError: If there is no such parameter, or a value is not a finite number.
         """
+        check_kind("a position", "its values by name", position, (Mapping,))
         changed: dict[str, float] = {}
         for name, value in position.items():
             if name not in self.parameters:
@@ -419,9 +448,9 @@ def _of_observation(seen: Observation | None, name: str = "seen") -> Iterator[Pa
 
 
 def _location(name: str, value: float, width: float) -> Parameter:
-    reach = max(width, abs(value) / 2) or 1.0
+    reach = max(width, abs(value)) or 1.0
     if isinstance(value, int):
-        reach = max(1, round(reach))
+        reach = max(10, round(reach))
     return Parameter(name, value - reach, value + reach, value, integer=isinstance(value, int), group="seen")
 
 
@@ -431,6 +460,12 @@ def _moved_observation(seen: Observation | None, name: str, changed: Position) -
         for field in ("value", "within", "sd", "low", "high")
         if f"{name}: {field}" in changed
     }
+    if fields and isinstance(seen, Near):
+        return near(fields.get("value", seen.value), within=fields.get("within", seen.within))
+    if fields and isinstance(seen, Noisy):
+        return noisy(fields.get("value", seen.value), sd=fields.get("sd", seen.sd))
+    if fields and isinstance(seen, Between):
+        return between(fields.get("low", seen.low), fields.get("high", seen.high))
     if isinstance(seen, Structured):
         parts = {key: _moved_observation(part, f"{name}[{key!r}]", changed) for key, part in seen.parts.items()}
         return replace(seen, parts=parts)
@@ -447,8 +482,16 @@ def _of_program(attack: Attack) -> Iterator[Parameter]:
             if label not in taken:
                 taken.add(label)
                 yield _of_mechanism(label, name, value)
-        program = program.program
+        program = protected(program)
     yield from _defaults(program, attack.question.prior)
+
+
+def protected(mechanism: Mechanism) -> Any:
+    """Return what a mechanism was made of: the first argument of its constructor, or its program."""
+    if mechanism.making is None:
+        return mechanism.program
+    bound = inspect.signature(mechanism.making.func).bind(*mechanism.making.args, **mechanism.making.keywords)
+    return next(iter(bound.arguments.values()))
 
 
 def _numbers(making: "functools.partial[Any]") -> dict[str, float]:
@@ -461,7 +504,7 @@ def _of_mechanism(label: str, name: str, value: float) -> Parameter:
     if name in EPSILONS and value > 0:
         return Parameter(label, value / 100, value * 100, value, "log", group="mechanism")
     if name in ("rate", "truth", "p"):
-        return Parameter(label, 0.0, 1.0, value, group="mechanism")
+        return Parameter(label, 0.5 if name == "truth" else 0.0, 1.0, value, group="mechanism")
     reach = max(abs(value), 1)
     if isinstance(value, int):
         return Parameter(label, max(0, value - 4 * reach), value + 4 * reach, value, integer=True, group="mechanism")
@@ -485,7 +528,7 @@ def _moved_program(program: Any, changed: Position) -> Any:
         making = program.making
         bound = inspect.signature(making.func).bind(*making.args, **making.keywords)
         first = next(iter(bound.arguments))
-        bound.arguments[first] = _moved_program(program.program, changed)
+        bound.arguments[first] = _moved_program(bound.arguments[first], changed)
         for name in _numbers(making):
             label = f"{program.words}: {name}"
             if label in changed:

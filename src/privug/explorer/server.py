@@ -254,7 +254,7 @@ async def _body(request: Request) -> dict[str, Any] | None:
     """Return the attack and the position that a request names; None if it is no such request."""
     if int(request.headers.get("content-length") or 0) > MOST_BYTES:
         return None
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         asked = json.loads(await request.body())
         if isinstance(asked, dict) and isinstance(asked.get("attack"), str) and _is_position(asked.get("position")):
             return {"attack": asked["attack"], "position": asked["position"]}

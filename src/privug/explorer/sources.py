@@ -9,7 +9,7 @@ from typing import Any
 
 from privug.arguments import check_kind, shown
 from privug.attack import Attack
-from privug.errors import ArgumentError, QuestionError
+from privug.errors import ArgumentError, PrivugError, QuestionError
 from privug.explorer.parameters import Parameter, Position, Variations, declared_by
 from privug.policy.checks import Check, checks_of
 
@@ -139,6 +139,13 @@ def attack_at(path: str | Path, name: str, position: Position) -> Attack:
         ArgumentError: If there is no such attack or parameter, or a value is not a finite number.
     """
     check_kind("attack_at", "path", path, (str, Path))
+    check_kind("attack_at", "position", position, (Mapping,))
     if not Path(path).is_file():
         raise ArgumentError(f"attack_at: there is no file {shown(str(path))}")
-    return of_file(Path(path)).at(position).at(name, position)[0]
+    try:
+        found = of_file(Path(path)).at(position)
+    except PrivugError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ArgumentError(f"attack_at: {path} failed with {type(error).__name__}: {error}") from error
+    return found.at(name, position)[0]

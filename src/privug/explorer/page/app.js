@@ -78,7 +78,10 @@ function control(one, number) {
   };
   slider.addEventListener("input", () => { const next = fromSlider(one, Number(slider.value)); field.value = shown(next); move(next); });
   slider.addEventListener("change", () => { gesture = false; });
-  field.addEventListener("change", () => { const next = Number(field.value); slider.value = toSlider(one, next); gesture = false; move(next); gesture = false; });
+  field.addEventListener("change", () => {
+    if (field.value.trim() === "") { field.value = shown(position()[one.name] ?? one.value); return; } // nothing was written
+    const next = Number(field.value); slider.value = toSlider(one, next); gesture = false; move(next); gesture = false;
+  });
   box.append(label, slider, field);
   return box;
 }
@@ -200,8 +203,10 @@ function complain(text) {
 // ---- drawing ----------------------------------------------------------------------------------------------------
 function draw(parts) {
   if (parts.error && parts.error !== "cancelled") complain(parts.error);
+  document.body.dataset.stale = parts.error && !view.answer ? "yes" : "no"; // what is shown is of other settings
   else if (parts.answer || parts.rough) complain("");
   if (parts.error === "cancelled") $("status").textContent = "Cancelled.";
+  else if (document.body.dataset.stale === "yes") { $("sentences").replaceChildren(); $("status").textContent = "No answer at these settings."; }
   if (parts.answer || parts.rough) drawAnswer(parts.answer || parts.rough, Boolean(parts.rough));
   if (parts.leakage) drawLeakage();
   if (parts.policies) drawPolicies();
