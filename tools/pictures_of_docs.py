@@ -374,6 +374,8 @@ def drawn(names: list[str]) -> dict[str, Figure]:
 
 
 def main(arguments: list[str]) -> None:
+    if any(argument.startswith("-") for argument in arguments):
+        sys.exit(__doc__)
     folder = Path(arguments[0]) if arguments else PICTURES
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE), pv.limited(progress=False):
