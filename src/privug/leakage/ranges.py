@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, ParamSpec
 import numpy as np
 import scipy
 
-from privug.arguments import shown
+from privug.arguments import is_one_of, shown
 from privug.errors import ArgumentError, InferenceError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -82,7 +82,7 @@ def measures(of: str | None = None) -> list[str]:
     >>> measures("beliefs")
     ['cohens_d', 'entropy_drop', 'jensen_shannon', 'kl_divergence', 'total_variation']
     """
-    if of is not None and of not in [*Of]:
+    if of is not None and not is_one_of(of, [*Of]):
         raise ArgumentError(f"of must be one of {', '.join(map(repr, map(str, Of)))}, not {shown(of)}")
     return sorted(name for name, known in REGISTER.items() if of is None or known.of == of)
 
