@@ -13,6 +13,7 @@ from tests.explorer.test_explorer_server import BAD, SURVEY
 
 import privug as pv
 
+pytestmark = pytest.mark.slow  # a browser is started
 AXE = Path(os.environ.get("PRIVUG_AXE", "node_modules/axe-core/axe.min.js"))
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/explore_*.py"))
 
@@ -91,7 +92,6 @@ def test_the_numbers_on_the_page_are_those_of_the_library(opened):
     assert all(url.startswith(("http://127.0.0.1", "data:")) for url in page.requests)
 
 
-@pytest.mark.slow
 def test_fifty_quick_moves_end_in_one_answer(opened):
     page = opened()
     slider = page.slider("seen: value")
@@ -102,7 +102,6 @@ def test_fifty_quick_moves_end_in_one_answer(opened):
     assert page.question() == expected(2.0, float(page.field("seen: value").input_value()))
 
 
-@pytest.mark.slow
 def test_undo_pin_and_reload_by_link(opened, browser):
     page = opened()
     first = page.question()
@@ -126,7 +125,6 @@ def test_undo_pin_and_reload_by_link(opened, browser):
     again.close()
 
 
-@pytest.mark.slow
 def test_copy_as_python_prints_the_same_numbers(opened, tmp_path):
     page = opened()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -139,7 +137,6 @@ def test_copy_as_python_prints_the_same_numbers(opened, tmp_path):
     assert all(number in printed for number in page.question())
 
 
-@pytest.mark.slow
 def test_save_report_downloads_the_report(opened):
     page = opened()
     with page.page.expect_download() as download:
@@ -147,7 +144,6 @@ def test_save_report_downloads_the_report(opened):
     assert "<html" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_cursor_shows_the_posterior_of_every_output(opened):
     page = opened()
     cursor = page.page.locator("#cursor")
@@ -159,7 +155,6 @@ def test_the_cursor_shows_the_posterior_of_every_output(opened):
     assert len(texts) == 5
 
 
-@pytest.mark.slow
 def test_a_run_is_cancelled_and_errors_are_shown(opened):
     page = opened(BAD)
     page.field("kind").fill("3")
@@ -174,7 +169,6 @@ def test_a_run_is_cancelled_and_errors_are_shown(opened):
     assert not page.page.is_visible("#banner")
 
 
-@pytest.mark.slow
 def test_the_page_recovers_when_the_server_is_back(browser, tmp_path):
     path = tmp_path / "survey.py"
     path.write_text(SURVEY.replace("\n    ", "\n"), encoding="utf-8")
@@ -203,7 +197,6 @@ HOSTILE = """
 """
 
 
-@pytest.mark.slow
 def test_hostile_names_stay_inert(opened):
     page = opened(HOSTILE)
     assert "<img src=x" in page.page.inner_text("#beliefs")
@@ -211,7 +204,6 @@ def test_hostile_names_stay_inert(opened):
     assert page.problems == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -225,3 +217,23 @@ def test_examples_fit_and_are_accessible(browser, path, width, scheme):
         assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
     page.close()
     running.end()
+
+
+def test_the_keyboard_is_enough(opened):
+    page = opened()
+    first = page.question()
+    seen = set()
+    for _ in range(60):
+        page.page.keyboard.press("Tab")
+        seen.add(page.page.evaluate("() => document.activeElement.id || document.activeElement.tagName"))
+    assert {"attack", "pin", "python", "save", "cursor", "slider-0", "number-0"} <= seen
+    page.page.focus("#slider-0")
+    page.page.keyboard.press("End")
+    page.settle()
+    assert page.question() != first
+    page.page.keyboard.press("Control+z")
+    page.settle()
+    assert page.question() == first
+    page.page.focus("#pin")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("#pins-card:not([hidden])")
