@@ -248,7 +248,7 @@ class Belief:
 
     def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
         if self.exact:
-            return self._exact_share(min(1.0, float(self._normalised[hits].sum())))
+            return self._exact_share(min(1.0, float(self.shares[hits].sum())))
         return share_estimate(hits, self.weights, self.method, confidence, self._grouping, self.squares)
 
     def _exact_share(self, share: float) -> Estimate:
@@ -316,12 +316,12 @@ class Belief:
 
     def _mean(self, values: Array) -> float:
         values, shift = shifted(values)
-        return float(self._normalised @ values) + shift
+        return float(self.shares @ values) + shift
 
     def _standard_deviation(self, values: Array) -> float:
         values, _ = shifted(values)
-        mean = float(self._normalised @ values)
-        return math.sqrt(float(self._normalised @ (values - mean) ** 2))
+        mean = float(self.shares @ values)
+        return math.sqrt(float(self.shares @ (values - mean) ** 2))
 
     def _off(self, values: Array) -> float:
         """Return how far a moment may be off if a probability of `error` lies elsewhere within the range of values."""
@@ -428,7 +428,8 @@ class Belief:
         return chosen.values() if numbers is None else numbers
 
     @property
-    def _normalised(self) -> Array:
+    def shares(self) -> Array:
+        """The weight of each value, the same for all unless they have their own."""
         return np.full(len(self.batch), 1 / len(self.batch)) if self.weights is None else self.weights
 
     def _numbers(self, what: str) -> Array:

@@ -14,12 +14,14 @@ import numpy as np
 import scipy
 
 from privug import settings
-from privug.arguments import kinds_checked, shown
+from privug.arguments import kinds_checked
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.intervals import proportion_estimate
 from privug.inference.joint import Joint
+from privug.leakage.finite import check_joint, equally_weighing, number_columns
+from privug.leakage.neighbours import check_neighbours
 from privug.leakage.ranges import ranging, risk_range
 from privug.model.batch import Batch, ranked
 from privug.model.node import Array, Kind
@@ -72,8 +74,7 @@ def nearest_support(train: Array, labels: Array, test: Array, claims: Array, k: 
 
 
 def _checked(train: Array, labels: Array, test: Array, k: int) -> tuple[Array, Array, Array]:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ArgumentError(f"k must be a positive whole number of neighbours, not {k!r}")
+    check_neighbours(k)
     known, asked = _points(train, "train"), _points(test, "test")
     if len(known) != len(labels) or known.shape[1:] != asked.shape[1:]:
         raise ArgumentError(
@@ -95,38 +96,33 @@ def _points(values: Array, name: str) -> Array:
 
 
 def _votes_on_line(train: Array, labels: Array, test: Array, k: int) -> Votes:
-    known, order = _ascending(train)
-    asked, back = _ascending(test)
-    low, high = _windows(known, asked, k)
-    winner, count = _winners(labels if order is None else labels[order], low, high)
-    share = count / (high - low)
-    if back is None:
-        return Votes(winner, share)
-    label, shares = np.empty_like(winner), np.empty_like(share)
-    label[back], shares[back] = winner, share
-    return Votes(label, shares)
+    voters, low, high, place = _electorates(train, labels, test, k)
+    label, share = np.empty(len(test), voters.dtype), np.empty(len(test))
+    label[place], count = _winners(voters, low, high)
+    share[place] = count / (high - low)
+    return Votes(label, share)
 
 
 def _support_on_line(train: Array, labels: Array, test: Array, claims: Array, k: int) -> Array:
-    known, order = _ascending(train)
-    asked, back = _ascending(test)
-    low, high = _windows(known, asked, k)
-    voters = labels if order is None else labels[order]
-    claimed = claims if back is None else claims[back]
-    support = np.zeros(len(test))
+    voters, low, high, place = _electorates(train, labels, test, k)
+    claimed, found, support = claims[place], np.zeros(len(test)), np.empty(len(test))
     for label in np.unique(claimed):
         mine = np.flatnonzero(claimed == label)
         before = np.append(0, np.cumsum(voters == label))
-        support[mine if back is None else back[mine]] = (before[high[mine]] - before[low[mine]]) / (high - low)[mine]
+        found[mine] = (before[high[mine]] - before[low[mine]]) / (high - low)[mine]
+    support[place] = found
     return support
 
 
-def _ascending(values: Array) -> tuple[Array, Array | None]:
-    """Return the values in ascending order, and that order unless they had it already."""
-    if np.all(values[1:] >= values[:-1]):
-        return values, None
-    order = np.argsort(values)
-    return values[order], order
+def _electorates(train: Array, labels: Array, test: Array, k: int) -> tuple[Array, Array, Array, Any]:
+    """Return labels in the order of their points, where voters begin and end for each test point, and its place."""
+    order, place = _ascending(train), _ascending(test)
+    return labels[order], *_windows(train[order], test[place], k), place
+
+
+def _ascending(values: Array) -> Any:
+    """Return the order in which values ascend, as they stand if they do so already."""
+    return slice(None) if np.all(values[1:] >= values[:-1]) else np.argsort(values)
 
 
 def _windows(train: Array, test: Array, k: int) -> tuple[Array, Array]:
@@ -280,8 +276,7 @@ def _joined(first: Joint, second: Joint) -> Joint:
 
 def check_sampled(joint: Joint, what: str) -> None:
     """Refuse what is not a joint of samples."""
-    if not isinstance(joint, Joint):
-        raise ArgumentError(f"{what} needs a Joint such as Joint.from_samples(secrets, outputs), not {shown(joint)}")
+    check_joint(joint, what, "Joint.from_samples(secrets, outputs)")
     if joint.exact:
         raise ArgumentError(
             f"{what} learns from samples, but this joint is exact; use bayes_risk(joint), which is exact"
@@ -292,10 +287,7 @@ def thinned(joint: Joint, seed: int) -> Joint:
     """Return equally weighted samples: each is kept with a probability proportional to its weight, and none twice."""
     if joint.weights is None or joint.secret.squares is not None:
         return one_by_one(joint)
-    rng = np.random.default_rng((seed, 2))
-    kept = rng.random(len(joint.weights)) * joint.weights.max() < joint.weights
-    secret, output = (Belief(side.batch.take(kept), spread=side.spread) for side in (joint.secret, joint.output))
-    return Joint(secret, output)
+    return _of_some(joint, equally_weighing(joint.weights, np.random.default_rng((seed, 2))))
 
 
 def one_by_one(joint: Joint) -> Joint:
@@ -306,19 +298,20 @@ def one_by_one(joint: Joint) -> Joint:
     counts = np.rint(joint.weights * samples).astype(np.int64)
     if samples > MOST_ONE_BY_ONE:
         counts = np.random.default_rng(0).multinomial(MOST_ONE_BY_ONE, joint.weights)
-    places = np.repeat(np.arange(len(counts)), counts)
-    secret, output = (Belief(side.batch.take(places), spread=side.spread) for side in (joint.secret, joint.output))
+    return _of_some(joint, np.repeat(np.arange(len(counts)), counts))
+
+
+def _of_some(joint: Joint, which: Array) -> Joint:
+    """Return the joint of some samples, equally weighted."""
+    secret, output = (Belief(side.batch.take(which), spread=side.spread) for side in (joint.secret, joint.output))
     return Joint(secret, output)
 
 
 def coordinates(batch: Batch) -> Array | None:
     """Return a number or a row of ranks for each sample; None if some part is not a number."""
-    arrays = [column.array for column in batch.columns]
-    if any(column.levels is not None or column.array.dtype.kind not in "bif" for column in batch.columns):
+    table = number_columns(batch)
+    if table is None:
         return None
-    if len(arrays) == 1 and arrays[0].ndim == 1 and arrays[0].dtype.kind != "f":
-        return arrays[0].astype(float)
-    table = np.column_stack([array.reshape(len(batch), -1).astype(float) for array in arrays])
     if np.isnan(table).any():
         raise ArgumentError("some values are not a number (NaN); leave those samples out")
     return table[:, 0] if table.shape[1] == 1 else np.column_stack([_ranks(column) for column in table.T])

@@ -17,6 +17,7 @@ from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, alike_pairs, pairs_of
 from privug.leakage.ranges import POSITIVE, PROBABILITY, Of, capacity_in_bits_range, capacity_range, measure
 from privug.leakage.strategy import TELLING_DIGITS
+from privug.leakage.vulnerability import in_bits
 from privug.model.node import Array, Kind
 
 MOST_CELLS = 50_000_000
@@ -147,9 +148,7 @@ def min_capacity(channel: Channel | Joint) -> Estimate:
     >>> print(min_capacity(Channel([[1, 0], [0, 1]])))
     1 bit (exact)
     """
-    ratio = bayes_capacity(channel)
-    value, low, high = (max(0.0, math.log2(number)) for number in (ratio.value, ratio.low, ratio.high))
-    return Estimate(value, low, high, "bit", ratio.method, ratio.exact)
+    return in_bits(bayes_capacity(channel))
 
 
 @measure(Of.CHANNEL, PROBABILITY)

@@ -6,6 +6,7 @@ leads from the prior to the posterior: the prior comes first.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,21 @@ from privug.inference.belief import Belief
 from privug.inference.measure.curve import Curve
 from privug.leakage.entropy import (
     BITS_PER_UNSEEN,
-    LN2,
     binned,
     checked,
     differential_entropy,
     divergence_from_curve,
     entropy,
     neighbour_divergence,
+    of_both,
 )
 from privug.leakage.finite import Shares, aligned, shares_of
 from privug.leakage.plugin import (
+    LN2,
     Dependence,
     best_choice,
     bias,
+    difference,
     exact_estimate,
     missed_entropy,
     most_unseen,
@@ -54,17 +57,14 @@ def curve_of(belief: Belief) -> Curve | None:
     numbers = belief.batch.numbers()
     if numbers is None or not np.all(np.isfinite(numbers)):
         return None
-    weights = np.full(len(numbers), 1 / len(numbers)) if belief.weights is None else belief.weights
-    return Curve.discrete(numbers, weights, belief.error)
+    return Curve.discrete(numbers, belief.shares, belief.error)
 
 
 def kl_of_curves(posterior: Curve, prior: Curve) -> Estimate:
     """Return the Kullback-Leibler divergence in bits."""
     value = posterior.kl_to(prior)
     if math.isinf(value):
-        return Estimate(
-            value, value, value, "bit", "infinite: the posterior allows what the prior rules out", exact=True
-        )
+        return Estimate.exactly(value, "bit", "infinite: the posterior allows what the prior rules out")
     return _estimate(value, _bits(posterior, prior), "bit", posterior, prior)
 
 
@@ -198,10 +198,7 @@ def total_variation(posterior: Belief, prior: Belief) -> Estimate:
     >>> print(total_variation(Belief.of(list("ab"), probabilities=[1 / 2, 1 / 2]), before))
     0.5 (exact)
     """
-    curves = _curves(posterior, prior, "total_variation")
-    if curves is not None:
-        return tv_of_curves(*curves)
-    return _through_bins(posterior, prior, _discrete_tv, "total_variation")
+    return _compared(posterior, prior, "total_variation", tv_of_curves, _discrete_tv)
 
 
 @measure(Of.BELIEFS, PROBABILITY, difference=True)
@@ -217,10 +214,7 @@ def jensen_shannon(posterior: Belief, prior: Belief) -> Estimate:
     >>> print(jensen_shannon(Belief.of(list("ab"), probabilities=even), Belief.of(list("cd"), probabilities=even)))
     1 bit (exact)
     """
-    curves = _curves(posterior, prior, "jensen_shannon")
-    if curves is not None:
-        return js_of_curves(*curves)
-    return _through_bins(posterior, prior, _discrete_js, "jensen_shannon")
+    return _compared(posterior, prior, "jensen_shannon", js_of_curves, _discrete_js)
 
 
 @kinds_checked
@@ -237,7 +231,7 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
     """
     for belief in (posterior, prior):
         checked(belief, "probability_change")
-    return _difference(posterior.probability(predicate), prior.probability(predicate), "")
+    return difference(posterior.probability(predicate), prior.probability(predicate), "")
 
 
 @measure(Of.BELIEFS, drop_range, Row(40, "here", _dropped), difference=True)
@@ -260,14 +254,14 @@ def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
             "be compared; ask for kl_divergence or total_variation"
         )
     if prior.kind is Kind.DISCRETE:
-        return _difference(entropy(prior), entropy(posterior), "bit")
+        return difference(entropy(prior), entropy(posterior))
     if posterior.kind is not Kind.CONTINUOUS:
         exact = posterior.exact and prior.exact
         return _infinite("the posterior has come down to single values of a continuous quantity", exact)
     before, after = differential_entropy(prior), differential_entropy(posterior)
     if math.isinf(before.value):
         raise ArgumentError(f"entropy_drop: the prior has no density ({before.method})")
-    return _infinite(after.method) if math.isinf(after.value) else _difference(before, after, "bit")
+    return _infinite(after.method) if math.isinf(after.value) else difference(before, after)
 
 
 @measure(Of.BELIEFS, ANY)
@@ -286,7 +280,7 @@ def cohens_d(prior: Belief, posterior: Belief) -> Estimate:
     moments = [_moments(belief, unit) for belief in beliefs]
     shift = moments[0][0] - moments[1][0]
     pooled = math.sqrt((moments[0][1] ** 2 + moments[1][1] ** 2) / 2)
-    method = _both(posterior.method, prior.method)
+    method = of_both(posterior.method, prior.method)
     if pooled == 0:
         value = math.copysign(math.inf, shift) if shift else 0.0
         return Estimate(value, value, value, "standard deviations", f"neither belief varies, {method}")
@@ -315,7 +309,7 @@ def _curves(posterior: Belief, prior: Belief, name: str) -> Any:
 
 
 def _discrete_kl(p: Shares, r: Shares) -> Estimate:
-    method = _both(p.method, r.method)
+    method = of_both(p.method, r.method)
     missing = (p.probability > 0) & (r.probability == 0)
     lost = float(p.probability[missing].sum())
     if lost and r.exact:
@@ -356,7 +350,7 @@ def _discrete_js(p: Shares, r: Shares) -> Estimate:
     value, half = _smoothly(value, [p, r], slopes, curvatures, twist)
     half += missed_entropy(p) + missed_entropy(r)
     # Values that were seen on one side only by chance look like a difference.
-    method, low = _both(p.method, r.method), max(0.0, value - half - seen_once(p) - seen_once(r))
+    method, low = of_both(p.method, r.method), max(0.0, value - half - seen_once(p) - seen_once(r))
     if any(not shares.exact and undersampled(shares) for shares in (p, r)):
         method, low = f"upper bound: many values were seen only once, {method}", 0.0
     return _clipped(min(1.0, value), low, min(1.0, _upper_end(value, half)), "bit", method)
@@ -366,7 +360,7 @@ def _discrete_tv(p: Shares, r: Shares) -> Estimate:
     if p.exact and r.exact:
         value = min(1.0, float(np.abs(p.probability - r.probability).sum()) / 2)
         return exact_estimate(value, [p, r], _larger([p.probability, r.probability]), "")
-    choice, method = best_choice([p, r], _larger), _both(p.method, r.method)
+    choice, method = best_choice([p, r], _larger), of_both(p.method, r.method)
     half = quantile(min(p.samples, r.samples)) * choice.error + rarest_missed(p) + rarest_missed(r)
     low, high = max(0.0, choice.judged - half), min(1.0, choice.chosen + half)
     return _clipped(min(1.0, choice.value), low, high, "", method)
@@ -399,16 +393,22 @@ def _upper_end(value: float, half: float) -> float:
     return value + half + half**2 / (4 * max(value, half / 4)) if half > 0 else value
 
 
-def _through_bins(
-    posterior: Belief, prior: Belief, measure: Callable[[Shares, Shares], Estimate], name: str
+def _compared(
+    posterior: Belief,
+    prior: Belief,
+    name: str,
+    of_curves: Callable[[Curve, Curve], Estimate],
+    of_shares: Callable[[Shares, Shares], Estimate],
 ) -> Estimate:
-    """Compare discrete beliefs by their values and continuous ones by bins, in which some of the change is lost."""
+    """Compare exact curves, discrete beliefs by their values, others by bins, in which some of the change is lost."""
+    curves = _curves(posterior, prior, name)
+    if curves is not None:
+        return of_curves(*curves)
     if posterior.kind is Kind.DISCRETE and prior.kind is Kind.DISCRETE:
-        return measure(*aligned([shares_of(posterior), shares_of(prior)]))
+        return of_shares(*aligned([shares_of(posterior), shares_of(prior)]))
     shares, bins = binned(posterior, prior, name)
-    estimate = measure(*shares)
-    method = f"lower bound: in {bins} bins, {estimate.method}"
-    return Estimate(estimate.value, estimate.low, 1.0, estimate.unit, method)
+    estimate = of_shares(*shares)
+    return replace(estimate, high=1.0, method=f"lower bound: in {bins} bins, {estimate.method}", exact=False)
 
 
 def _size(*beliefs: Belief) -> float:
@@ -444,20 +444,6 @@ def _influence(belief: Belief, unit: float, mean: float, std: float, pooled: flo
         return float(squares.mean() / len(numbers)) * belief.inflation
     weights = belief.weights**2 if belief.squares is None else belief.squares
     return float(weights @ squares) * belief.inflation
-
-
-def _difference(first: Estimate, second: Estimate, unit: str) -> Estimate:
-    """Subtract two independent estimates; their distances to the ends add as squares."""
-    value = first.value - second.value
-    low = value - math.hypot(first.value - first.low, second.high - second.value)
-    high = value + math.hypot(first.high - first.value, second.value - second.low)
-    exact = first.exact and second.exact
-    method = first.method if first.method == second.method else f"{first.method}; {second.method}"
-    return Estimate(value, low, high, unit, method, exact)
-
-
-def _both(posterior: str, prior: str) -> str:
-    return posterior if posterior == prior else f"posterior {posterior}, prior {prior}"
 
 
 def _clipped(value: float, low: float, high: float, unit: str, method: str) -> Estimate:

@@ -1,7 +1,6 @@
 """Entropies of one belief, discrete or continuous: how uncertain the attacker is, in bits or in guesses."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -14,12 +13,14 @@ from privug.inference.belief import Belief
 from privug.inference.intervals import mean_estimate
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
-from privug.leakage.finite import Shares, alike_shares
+from privug.leakage.finite import Shares, alike_shares, equally_weighing, number_columns
 from privug.leakage.neighbours import knn_divergence, kozachenko_leonenko
 from privug.leakage.plugin import (
+    LN2,
     Dependence,
     bias,
     exact_estimate,
+    falling,
     fewest_samples,
     linear_variance,
     quantile,
@@ -57,10 +58,9 @@ NEIGHBOURS = 5  # of a divergence
 
 def coordinates(belief: Belief, what: str) -> Array:
     """Return a row of numbers for each sample."""
-    columns = belief.batch.columns
-    if any(column.levels is not None or column.array.dtype.kind not in "bif" for column in columns):
+    points = number_columns(belief.batch)
+    if points is None:
         raise ArgumentError(f"{what}: a continuous belief must be about numbers, not {shown(belief.batch.values()[0])}")
-    points = np.column_stack([column.array.reshape(len(belief.batch), -1).astype(float) for column in columns])
     if not np.all(np.isfinite(points)):
         raise ArgumentError(f"{what}: some samples are infinite or not a number; exclude them from the output")
     return points
@@ -80,7 +80,7 @@ def equally_weighted(belief: Belief, what: str = "differential_entropy") -> tupl
         return _unrelated(points, belief)
     if belief.weights is None:
         return points, belief.method
-    kept = np.random.default_rng(0).random(len(points)) * belief.weights.max() < belief.weights
+    kept = equally_weighing(belief.weights, np.random.default_rng(0))
     if kept.sum() < FEWEST:
         raise TooFewSamples(
             f"{what}: the weights are so uneven that {int(kept.sum())} equally weighted samples are left of "
@@ -108,9 +108,7 @@ def _half_width(terms: Array, k: int) -> float:
 
 def _unrelated(points: Array, belief: Belief) -> tuple[Array, str]:
     """Return so few of samples that depend on each other that they hardly do, and none of them twice."""
-    weights = _weights(belief)
-    kept = np.flatnonzero(np.random.default_rng(0).random(len(points)) * weights.max() < weights)
-    kept = kept[:: math.ceil(belief.inflation)]
+    kept = np.flatnonzero(equally_weighing(belief.shares, np.random.default_rng(0)))[:: math.ceil(belief.inflation)]
     _, first = np.unique(points[kept], axis=0, return_index=True)
     return points[kept[np.sort(first)]], f"n={len(first)} thinned from {how_many(len(points), 'dependent sample')}"
 
@@ -143,10 +141,10 @@ def kernel_entropy(belief: Belief) -> Estimate:
     points = coordinates(belief, "differential_entropy")
     if points.shape[1] != 1:
         raise ArgumentError("differential_entropy: the kernel estimator is for single numbers; use kozachenko-leonenko")
-    held, samples = _weights(belief) > 0, belief.effective_samples
+    held, samples = belief.shares > 0, belief.effective_samples
     if samples < FEWEST:
         raise TooFewSamples(f"differential_entropy: {samples:.3g} effective samples are too few; draw {FEWEST} or more")
-    values, weights = points[held, 0], _weights(belief)[held]
+    values, weights = points[held, 0], belief.shares[held]
     middle, spread = _location_and_spread(values, weights)
     method = f"differential entropy, kernel estimate, {belief.method}"
     if spread == 0:
@@ -247,8 +245,12 @@ def independent(posterior: Belief, prior: Belief, what: str) -> tuple[Array, Arr
     else:
         first = first[~shared]
     rng = np.random.default_rng(0)
-    method = before if before == after else f"posterior {before}, prior {after}"
-    return rng.permutation(first), rng.permutation(second), method
+    return rng.permutation(first), rng.permutation(second), of_both(before, after)
+
+
+def of_both(posterior: str, prior: str) -> str:
+    """Return the method of what was computed from both beliefs."""
+    return posterior if posterior == prior else f"posterior {posterior}, prior {prior}"
 
 
 def _coin(points: Array) -> Array:
@@ -265,7 +267,7 @@ def binned(posterior: Belief, prior: Belief, what: str) -> tuple[list[Shares], i
     if any(some.shape[1] != 1 for some in points):
         raise ArgumentError(f"{what}: only single continuous numbers can be compared; ask for kl_divergence")
     values = np.concatenate([some[:, 0] for some in points])
-    weights = np.concatenate([_weights(belief) for belief in beliefs])
+    weights = np.concatenate([belief.shares for belief in beliefs])
     order = np.argsort(values)
     # As many bins as balance what they hide against what chance adds to each.
     wanted = max(2, round(min(belief.effective_samples for belief in beliefs) ** 0.4))
@@ -275,13 +277,9 @@ def binned(posterior: Belief, prior: Belief, what: str) -> tuple[list[Shares], i
     return shares, len(edges) + 1
 
 
-def _weights(belief: Belief) -> Array:
-    return np.full(len(belief.batch), 1 / len(belief.batch)) if belief.weights is None else belief.weights
-
-
 def _in_bins(belief: Belief, values: Array, edges: Array) -> Shares:
     bins = len(edges) + 1
-    codes, weights = np.searchsorted(edges, values, side="left"), _weights(belief)
+    codes, weights = np.searchsorted(edges, values, side="left"), belief.shares
     probability: Array = np.bincount(codes, weights, bins)
     if belief.curve is not None:
         probability = np.diff(belief.curve.cdf(edges), prepend=0.0, append=1.0)
@@ -293,8 +291,6 @@ def minus_infinite(reason: str, method: str) -> Estimate:
     """Return the differential entropy of what has no density."""
     return Estimate(-math.inf, -math.inf, -math.inf, "bit", f"{reason}; {method}")
 
-
-LN2 = math.log(2)
 
 # Values not seen at all make an entropy too low: by one to four bits times the share of values seen once, measured on
 # uniform, Zipf, geometric and mixed distributions.
@@ -381,9 +377,7 @@ def min_entropy(belief: Belief) -> Estimate:
     kind = checked(belief, "min_entropy").kind
     if belief.curve is not None and kind is Kind.MIXED:
         return Estimate.exactly(_surprisal(float(belief.curve.masses.max())), "bit", belief.method)
-    chance = bayes_vulnerability(belief)
-    low, value, high = (_surprisal(p) for p in (chance.high, chance.value, chance.low))
-    return replace(chance, value=value, low=low, high=high, unit="bit", method=_turned(chance.method))
+    return falling(bayes_vulnerability(belief), _surprisal, "bit")
 
 
 @measure(Of.BELIEF, guesses_range)
@@ -524,12 +518,3 @@ def _with_unseen(value: float, half: float, allowance: float, shares: Shares, na
 
 def _surprisal(probability: float) -> float:
     return max(0.0, -math.log2(probability)) if probability > 0 else math.inf
-
-
-def _turned(method: str) -> str:
-    """Return the method of a falling function: a lower bound becomes an upper one."""
-    words = {"lower bound": "upper bound", "upper bound": "lower bound"}
-    for word, opposite in words.items():
-        if method.startswith(word):
-            return opposite + method.removeprefix(word)
-    return method

@@ -53,6 +53,19 @@ def _tells_apart(column: Column) -> bool:
     return len({key_of(level) for level in column.levels}) == len(column.levels)
 
 
+def number_columns(batch: Batch) -> Array | None:
+    """Return a row of numbers for each sample; None if some part is not a number."""
+    if any(column.levels is not None or column.array.dtype.kind not in "bif" for column in batch.columns):
+        return None
+    return np.column_stack([column.array.reshape(len(batch), -1).astype(float) for column in batch.columns])
+
+
+def equally_weighing(weights: Array, rng: np.random.Generator) -> Array:
+    """Mark samples to keep, each with a probability proportional to its weight, so that those kept weigh the same."""
+    kept: Array = rng.random(len(weights)) * weights.max() < weights
+    return kept
+
+
 PART = 1 << 15  # samples that stay in the cache
 
 # Every measure of one joint or belief starts from the same values: they are collected once, and as long as it lives.
@@ -159,24 +172,25 @@ class Pairs:
         return dense
 
 
+def check_joint(joint: Any, what: str, such_as: str = "result.joint") -> None:
+    """Refuse what is not a joint."""
+    if not isinstance(joint, Joint):
+        raise ArgumentError(f"{what} averages over outputs: it needs a Joint such as {such_as}, not {shown(joint)}")
+
+
 def pairs_of(joint: Joint) -> Pairs:
     """Collect the distinct pairs of a joint."""
-    if not isinstance(joint, Joint):
-        raise ArgumentError(
-            f"this measure averages over outputs: it needs a Joint such as result.joint, not {shown(joint)}"
-        )
-    known = _known_pairs.get(joint)
-    if known is None:
-        known = _known_pairs[joint] = _collected(joint)
-    return known
+    check_joint(joint, "this measure")
+    if joint not in _known_pairs:
+        _known_pairs[joint] = _collected(joint)
+    return _known_pairs[joint]
 
 
 def shares_of(belief: Belief) -> Shares:
     """Collect the distinct values of a belief."""
-    known = _known_shares.get(belief)
-    if known is None:
-        known = _known_shares[belief] = _counted(belief)
-    return known
+    if belief not in _known_shares:
+        _known_shares[belief] = _counted(belief)
+    return _known_shares[belief]
 
 
 def keep_shares(belief: Belief, shares: Shares) -> None:

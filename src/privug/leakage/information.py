@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from privug import settings
-from privug.arguments import kinds_checked, shown
+from privug.arguments import kinds_checked
 from privug.digits import how_many, number_text
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
@@ -25,12 +25,20 @@ from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.black_box import one_by_one
 from privug.leakage.entropy import entropy
-from privug.leakage.finite import Pairs, alike_pairs, distinct_values, pairs_of, shares_of
-from privug.leakage.neighbours import LABEL_DRIFT, finest, labelled_information, point_information, settled
+from privug.leakage.finite import Pairs, alike_pairs, check_joint, distinct_values, pairs_of, shares_of
+from privug.leakage.neighbours import (
+    LABEL_DRIFT,
+    check_neighbours,
+    finest,
+    labelled_information,
+    point_information,
+    settled,
+)
 from privug.leakage.plugin import (
     PluginEstimate,
     counted_conditional_entropy,
     counted_information,
+    difference,
     exact_conditional_entropy,
     exact_information,
     information_by_chance,
@@ -182,22 +190,13 @@ def is_singular(secret: Side, output: Side) -> bool:
     """Say whether part of the joint lies on a smooth relation of both sides, so that their information is infinite."""
     if not (secret.raw.size and output.raw.size):
         return False
-    loose = np.flatnonzero(_vary(secret.raw) & _vary(output.raw))
+    loose = np.flatnonzero(np.logical_and.reduce([_single(part) for side in (secret, output) for part in side.raw.T]))
     if len(loose) < max(FEWEST_SAMPLES, SHARE * len(secret.raw)):
         return False
     order = np.random.default_rng(0).permutation(loose)
     some = order[: len(order) // 8 if len(order) >= 8 * FEWEST_SAMPLES else len(order) // 4]
     fine, coarse = (float(np.quantile(_sines(secret, output, rows), SHARE)) for rows in (order, some))
     return fine < ROUNDING or (fine < 0.2 and fine < CLOSER * coarse)
-
-
-def _vary(raw: Array) -> Array:
-    """Say which samples hold finite numbers that no other sample holds."""
-    single: Array = np.all(np.isfinite(raw), axis=1)
-    for part in raw.T:
-        _, inverse, counts = np.unique(part, return_inverse=True, return_counts=True)
-        single &= counts[inverse.reshape(-1)] == 1
-    return single
 
 
 def _sines(secret: Side, output: Side, rows: Array) -> Array:
@@ -477,7 +476,7 @@ def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
     secret = replace(joint.secret, spread=sampled.secret.kind)
     _refuse_mixed(secret.kind)
     before = entropy(_as_known(secret, joint.prior))
-    return _difference(before, mutual_information(joint, k), positive=secret.kind is Kind.DISCRETE)
+    return _rest(before, mutual_information(joint, k), positive=secret.kind is Kind.DISCRETE)
 
 
 def _as_known(secret: Belief, prior: Belief | None) -> Belief:
@@ -491,7 +490,7 @@ def _exact_rest(joint: Joint, k: int) -> Estimate:
     _refuse_mixed(joint.secret.kind)
     if joint.secret.kind is Kind.CONTINUOUS or not joint.exact:
         positive = joint.secret.kind is Kind.DISCRETE
-        return _difference(entropy(joint.secret), mutual_information(joint, k), positive=positive)
+        return _rest(entropy(joint.secret), mutual_information(joint, k), positive=positive)
     if joint.channel is not None:
         summary = joint.channel.summary
         return _exact(joint, max(0.0, summary.joint_entropy - summary.output_entropy), np.zeros(1))
@@ -566,7 +565,7 @@ def _rest_of_table(sampled: _Sampled, k: int) -> Estimate:
     counted = counted_conditional_entropy(pairs)
     whole = entropy(sampled.joint.secret)
     if counted.sparse or _small_for(sampled):
-        return _difference(whole, _of_table(sampled, k), positive=True)
+        return _rest(whole, _of_table(sampled, k), positive=True)
     return _below(_described(counted, pairs), [whole])
 
 
@@ -693,19 +692,14 @@ def _below(estimate: Estimate, limits: list[Estimate]) -> Estimate:
     return replace(estimate, value=value, low=min(estimate.low, value), high=max(high, value))
 
 
-def _difference(whole: Estimate, told: Estimate, *, positive: bool) -> Estimate:
-    """Return what is left of an entropy; independent errors add in squares."""
+def _rest(whole: Estimate, told: Estimate, *, positive: bool) -> Estimate:
+    """Return what is left of an entropy."""
     if math.isinf(told.value) or math.isinf(whole.value):
         return Estimate(-math.inf, -math.inf, -math.inf, "bit", told.method, exact=told.exact)
-    value = whole.value - told.value
-    below = math.hypot(whole.value - whole.low, told.high - told.value)
-    above = math.hypot(whole.high - whole.value, told.value - told.low)
-    floor = 0.0 if positive else -math.inf
-    ends = [max(floor, end) for end in (value - below, value, value + above)]
     method = told.method if positive else f"differential entropy, {told.method}"
     if whole.method.startswith("lower bound"):
         method = f"lower bound, as many secrets were seen once; {method}"
-    return Estimate(ends[1], ends[0], ends[2], "bit", method, exact=whole.exact and told.exact)
+    return replace(difference(whole, told).clipped(0.0 if positive else -math.inf, math.inf), method=method)
 
 
 def _exact(joint: Joint, value: float, contributions: Array) -> Estimate:
@@ -720,7 +714,5 @@ def _check(joint: Joint | Belief, k: int, name: str) -> None:
             f"{name} averages over outputs and needs a Joint such as result.joint; of one belief ask for entropy, of a "
             "prior and a posterior for entropy_drop or kl_divergence"
         )
-    if not isinstance(joint, Joint):
-        raise ArgumentError(f"{name} needs a Joint such as result.joint, not {shown(joint)}")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ArgumentError(f"{name}: k must be a positive whole number of neighbours, not {k!r}")
+    check_joint(joint, name)
+    check_neighbours(k, f"{name}: ")

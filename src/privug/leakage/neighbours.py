@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import scipy
@@ -23,34 +24,24 @@ Contributions = tuple[float, Array]
 LEAF = 16  # points in a leaf of a search tree; with boxes split in the middle the fastest, measured on a million
 
 
-def ksg(x: Array, y: Array, k: int = 3) -> Contributions:
-    """Mutual information of two continuous quantities: the first estimator of Kraskov, Stögbauer and Grassberger.
-
-    I = psi(k) + psi(n) - mean(psi(n_x + 1) + psi(n_y + 1)), where n_x and n_y count the samples that are closer in x,
-    or in y, than the k-th neighbour in both. May come out below zero. Its bias is towards zero (safer than the truth)
-    when the relation is finer than the distance between samples. Phys. Rev. E 69, 066138 (2004).
-
-    >>> rng = np.random.default_rng(0)
-    >>> x, noise = rng.normal(size=(2, 20_000))
-    >>> value, _ = ksg(x, x + noise)  # a half bit
-    >>> abs(value - 0.5) < 0.02
-    True
-    """
-    left, right = _pair(x, y, k)
-    radius, _ = neighbour_distance(np.hstack((left, right)), k)
-    samples = len(left)
-    psi = scipy.special.digamma
-    terms = psi(k) + psi(samples) - psi(closer(left, radius)) - psi(closer(right, radius))
-    return _in_bits(terms)
-
-
 def mixed_information(x: Array, y: Array, k: int = 3) -> Contributions:
     """Mutual information of quantities with atoms and densities at once (Gao, Kannan, Oh and Viswanath, 2017).
 
-    As `ksg`, but a sample whose k-th neighbour is equal to it counts its equals instead of k. Advances in Neural
-    Information Processing Systems 30.
+    I = log n + mean(psi(k) - psi(n_x + 1) - psi(n_y + 1)), where n_x and n_y count the samples that are closer in x,
+    or in y, than the k-th neighbour in both; a sample whose k-th neighbour is equal to it counts its equals instead of
+    k. Without atoms that is the first estimator of Kraskov, Stögbauer and Grassberger (Phys. Rev. E 69, 066138, 2004)
+    but for log n in the place of psi(n). May come out below zero. Its bias is towards zero (safer than the truth) when
+    the relation is finer than the distance between samples. Advances in Neural Information Processing Systems 30.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, noise = rng.normal(size=(2, 20_000))
+    >>> value, _ = mixed_information(x, x + noise)  # a half bit
+    >>> abs(value - 0.5) < 0.02
+    True
     """
-    left, right = _pair(x, y, k)
+    left, right = _standardised(x), _standardised(y)
+    _check_paired(left, right)
+    _check(left, k)
     return point_information(left, right, k)
 
 
@@ -265,13 +256,6 @@ def _passing(distance: Array, counts: Array, k: int) -> Array:
     return chosen
 
 
-def _pair(x: Array, y: Array, k: int) -> tuple[Array, Array]:
-    left, right = _standardised(x), _standardised(y)
-    _check_paired(left, right)
-    _check(left, k)
-    return left, right
-
-
 def _check_paired(left: Array, right: Array) -> None:
     if len(left) != len(right):
         raise ArgumentError(f"the two sides must come in pairs, but there are {len(left)} and {len(right)} samples")
@@ -285,9 +269,14 @@ def _columns(values: Array) -> Array:
     return points
 
 
-def _check(points: Array, k: int, fewest: int | None = None) -> None:
+def check_neighbours(k: Any, what: str = "") -> None:
+    """Refuse what is no number of neighbours."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ArgumentError(f"k must be a positive whole number of neighbours, not {shown(k)}")
+        raise ArgumentError(f"{what}k must be a positive whole number of neighbours, not {shown(k)}")
+
+
+def _check(points: Array, k: int, fewest: int | None = None) -> None:
+    check_neighbours(k)
     needed = k + 1 if fewest is None else fewest
     if len(points) < needed:
         raise TooFewSamples(f"{k} neighbours need at least {needed} samples, but there are {len(points)}")

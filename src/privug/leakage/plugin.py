@@ -19,6 +19,7 @@ from privug.model.batch import ranked
 from privug.model.node import Array
 
 SPLITS = 4
+LN2 = math.log(2)
 
 Chooser = Callable[[Sequence[Array]], Sequence[Array]]
 """From the probabilities of each belief to the coefficients of the best linear function of them."""
@@ -79,6 +80,24 @@ def exact_estimate(value: float, beliefs: Sequence[Shares], slopes: Sequence[Arr
     )
     method = max((shares.method for shares in beliefs), key=len)
     return Estimate(value, value - off, value + off, unit, method, exact=True)
+
+
+def difference(first: Estimate, second: Estimate, unit: str = "bit") -> Estimate:
+    """Subtract two independent estimates; their distances to the ends add as squares."""
+    value = first.value - second.value
+    low = value - math.hypot(first.value - first.low, second.high - second.value)
+    high = value + math.hypot(first.high - first.value, second.value - second.low)
+    method = first.method if first.method == second.method else f"{first.method}; {second.method}"
+    return Estimate(value, low, high, unit, method, first.exact and second.exact)
+
+
+def falling(estimate: Estimate, function: Callable[[float], float], unit: str) -> Estimate:
+    """Return what a falling function makes of an estimate: a lower bound becomes an upper bound."""
+    words = {"lower bound": "upper bound", "upper bound": "lower bound"}
+    start = estimate.method[: len("lower bound")]
+    method = words.get(start, start) + estimate.method[len(start) :]
+    value, low, high = map(function, (estimate.value, estimate.high, estimate.low))
+    return replace(estimate, value=value, low=low, high=high, unit=unit, method=method)
 
 
 def _ratio(above: Array, below: Array) -> Array:
@@ -358,7 +377,6 @@ def sparse_information(cells: Array, row_sizes: Array, column_sizes: Array) -> A
     return _in_bits(joint - margins, samples)
 
 
-LN2 = math.log(2)
 MOST_SHUFFLES, FEWEST_SHUFFLES, SHUFFLED = 200, 10, 1 << 22  # times, times and samples in all
 FEW = 12  # samples of a term on average, below which its excess is not yet half a sample's share
 CLEAR = 0.02  # bits that unseen pairs may change before a table counts as too sparse

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from privug.arguments import represented, shown
+from privug.arguments import represented
 from privug.digits import how_many
 from privug.errors import ArgumentError
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs, alike_pairs
+from privug.leakage.finite import Pairs, alike_pairs, check_joint
 from privug.leakage.ranges import Of, Row, belief_range, measure, pointwise_range
 from privug.leakage.vulnerability import bayes_vulnerability, never_guessed
 from privug.model.node import Array, Kind
@@ -156,8 +156,7 @@ def pointwise_leakage(joint: Joint) -> PointwiseLeakage:
 
 
 def _pairs(joint: Joint, what: str) -> Pairs:
-    if not isinstance(joint, Joint):
-        raise ArgumentError(f"{what}: a Joint such as result.joint is needed, not {shown(joint)}")
+    check_joint(joint, what)
     if joint.secret.kind is Kind.CONTINUOUS:
         raise ArgumentError(f"{what}: no value of a continuous secret has positive probability; round the secret")
     if not joint.exact and joint.output.kind is not Kind.DISCRETE:

@@ -13,6 +13,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.black_box import Examples, Split, coordinates, guesses, thinned
+from privug.leakage.finite import check_joint
 from privug.leakage.information import mutual_information
 from privug.leakage.plugin import (
     GroupedSide,
@@ -246,8 +247,7 @@ def _check_share(where: str, name: str, share: float) -> None:
 
 
 def _check(joint: Joint, level: float, permutations: int) -> None:
-    if not isinstance(joint, Joint):
-        raise ArgumentError(f"evidence_of_leak needs a Joint such as Joint.from_samples(...), not {shown(joint)}")
+    check_joint(joint, "evidence_of_leak", "Joint.from_samples(...)")
     _check_share("evidence_of_leak", "level", level)
     if isinstance(permutations, bool) or not isinstance(permutations, int) or (permutations + 1) * level < 1:
         raise ArgumentError(

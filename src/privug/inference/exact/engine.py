@@ -217,7 +217,7 @@ def _is_belief(belief: Belief, columns: Sequence[Column], weights: Array | None,
     if len(exact) != len(columns) or any(one.levels != other.levels for one, other in zip(exact, columns, strict=True)):
         return True
     return all(
-        _agree(*_steps(own, belief._normalised), other, weights, worth, belief.error)
+        _agree(*_steps(own, belief.shares), other, weights, worth, belief.error)
         for own, other in zip(exact, columns, strict=True)
         if own.array.ndim == 1 and own.array.dtype.kind in "bif"
     )
