@@ -9,9 +9,8 @@ import privug as pv
 from oracles import cases
 from oracles.enumeration import exact_joint, is_finite
 from privug.leakage.channel import bayes_capacity, epsilon, shannon_capacity
-from privug.leakage.finite import pairs_of
+from privug.leakage.finite import exact_information, pairs_of
 from privug.leakage.information import mutual_information
-from privug.leakage.plugin import exact_information
 from privug.leakage.pointwise import max_posterior_belief
 from privug.leakage.strategy import Trial, Tries
 from privug.leakage.vulnerability import (

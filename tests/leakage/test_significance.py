@@ -7,15 +7,19 @@ import pytest
 
 from privug import Belief, Joint
 from privug.errors import ArgumentError
-from privug.leakage.plugin import (
+from privug.leakage.finite import sparse_information
+from privug.leakage.significance import (
+    LEAK,
+    NO_LEAK,
+    TOO_FEW,
     drawn_tables,
+    evidence_of_leak,
     informations,
     observed_table,
     ordered,
-    sparse_information,
+    samples_to_detect,
     unordered,
 )
-from privug.leakage.significance import LEAK, NO_LEAK, TOO_FEW, evidence_of_leak, samples_to_detect
 from privug.model.batch import Batch
 from privug.model.node import Kind
 

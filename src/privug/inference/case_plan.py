@@ -136,7 +136,43 @@ class Kept:
         return len(self.failed)
 
 
-class CasePlan:
+class ConditionedCase:
+    """A case given an observation: what was seen of it, and its secret, its output and a further query to read off."""
+
+    def __init__(self, case: Case, observation: Observation | None, query: Any = None) -> None:
+        self.case, self.secret, self.output = case, Quantity.of(case.secret), Quantity.of(case.output)
+        self.query = None if query is None else Quantity.of(query)
+        self.judged = [*self.secret.nodes, *self.output.nodes]
+        self.carried = [] if self.query is None else needed_by(self.query, case)
+        """What the query must be given."""
+        self.likelihood = case.likelihood(observation)
+
+    def not_a_number(self, arrays: Sequence[Array], kept: Array, exclude: bool) -> Array:
+        """Find samples whose secret or output, the first arrays, is NaN: an error, unless those are excluded."""
+        bad = np.zeros(len(kept), bool)
+        for position, array in enumerate(arrays[: len(self.judged)]):
+            if array.dtype.kind == "f":
+                bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
+            elif array.dtype == object:
+                bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
+            if bad.any() and not exclude:
+                what = LABELS["secret"] if position < len(self.secret.nodes) else "the output"
+                raise SampleFailure(int(np.flatnonzero(bad)[0]), NotANumber(), what)
+        return bad
+
+    def read(
+        self, arrays: Sequence[Array], carried: Sequence[Array], which: Any, samples: int, rng: np.random.Generator
+    ) -> list[Batch]:
+        """Return secret, output and the answer to the query on chosen samples."""
+        split, chosen = len(self.secret.nodes), [array[which] for array in arrays]
+        batches = [self.secret.batch(chosen[:split], samples), self.output.batch(chosen[split:], samples)]
+        if self.query is not None:
+            given = of_samples(dict(zip(self.carried, carried, strict=True)), which)
+            batches.append(answer(self.query, given, samples, rng))
+        return batches
+
+
+class CasePlan(ConditionedCase):
     """The evaluation of one case: secret, output and a further query, conditioned on an observation."""
 
     def __init__(
@@ -150,12 +186,10 @@ class CasePlan:
         points_only: bool = True,
     ) -> None:
         """Make ready; unless `points_only`, conditions are solved too where waiting for them would take longer."""
-        self._secret, self._output = Quantity.of(case.secret), Quantity.of(case.output)
-        self._query = None if query is None else Quantity.of(query)
-        self._carried = [] if self._query is None else needed_by(self._query, case)
-        likelihood, facts = case.likelihood(observation), case.likelihood_of_facts().conditions
+        super().__init__(case, observation, query)
+        likelihood, facts = self.likelihood, case.likelihood_of_facts().conditions
         self.impossible = likelihood.impossible
-        targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
+        targets = [*self.judged, *self.carried]
         before = len(likelihood.log_weights)
         solved = Solved(likelihood, targets, 0)
         self.unsolved: ObservationError | None = None
@@ -176,18 +210,17 @@ class CasePlan:
         self.has_density = before + self._density > 0
         self._conditions, self._weights = len(likelihood.conditions), len(likelihood.log_weights)
         self._exclude = exclude
-        judged = len(self._secret.nodes) + len(self._output.nodes)
+        judged = len(self.judged)
         primary = [*targets[:judged], *likelihood.conditions, *likelihood.log_weights]
         self._split = judged, len(primary)
         self._admission = Admission(facts, known) if facts and not moved else None
         given = known if self._admission is None else self._admission.known
         # What the query needs comes last and does not change the size of a block: the samples stay the same.
         self.plan = Plan([*primary, *targets[judged:]], given, excused=targets[:judged])
-        self.block = self.plan.block if self._query is None else Plan(primary, given).block
+        self.block = self.plan.block if self.query is None else Plan(primary, given).block
         if self._admission is not None:
             self.block = min(self.block, self._admission.block)
-        unmoved = [*self._secret.nodes, *self._output.nodes] if exclude else []
-        self._unmoved = Unmoved(facts, unmoved, known) if moved and (exclude or facts) else None
+        self._unmoved = Unmoved(facts, self.judged if exclude else [], known) if moved and (exclude or facts) else None
 
     @property
     def is_moved(self) -> bool:
@@ -215,21 +248,14 @@ class CasePlan:
         for condition in arrays[judged : judged + self._conditions]:
             kept &= condition
         if not forgiving:
-            failed |= not_a_number(arrays[:judged], len(self._secret.nodes), kept & ~failed, self._exclude)
+            failed |= self.not_a_number(arrays, kept & ~failed, self._exclude)
         kept &= ~failed
         if log_weights is not None:
             kept &= log_weights > -np.inf
         count = int(np.count_nonzero(kept))
         which: Any = kept if count < samples else slice(None)  # copying takes longer than most programs
         weights = log_weights[which] if log_weights is not None else None
-        split = len(self._secret.nodes)
-        quantities = [
-            self._secret.batch([array[which] for array in arrays[:split]], count),
-            self._output.batch([array[which] for array in arrays[split:judged]], count),
-        ]
-        if self._query is not None:
-            carried = dict(zip(self._carried, arrays[primary:], strict=True))
-            quantities.append(answer(self._query, of_samples(carried, which), count, rng))
+        quantities = self.read(arrays[:judged], arrays[primary:], which, count, rng)
         admitted, failing = positions, positions[failed]
         if self._unmoved is not None:
             admitted, failing = self._unmoved.counted(rng, drawn, known)
@@ -294,20 +320,6 @@ def total_log_weight(arrays: Sequence[Array], samples: int) -> Array | None:
         total += array
     total[np.isnan(total)] = -np.inf
     return total
-
-
-def not_a_number(arrays: Sequence[Array], secrets: int, kept: Array, exclude: bool) -> Array:
-    """Find samples whose secret, the first arrays, or output is NaN: an error, unless those are excluded."""
-    bad = np.zeros(len(kept), bool)
-    for position, array in enumerate(arrays):
-        if array.dtype.kind == "f":
-            bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
-        elif array.dtype == object:
-            bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
-        if bad.any() and not exclude:
-            what = LABELS["secret"] if position < secrets else "the output"
-            raise SampleFailure(int(np.flatnonzero(bad)[0]), NotANumber(), what)
-    return bad
 
 
 def needed_by(query: Quantity, case: Case) -> list[Node]:

@@ -480,7 +480,7 @@ def _check_confidence(confidence: float) -> None:
         raise ArgumentError(f"confidence must lie between 0 and 1, such as 0.95, not {confidence!r}")
 
 
-def student(degrees: float, confidence: float) -> float:
+def student(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Return how many standard errors an interval reaches to either side, by Student's t."""
     _check_confidence(confidence)
     return float(scipy.special.stdtrit(max(degrees, 1.0), 0.5 + confidence / 2))

@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, TypeVar, Unpack, overload
 
 import numpy as np
-import scipy
 
 from privug import interruption, settings
 from privug.digits import how_many
@@ -22,7 +21,7 @@ from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.answer import Options, SampledAnswer
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
-from privug.inference.intervals import proportion_estimate
+from privug.inference.intervals import proportion_estimate, student
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.solving import PILOT_SAMPLES
 from privug.inference.workload import (
@@ -306,7 +305,7 @@ def probability_of_sums(
         return Estimate(total * math.exp(scale), 0.0, math.inf, unit, f"n={draws}")
     if variance <= ALIKE * mean**2:
         variance = 0.0
-    half = float(scipy.special.stdtrit(samples - 1, 0.5 + confidence / 2)) * math.sqrt(variance / (samples - 1))
+    half = student(samples - 1, confidence) * math.sqrt(variance / (samples - 1))
     value, reach = (number * float(np.exp(scale)) * samples / draws for number in (mean, half))
     return Estimate(value, max(0.0, value - reach), value + reach, unit, f"n={draws}")
 

@@ -40,7 +40,7 @@ from privug.observation.likelihood import CloseTo, Likelihood
 from privug.observation.observations import close
 from privug.prior.choice import constant_value
 from privug.prior.continuous import NORMAL, Uniform
-from privug.prior.family import Draw, Family, LogDensity, family_of
+from privug.prior.family import Draw, LogDensity, family_of
 from privug.prior.scalar import ScalarFamily
 
 _FLOAT = np.dtype(np.float64)
@@ -73,8 +73,7 @@ def through_functions(value: Any, way: Sequence[Section]) -> Solution:
         log_slope = log_slope + steepness
     last, root = way[-1], way[-1].end
     solved = _at_end(last, value)
-    density = _log_density(family_of(root), solved.node, root.parents)
-    log_weight = density + log_slope - np.log(np.abs(last.slope))
+    log_weight = density_of(root, solved.node) + log_slope - np.log(np.abs(last.slope))
     reached = () if len(way) == 1 else (np.isfinite(cast(Any, solved)).node,)
     return Solution({root: solved.node}, log_weight.node, (*reached, *_within_support(root, solved)))
 
@@ -100,8 +99,7 @@ def at_whole_number(node: Node, value: float, root: Node, slope: Coefficient) ->
     exact = drawn + (value - output) * (1.0 / slope)
     whole = np.rint(exact)
     solved = Node(_Whole(), (whole.node,), (), np.dtype(np.int64), kind=Kind.DISCRETE)
-    density = _log_density(family_of(root), solved, root.parents)
-    return Solution({root: solved}, density.node, ((np.abs(exact - whole) < WHOLE).node,))
+    return Solution({root: solved}, density_of(root, solved).node, ((np.abs(exact - whole) < WHOLE).node,))
 
 
 class _Whole(Operation):
@@ -115,8 +113,8 @@ class _Whole(Operation):
 def condition_normals(node: Node, value: Any, roots: dict[Node, Coefficient]) -> Solution:
     """Draw normal roots from their joint distribution given the value of a node."""
     spread = _Spread.of(node, roots)
-    log_weight = _log_density(NORMAL, as_node(value), (spread.mean.node, spread.sd))
-    return Solution(spread.moved_to(value), log_weight.node)
+    log_weight = Node(LogDensity(NORMAL), (as_node(value), spread.mean.node, spread.sd), (), _FLOAT, kind=Kind.MIXED)
+    return Solution(spread.moved_to(value), log_weight)
 
 
 @dataclass(frozen=True)
@@ -250,8 +248,9 @@ class _Between(Operation):
         return np.asarray(np.clip(np.where(np.isnan(place), low, place), low, high))
 
 
-def _log_density(family: Family, at: Node, parameters: tuple[Node, ...]) -> RandomVariable:
-    return RandomVariable(Node(LogDensity(family), (at, *parameters), (), _FLOAT, kind=Kind.MIXED))
+def density_of(root: Node, at: Node) -> RandomVariable:
+    """Return the log density of a root at a place."""
+    return RandomVariable(Node(LogDensity(family_of(root)), (at, *root.parents), root.shape, _FLOAT, kind=Kind.MIXED))
 
 
 IMPOSSIBLE = Solution({}, constant(-np.inf), (constant(False),))

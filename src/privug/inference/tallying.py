@@ -715,8 +715,7 @@ def sums_where(agreeing: Agreeing, question: Question, predicate: Callable[[Any]
     table = agreeing.tables[TABLES.index(SECRET)]
     assert table is not None
     (secret,), sums = merged_table(SECRET, table, question).columns
-    chosen: Array = sums[holds(predicate, secret)].sum(axis=0)
-    return chosen
+    return np.asarray(sums[holds(predicate, secret)].sum(axis=0))
 
 
 def beliefs(

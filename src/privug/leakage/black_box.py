@@ -91,8 +91,7 @@ def _points(values: Array, name: str) -> Array:
     if points.ndim not in (1, 2) or np.isnan(points).any():
         raise ArgumentError(f"{name} must hold a number or a row of numbers for each point, none of them missing")
     farthest = FARTHEST[points.ndim]
-    clipped: Array = np.clip(points, -farthest, farthest)
-    return clipped
+    return np.asarray(np.clip(points, -farthest, farthest))
 
 
 def _votes_on_line(train: Array, labels: Array, test: Array, k: int) -> Votes:
@@ -319,8 +318,7 @@ def coordinates(batch: Batch) -> Array | None:
 
 def _ranks(values: Array) -> Array:
     ordered = np.sort(values)
-    ranks: Array = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
-    return ranks
+    return np.asarray((np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2)
 
 
 NEAREST = ("nearest", "knn-log10", "knn-ln", "knn-sqrt")  # from few neighbours to many
@@ -375,8 +373,7 @@ def guesses(method: str, train: Examples, test: Examples) -> Votes:
 
 def wrong_guesses(method: str, split: Split) -> Array:
     """Say for each judging example whether the guess of its secret is wrong."""
-    wrong: Array = guesses(method, *split).label != split.judge.labels
-    return wrong
+    return np.asarray(guesses(method, *split).label != split.judge.labels)
 
 
 def blur(method: str, split: Split, success: float) -> float:

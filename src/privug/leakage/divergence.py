@@ -16,6 +16,7 @@ from privug.digits import how_many, number_text
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
+from privug.inference.intervals import student
 from privug.inference.measure.curve import Curve
 from privug.leakage.entropy import (
     BITS_PER_UNSEEN,
@@ -27,9 +28,8 @@ from privug.leakage.entropy import (
     neighbour_divergence,
     of_both,
 )
-from privug.leakage.finite import Shares, aligned, shares_of
+from privug.leakage.finite import LN2, Shares, aligned, shares_of
 from privug.leakage.plugin import (
-    LN2,
     Dependence,
     best_choice,
     bias,
@@ -37,7 +37,6 @@ from privug.leakage.plugin import (
     exact_estimate,
     missed_entropy,
     most_unseen,
-    quantile,
     rarest_missed,
     seen_once,
     undersampled,
@@ -294,7 +293,7 @@ def cohens_d(prior: Belief, posterior: Belief) -> Estimate:
         _influence(belief, unit, *moment, pooled, sign * value)
         for belief, moment, sign in zip(beliefs, moments, (1, -1), strict=True)
     ]
-    half = quantile(samples) * math.sqrt(sum(variances))
+    half = student(samples - 1) * math.sqrt(sum(variances))
     return Estimate(value, value - half, value + half, "standard deviations", method)
 
 
@@ -361,7 +360,7 @@ def _discrete_tv(p: Shares, r: Shares) -> Estimate:
         value = min(1.0, float(np.abs(p.probability - r.probability).sum()) / 2)
         return exact_estimate(value, [p, r], _larger([p.probability, r.probability]), "")
     choice, method = best_choice([p, r], _larger), of_both(p.method, r.method)
-    half = quantile(min(p.samples, r.samples)) * choice.error + rarest_missed(p) + rarest_missed(r)
+    half = student(min(p.samples, r.samples) - 1) * choice.error + rarest_missed(p) + rarest_missed(r)
     low, high = max(0.0, choice.judged - half), min(1.0, choice.chosen + half)
     return _clipped(min(1.0, choice.value), low, high, "", method)
 
@@ -380,7 +379,7 @@ def _smoothly(
         Dependence(*described) for described in zip(beliefs, slopes, curvatures, strict=True) if not described[0].exact
     ]
     samples = min(shares.samples for shares in beliefs)
-    half = quantile(samples) * math.sqrt(variance(dependences, twist))
+    half = student(samples - 1) * math.sqrt(variance(dependences, twist))
     return value - sum(bias(dependence) for dependence in dependences), half
 
 

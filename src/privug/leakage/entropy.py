@@ -10,20 +10,18 @@ from privug.digits import how_many, number_text, percent_text
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.inference.intervals import mean_estimate
+from privug.inference.intervals import mean_estimate, student
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
-from privug.leakage.finite import Shares, alike_shares, equally_weighing, number_columns
+from privug.leakage.finite import LN2, Shares, alike_shares, equally_weighing, number_columns
 from privug.leakage.neighbours import knn_divergence, kozachenko_leonenko
 from privug.leakage.plugin import (
-    LN2,
     Dependence,
     bias,
     exact_estimate,
     falling,
     fewest_samples,
     linear_variance,
-    quantile,
     rarest_missed,
     seen_once,
     undersampled,
@@ -103,7 +101,7 @@ def _half_width(terms: Array, k: int) -> float:
     overlap = OVERLAP * float(scipy.special.polygamma(1, k)) / math.log(2) ** 2
     with np.errstate(over="ignore"):
         spread = float(terms.var(ddof=1))
-    return quantile(len(terms)) * math.sqrt((spread + overlap) / len(terms))
+    return student(len(terms) - 1) * math.sqrt((spread + overlap) / len(terms))
 
 
 def _unrelated(points: Array, belief: Belief) -> tuple[Array, str]:
@@ -208,7 +206,7 @@ def neighbour_divergence(posterior: Belief, prior: Belief) -> Estimate:
     if math.isinf(value):
         return Estimate(value, value, value, "bit", f"the posterior has values that the prior lacks, {method}")
     parts = [knn_divergence(first[k::BLOCKS], second[k::BLOCKS], NEIGHBOURS)[0] for k in range(BLOCKS)]
-    half = quantile(BLOCKS) * float(np.std(parts, ddof=1)) / math.sqrt(BLOCKS)
+    half = student(BLOCKS - 1) * float(np.std(parts, ddof=1)) / math.sqrt(BLOCKS)
     near = len(second) / float(np.exp2(terms).mean())
     if near < FEWEST_NEAR:
         half = math.hypot(half, 2 / (math.log(2) * math.sqrt(near)))
@@ -462,7 +460,7 @@ def _shannon(shares: Shares) -> Estimate:
     if len(p) == 1:
         return _never_varied(shares, shannon(_with_another(shares)), "Miller-Madow")
     dependence = Dependence(shares, slope, np.full(len(p), -1 / LN2))
-    half = quantile(shares.samples) * math.sqrt(variance([dependence]))
+    half = student(shares.samples - 1) * math.sqrt(variance([dependence]))
     return _with_unseen(value - bias(dependence), half, BITS_PER_UNSEEN * seen_once(shares), shares, "Miller-Madow")
 
 
@@ -478,7 +476,7 @@ def _renyi(shares: Shares, order: float) -> Estimate:
         return _never_varied(shares, _renyi_value(np.log(_with_another(shares)), order), name)
     dependence = Dependence(shares, slope, -order / LN2 * relative)
     value -= bias(dependence) - (1 - order) * LN2 / 2 * linear_variance(dependence)
-    half = quantile(shares.samples) * math.sqrt(variance([dependence]))
+    half = student(shares.samples - 1) * math.sqrt(variance([dependence]))
     allowance = BITS_PER_UNSEEN * seen_once(shares) * max(0.0, 2 - order)
     if order < 1 and fewest_samples(shares) < FEWEST_OF_EACH:
         allowance = math.inf

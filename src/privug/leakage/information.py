@@ -23,6 +23,7 @@ from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
+from privug.leakage import finite
 from privug.leakage.black_box import one_by_one
 from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, alike_pairs, check_joint, distinct_values, pairs_of, shares_of
@@ -34,17 +35,7 @@ from privug.leakage.neighbours import (
     point_information,
     settled,
 )
-from privug.leakage.plugin import (
-    PluginEstimate,
-    counted_conditional_entropy,
-    counted_information,
-    difference,
-    exact_conditional_entropy,
-    exact_information,
-    information_by_chance,
-    sides_seen_once,
-    sparse_information,
-)
+from privug.leakage.plugin import difference
 from privug.leakage.ranges import Of, Row, information_range, measure, rest_range
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind
@@ -154,16 +145,14 @@ def _of_unit_size(values: Array) -> Array:
     """Return numbers divided by a power of two, so that no difference overflows."""
     numbers = values.astype(float)
     largest = np.abs(numbers[np.isfinite(numbers)]).max(initial=1.0)
-    scaled: Array = np.ldexp(numbers, -int(np.frexp(largest)[1]))
-    return scaled
+    return np.asarray(np.ldexp(numbers, -int(np.frexp(largest)[1])))
 
 
 def normal_scores(values: Array) -> Array:
     """Return the normal quantile of each value's place among all; equal values share the middle of their places."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = (np.cumsum(counts) - counts / 2) / len(values)
-    scores: Array = scipy.special.ndtri(middle)[inverse.reshape(-1)]
-    return scores
+    return np.asarray(scipy.special.ndtri(middle)[inverse.reshape(-1)])
 
 
 def thinned(weights: Array) -> Array:
@@ -208,15 +197,13 @@ def _sines(secret: Side, output: Side, rows: Array) -> Array:
     around = rows[np.asarray(around)]
     left, right = (_span(side.raw[around[:, 1:]] - side.raw[around[:, :1]]) for side in (secret, output))
     rest = right - left @ (np.swapaxes(left, 1, 2) @ right)
-    sines: Array = np.linalg.svd(rest, compute_uv=False).min(axis=1)
-    return sines
+    return np.asarray(np.linalg.svd(rest, compute_uv=False).min(axis=1))
 
 
 def _span(steps: Array) -> Array:
     """Return an orthonormal basis of the columns of each matrix; columns are scaled first, so that units are equal."""
     largest = np.abs(steps).max(axis=1, keepdims=True)
-    basis: Array = np.linalg.svd(steps / np.where(largest > 0, largest, 1), full_matrices=False)[0]
-    return basis
+    return np.asarray(np.linalg.svd(steps / np.where(largest > 0, largest, 1), full_matrices=False)[0])
 
 
 REMAINDERS = (2, 3, 5, 7)
@@ -443,7 +430,7 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     if joint.channel is not None:
         return _exact(joint, joint.channel.mutual_information(), np.zeros(1))
     if joint.exact:
-        return _exact(joint, *exact_information(alike_pairs(joint)))
+        return _exact(joint, *finite.exact_information(alike_pairs(joint)))
     sampled = _sampled(joint)
     if sampled.discrete:
         return _of_table(sampled, k)
@@ -494,7 +481,7 @@ def _exact_rest(joint: Joint, k: int) -> Estimate:
     if joint.channel is not None:
         summary = joint.channel.summary
         return _exact(joint, max(0.0, summary.joint_entropy - summary.output_entropy), np.zeros(1))
-    return _exact(joint, *exact_conditional_entropy(alike_pairs(joint)))
+    return _exact(joint, *finite.exact_conditional_entropy(alike_pairs(joint)))
 
 
 def _refuse_mixed(kind: Kind) -> None:
@@ -551,8 +538,8 @@ def _sampled(joint: Joint) -> _Sampled:
 
 def _of_table(sampled: _Sampled, k: int) -> Estimate:
     pairs = pairs_of(sampled.joint)
-    counted = counted_information(pairs)
-    if counted.sparse or max(sides_seen_once(pairs)) > MOST_SINGLE:
+    counted = finite.counted_information(pairs)
+    if counted.sparse or max(finite.sides_seen_once(pairs)) > MOST_SINGLE:
         smooth = _smoothed(sampled, k)
         if smooth is not None:
             return _capped(smooth, sampled)
@@ -562,7 +549,7 @@ def _of_table(sampled: _Sampled, k: int) -> Estimate:
 
 def _rest_of_table(sampled: _Sampled, k: int) -> Estimate:
     pairs = pairs_of(sampled.joint)
-    counted = counted_conditional_entropy(pairs)
+    counted = finite.counted_conditional_entropy(pairs)
     whole = entropy(sampled.joint.secret)
     if counted.sparse or _small_for(sampled):
         return _rest(whole, _of_table(sampled, k), positive=True)
@@ -579,12 +566,9 @@ def _below_chance(estimate: Estimate, sampled: _Sampled) -> Estimate:
     if not _small_for(sampled):
         return estimate
     secret, output = sampled.secret.codes, sampled.output.codes
-    shown = float(
-        sparse_information((secret * sampled.output.levels + output)[np.newaxis], *map(np.bincount, (secret, output)))[
-            0
-        ]
-    )
-    mean, limit = information_by_chance(secret, output)
+    pairs = secret * sampled.output.levels + output
+    shown = float(finite.sparse_information(pairs[np.newaxis], *map(np.bincount, (secret, output)))[0])
+    mean, limit = finite.information_by_chance(secret, output)
     if shown > limit:
         return estimate
     return replace(estimate, value=min(estimate.high, max(0.0, shown - mean)), low=0.0)
@@ -661,7 +645,7 @@ def _by_distances(secret: Side, output: Side, k: int, sampled: _Sampled) -> tupl
     return Estimate(value, low, high, "bit", f"{name} k={found.k}, {sampled.method}"), found.terms
 
 
-def _described(counted: PluginEstimate, pairs: Pairs) -> Estimate:
+def _described(counted: finite.PluginEstimate, pairs: Pairs) -> Estimate:
     few = (
         f"{how_many(len(pairs.probability), 'different pair')}: too few samples for the table, "
         if counted.sparse
@@ -671,7 +655,7 @@ def _described(counted: PluginEstimate, pairs: Pairs) -> Estimate:
 
 
 def _refuse_single(pairs: Pairs) -> None:
-    for name, share in zip(("secret", "output"), sides_seen_once(pairs), strict=True):
+    for name, share in zip(("secret", "output"), finite.sides_seen_once(pairs), strict=True):
         if share > MOST_SINGLE:
             raise TooFewSamples(
                 f"{share:.0%} of the samples hold a value of the {name} that no other sample has: a table of such "

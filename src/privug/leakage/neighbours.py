@@ -17,7 +17,7 @@ import scipy
 from privug import settings
 from privug.arguments import shown
 from privug.errors import ArgumentError, TooFewSamples
-from privug.leakage.plugin import quantile
+from privug.inference.intervals import student
 from privug.model.node import Array
 
 Contributions = tuple[float, Array]
@@ -138,8 +138,7 @@ def closer(points: Array, radius: Array) -> Array:
     if points.shape[1] > 1:
         tree = scipy.spatial.cKDTree(points)
         workers = settings.current().workers
-        counts: Array = tree.query_ball_point(points, within, p=np.inf, return_length=True, workers=workers)
-        return counts
+        return np.asarray(tree.query_ball_point(points, within, p=np.inf, return_length=True, workers=workers))
     line = points[:, 0]
     order = np.argsort(line)
     centres = line[order]
@@ -162,8 +161,7 @@ def _reached(values: Array, before: Array, centres: Array, within: Array) -> Arr
         high[wrong] += 1
     while len(wrong := np.flatnonzero(values[high - 1] - centres > within)):
         high[wrong] -= 1
-    counts: Array = before[high] - before[low]
-    return counts
+    return np.asarray(before[high] - before[low])
 
 
 def _steps(ordered: Array) -> tuple[Array, Array]:
@@ -252,8 +250,7 @@ def _nearest(rows: Array, points: Array, wanted: Sequence[int]) -> tuple[Array, 
 def _passing(distance: Array, counts: Array, k: int) -> Array:
     """Return the distance at which the samples counted so far reach k."""
     place = np.argmax(np.cumsum(counts, axis=1) >= k, axis=1)[:, np.newaxis]
-    chosen: Array = np.take_along_axis(distance, place, axis=1)[:, 0]
-    return chosen
+    return np.asarray(np.take_along_axis(distance, place, axis=1)[:, 0])
 
 
 def _check_paired(left: Array, right: Array) -> None:
@@ -353,8 +350,8 @@ def settled(
     fall = max(0.0, float(terms.var()) - float(at(4 * k)[1].var()))
     variance = (float(terms.var()) + OVERLAP * fall) / samples + (TAILS * value) ** 2 * k / samples
     stretch = 1 / (4 ** (1 / dimension) - 1)
-    reach, near = drift(k) * stretch, quantile(samples) * math.sqrt(variance)
-    far = quantile(samples) * math.sqrt(variance + noise / (k * samples) * stretch**2)
+    reach, near = drift(k) * stretch, student(samples - 1) * math.sqrt(variance)
+    far = student(samples - 1) * math.sqrt(variance + noise / (k * samples) * stretch**2)
     middle = value if steady(k) else value + reach / 2
     low, high = min(value - near, value + reach - far), max(value + near, value + reach + far)
     return Settled(middle, min(low, middle), max(high, middle), k, terms)

@@ -12,7 +12,7 @@ import scipy
 from privug.errors import TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import NEGLIGIBLE, Belief
-from privug.inference.intervals import proportion_estimate
+from privug.inference.intervals import proportion_estimate, student
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, alike_pairs, distinct_values, pairs_of
 from privug.model.batch import Batch
@@ -158,8 +158,7 @@ class Worths(Strategy):
             part = joint[:, start : start + step]
             seen = part.sum(axis=0) > 0
             best[start : start + step][seen] = np.argmax(self.table @ part, axis=0)[seen]
-        earned: Array = self.table[best[pairs.output], pairs.secret]
-        return earned
+        return np.asarray(self.table[best[pairs.output], pairs.secret])
 
 
 def first_guesses(pairs: Pairs, weights: Array) -> Array:
@@ -172,8 +171,7 @@ def first_guesses(pairs: Pairs, weights: Array) -> Array:
     best = np.maximum.reduceat(weights, pairs.starts)
     tied = (weights == best[pairs.output]) & (weights > 0)
     foremost = np.minimum.reduceat(np.where(tied, place, len(pairs.secrets)), pairs.starts)
-    guessed: Array = np.where(best > 0, foremost, 0)[pairs.output] == place
-    return guessed
+    return np.asarray(np.where(best > 0, foremost, 0)[pairs.output] == place)
 
 
 def guessed_before(pairs: Pairs, weights: Array) -> Array:
@@ -215,8 +213,7 @@ def _overall_places(pairs: Pairs, weights: Array) -> Array:
     overall = np.bincount(pairs.secret, weights, len(pairs.secrets))
     place = np.empty(len(overall), np.int64)
     place[np.argsort(-overall, kind="stable")] = np.arange(len(overall))
-    places: Array = place[pairs.secret]
-    return places
+    return np.asarray(place[pairs.secret])
 
 
 FOLDS = 5
@@ -324,8 +321,7 @@ class Trial:
         optimistic = {OPTIMISTIC if position == HINDSIGHT else position: c for position, c in coefficients.items()}
         variance = max(self._variance(coefficients), self._variance(optimistic)) * self.samples / (self.samples - 1)
         variance *= SHARED_LEARNING if HELD_OUT in coefficients else 1.0
-        student = float(scipy.special.stdtrit(max(self.samples - 1, 1.0), 1 - TAIL))
-        return math.hypot(student * math.sqrt(variance), span * math.log(TAIL) / self.samples)
+        return math.hypot(student(self.samples - 1) * math.sqrt(variance), span * math.log(TAIL) / self.samples)
 
     def estimate(self, value: float, low: float, high: float, bound: str) -> Estimate:
         """Return an estimate that says if it is rather a bound, because the best guesses could not be learned."""

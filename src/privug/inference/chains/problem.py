@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import ImpossibleObservation, ObservationError, ProgramError, UnsuitableEngine
-from privug.inference.case_plan import Quantity, failure_of_program, not_a_number
+from privug.inference.case_plan import ConditionedCase, Quantity, failure_of_program
 from privug.inference.graph.affine import affine_roots
 from privug.inference.graph.conditions import Window, merged, windows_of
 from privug.inference.question import Case, Question
@@ -271,7 +271,7 @@ MOST_ADDED = 16
 class Stratum:
     """The model for one size of each table, in terms of the roots that all sizes share."""
 
-    case: Case
+    case: ConditionedCase
     moved: Mapping[Node, Node]
     """What stands for each root of the case, so that it agrees with the observation."""
     log_weight: Node
@@ -337,14 +337,14 @@ class Problem:
         if not self.has_checks:
             return kept
         for stratum, members in self._by_size(values):
-            targets = substitute([*judged_nodes(stratum.case)], stratum.moved)
+            targets = substitute(stratum.case.judged, stratum.moved)
             failed = np.zeros(len(members), np.bool_)
             marks = failed if self.question.exclude_errors else None
             arrays = _evaluated([*targets, *stratum.checks], values, members, self._rng(), marks, forgiving=True)
             for check in arrays[len(targets) :]:
                 failed |= ~check
             if self.question.exclude_errors:
-                failed |= not_a_number(arrays[: len(targets)], 0, ~failed, exclude=True)
+                failed |= stratum.case.not_a_number(arrays, ~failed, exclude=True)
             kept[members[failed]] = False
         return kept
 
@@ -358,16 +358,13 @@ class Problem:
     def _answers(
         self, stratum: Stratum, values: Mapping[Node, Array], members: Array, extra: Callable[..., Any] | None
     ) -> list[Batch]:
-        quantities = [Quantity.of(stratum.case.secret), Quantity.of(stratum.case.output)]
+        quantities = [stratum.case.secret, stratum.case.output]
         if extra is not None:
-            quantities.append(Quantity.of(self.question.query(stratum.case, extra)))
+            quantities.append(Quantity.of(self.question.query(stratum.case.case, extra)))
         nodes = [node for quantity in quantities for node in quantity.nodes]
         try:
             arrays = _evaluated(substitute(nodes, stratum.moved), values, members, self._rng())
-            secrets = len(quantities[0].nodes)
-            not_a_number(
-                arrays[: secrets + len(quantities[1].nodes)], secrets, np.ones(len(members), np.bool_), exclude=False
-            )
+            stratum.case.not_a_number(arrays, np.ones(len(members), np.bool_), exclude=False)
         except SampleFailure as failure:
             raise self._explained(stratum, values, members, failure) from failure.cause
         following = iter(arrays)
@@ -376,7 +373,7 @@ class Problem:
     def _explained(
         self, stratum: Stratum, values: Mapping[Node, Array], members: Array, failure: SampleFailure
     ) -> ProgramError:
-        inputs = Quantity.of(dict(stratum.case.inputs))
+        inputs = Quantity.of(dict(stratum.case.case.inputs))
         which = members[[failure.index % len(members)]]
         arrays = _evaluated(substitute(inputs.nodes, stratum.moved), values, which, self._rng(), forgiving=True)
         shown = inputs.batch(arrays, 1).values()[0]
@@ -439,11 +436,6 @@ def _logs(weights: Sequence[Node], conditions: Sequence[Node], values: Mapping[N
     return np.where(wrong, -np.inf, logs)
 
 
-def judged_nodes(case: Case) -> list[Node]:
-    """Return the nodes of secret and output."""
-    return [*Quantity.of(case.secret).nodes, *Quantity.of(case.output).nodes]
-
-
 def drawn(nodes: Sequence[Node]) -> list[Node]:
     """Return the random roots behind nodes; quantities that only plain calls can draw are refused."""
     roots = [node for node in ancestors(nodes) if node.is_random]
@@ -457,15 +449,16 @@ def drawn(nodes: Sequence[Node]) -> list[Node]:
 
 def stratum(case: Case, observation: Observation | None) -> tuple[Stratum, Smoothed]:
     """Return the model of one case given the observation."""
-    likelihood = case.likelihood(observation)
+    given = ConditionedCase(case, observation)
+    likelihood = given.likelihood
     if likelihood.impossible is not None:
         raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")
     points = [node for node, _ in likelihood.points]
-    roots = drawn([*judged_nodes(case), *likelihood.conditions, *likelihood.log_weights, *points])
+    roots = drawn([*given.judged, *likelihood.conditions, *likelihood.log_weights, *points])
     smoothed = smooth(likelihood, roots)
     moved = {root: image for root, image in zip(roots, smoothed.targets, strict=True) if image is not root}
-    weight = total([*smoothed.log_weights])
-    return Stratum(case, moved, weight, tuple(smoothed.conditions), tuple(smoothed.checks)), smoothed
+    conditions, checks = tuple(smoothed.conditions), tuple(smoothed.checks)
+    return Stratum(given, moved, total(smoothed.log_weights), conditions, checks), smoothed
 
 
 def total(log_weights: Sequence[Node]) -> Node:
@@ -482,8 +475,7 @@ def single(question: Question, observation: Observation | None, seed: int, sampl
     """Return the problem of a question whose tables have known sizes."""
     case = question.case((), samples)
     only, _ = stratum(case, observation)
-    judged = substitute(judged_nodes(case), only.moved)
-    roots = drawn([*judged, only.log_weight, *only.conditions, *only.checks])
+    roots = drawn([*substitute(only.case.judged, only.moved), only.log_weight, *only.conditions, *only.checks])
     check_repeatable([only.log_weight, *only.conditions], roots)
     names = named_roots(roots, case.inputs)
     conditions = only.conditions
@@ -516,6 +508,6 @@ def is_differentiable(problem: Problem) -> bool:
     return not problem.conditions and all(root.kind is Kind.CONTINUOUS for root in problem.roots)
 
 
-def inputs_of(case: Case) -> list[Node]:
-    """Return the nodes of a case's inputs."""
-    return [variable.node for variable in random_leaves(dict(case.inputs))]
+def roots_of(case: ConditionedCase) -> list[Node]:
+    """Return the random roots behind the inputs of a case, its secret and its output."""
+    return drawn([*(variable.node for variable in random_leaves(dict(case.case.inputs))), *case.judged])

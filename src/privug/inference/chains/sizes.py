@@ -13,20 +13,21 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation, NotConverged, UnsuitableEngine
 from privug.estimate import Estimate
+from privug.inference.case_plan import ConditionedCase
 from privug.inference.chains.diagnosis import Chains
 from privug.inference.chains.problem import (
     Problem,
     Stratum,
     drawn,
-    inputs_of,
-    judged_nodes,
     named_roots,
+    roots_of,
     single,
     stratum,
     total,
 )
 from privug.inference.graph.support import exponent
 from privug.inference.question import Case, Question
+from privug.inference.solving import density_of
 from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, reached
 from privug.model.numpy_functions import Cast, cast, reshape, where
@@ -258,15 +259,14 @@ def prepare(question: Question, observation: Observation | None, seed: int, samp
         return single(question, observation, seed, samples)
     size_roots = drawn(question.size_nodes)
     sizes, kept = _likely_sizes(question, size_roots)
-    largest = question.case(tuple(int(n) for n in sizes.max(axis=1)))
-    shared = drawn([*inputs_of(largest), *judged_nodes(largest)])
+    largest = ConditionedCase(question.case(tuple(int(n) for n in sizes.max(axis=1))), None)
+    shared = roots_of(largest)
     strata: list[Stratum] = []
     places: list[Node] = []
     for position in range(sizes.shape[1]):
         values = {root: int(array[position]) for root, array in kept.items()}
-        case = question.case(tuple(int(n) for n in sizes[:, position]))
         try:
-            own, smoothed = stratum(case, observation)
+            own, smoothed = stratum(question.case(tuple(int(n) for n in sizes[:, position])), observation)
         except ImpossibleObservation:
             continue
         if smoothed.densities:
@@ -275,11 +275,11 @@ def prepare(question: Question, observation: Observation | None, seed: int, samp
                 "write pv.near(..., within=...), or choose engine='sample'"
             )
         places += smoothed.places[len(places) :]
-        images = {**_onto(case, shared), **dict(zip(smoothed.places, places, strict=False))}
+        images = {**_onto(roots_of(own.case), shared), **dict(zip(smoothed.places, places, strict=False))}
         strata.append(in_terms_of(own, images, values))
     if not strata:
         raise ImpossibleObservation(f"this observation is impossible for any of {sizes.shape[1]} sizes of the tables")
-    problem = together(question, largest, strata, seed, _remarks(size_roots, kept))
+    problem = together(question, largest.case, strata, seed, _remarks(size_roots, kept))
     return replace(problem, listed=kept)
 
 
@@ -302,11 +302,11 @@ def _likely_sizes(question: Question, roots: Sequence[Node]) -> tuple[Array, dic
     return values[:tables], dict(zip(roots, values[tables:], strict=True))
 
 
-def _onto(case: Case, shared: Sequence[Node]) -> dict[Node, Node]:
+def _onto(roots: Sequence[Node], shared: Sequence[Node]) -> dict[Node, Node]:
     """Return the roots of a case as parts of the roots of the largest one."""
-    own = [root for root in drawn([*inputs_of(case), *judged_nodes(case)]) if root not in set(shared)]
-    present = set(drawn([*inputs_of(case), *judged_nodes(case)]))
-    others = [root for root in shared if root not in present]
+    own, others = (
+        [root for root in some if root not in set(rest)] for some, rest in ((roots, shared), (shared, roots))
+    )
     images: dict[Node, Node] = {}
     for root, whole in zip(own, others, strict=False):
         if not _is_beginning(root, whole, images):
@@ -359,9 +359,8 @@ def in_terms_of(own: Stratum, images: Mapping[Node, Node], sizes: Mapping[Node, 
 
 
 def _log_probability(root: Node, value: Any) -> Node:
-    parents = (constant(value), *root.parents)
-    density = Node(LogDensity(family_of(root)), parents, root.shape, np.dtype(np.float64), kind=Kind.MIXED)
-    if any(not isinstance(parent.operation, ConstantValue) for parent in parents):
+    density = density_of(root, constant(value)).node
+    if any(not isinstance(parent.operation, ConstantValue) for parent in density.parents):
         return density
     return constant(float(Plan([density]).run(1, np.random.Generator(np.random.SFC64(0)))[0].sum()))
 
@@ -372,7 +371,7 @@ def together(
     """Return the problem of all sizes, whose log weight is that of their sum."""
     log_weights = _side_by_side([_conditional(stratum) for stratum in strata])
     log_weight = _log_sum(log_weights)
-    behind = [node for s in strata for node in [*substitute(judged_nodes(s.case), s.moved), *s.checks]]
+    behind = [node for s in strata for node in [*substitute(s.case.judged, s.moved), *s.checks]]
     sizes = set(strata[0].sizes)
     roots = [root for root in drawn([log_weight, *behind]) if root not in sizes]
     names = named_roots(roots, largest.inputs)
@@ -575,7 +574,7 @@ def summed_out(problem: Problem) -> Problem:
         images = {root: _fixed(root, value) for root, value in state.items()}
         strata.append(in_terms_of(only, images, state))
     try:
-        summed = together(problem.question, only.case, strata, problem.seed, problem.remarks)
+        summed = together(problem.question, only.case.case, strata, problem.seed, problem.remarks)
     except UnsuitableEngine:
         return problem
     return replace(summed, listed=listed_values(discrete))
@@ -625,10 +624,7 @@ def listed_values(roots: Sequence[Node]) -> dict[Node, Array]:
 
 def _logs(problem: Problem, states: Mapping[Node, Array]) -> Array:
     """Return the logarithm of the probability of each state together with what was seen."""
-    densities = [
-        Node(LogDensity(family_of(root)), (root, *root.parents), root.shape, np.dtype(np.float64), kind=Kind.MIXED)
-        for root in problem.roots
-    ]
+    densities = [density_of(root, root).node for root in problem.roots]
     return replace(problem, log_weight=total([problem.log_weight, *densities])).logs(states)
 
 

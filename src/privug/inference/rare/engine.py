@@ -28,11 +28,12 @@ from privug.errors import (
     ProgramError,
     TooFewSamples,
 )
-from privug.estimate import CONFIDENCE, Estimate
+from privug.estimate import Estimate
 from privug.inference import sampling
 from privug.inference.answer import Options, SampledAnswer
 from privug.inference.belief import Belief
 from privug.inference.diagnostics import Diagnostics, pareto_k
+from privug.inference.intervals import student
 from privug.inference.question import Question
 from privug.inference.rare.importance import DISAGREEMENT, Fit, Measurement, Mixture, evidence, log_mean, places_of
 from privug.inference.rare.model import LatentCase, LatentModel, Particles, Scattering, Space
@@ -135,8 +136,7 @@ class Moves:
         run = (np.arange(width) - first) % width < length
         scattered = rng.random((count, width)) < self._steps[REFRESH]
         scattered[np.arange(count), first[:, 0]] = True
-        chosen: Array = np.where(rng.random((count, 1)) < 0.5, run, scattered)
-        return chosen
+        return np.asarray(np.where(rng.random((count, 1)) < 0.5, run, scattered))
 
     def learn(self, kinds: Array, accepted: Array) -> None:
         """Take larger steps where more moves than wanted are accepted, smaller ones where fewer are."""
@@ -151,12 +151,10 @@ class Moves:
         """Return how often to make each kind of move: more often those that go further."""
         progress = self._progress() + 1e-9
         least = np.array([*[LEAST_SHARE] * JUMP, LEAST_JUMPS])
-        shares: Array = least + (1 - least.sum()) * progress / progress.sum()
-        return shares
+        return np.asarray(least + (1 - least.sum()) * progress / progress.sum())
 
     def _progress(self) -> Array:
-        progress: Array = self._rates * np.array([*self._steps[:EXCHANGE] ** 2, 0.1, 1.0])
-        return progress
+        return np.asarray(self._rates * np.array([*self._steps[:EXCHANGE] ** 2, 0.1, 1.0]))
 
     @property
     def progress(self) -> float:
@@ -700,7 +698,7 @@ def _evidence(logs: Array, unit: str, runs: int) -> Estimate:
     spread = float(logs.var(ddof=1))
     lognormal = float(logs.mean()) + spread / 2
     error_of_it = math.sqrt(spread / count + spread**2 / (2 * (count - 1)))
-    quantile = float(scipy.special.stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    quantile = student(count - 1)
     low = min(center - quantile * error, lognormal - quantile * error_of_it)
     high = max(center + quantile * error, lognormal + quantile * error_of_it)
     value, method = math.exp(center), f"{count} populations, {runs:,} program runs"

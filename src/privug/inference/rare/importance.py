@@ -15,11 +15,11 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-import scipy
 
-from privug.estimate import CONFIDENCE, Estimate
+from privug.estimate import Estimate
 from privug.inference import sampling
 from privug.inference.diagnostics import LARGEST_PARETO_K, effective_sample_size, pareto_k
+from privug.inference.intervals import student
 from privug.inference.rare.model import LatentModel, Particles, Scattering, Space
 from privug.model.batch import Batch
 from privug.model.node import Array
@@ -72,8 +72,7 @@ class Fit:
     def _surplus(self, points: Array) -> Array:
         """Return the log of the standard normal density over this one, but for a constant."""
         standard = np.linalg.solve(self.factor, (points - self.mean).T)
-        surplus: Array = 0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1))
-        return surplus
+        return np.asarray(0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,7 @@ class Student:
     def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
         """Draw points near the particles."""
         radius = np.sqrt(rng.chisquare(self._degrees, (count, 1)) / self._degrees)
-        points: Array = self.mean + (rng.standard_normal((count, width)) / radius) @ self.factor.T
-        return points
+        return np.asarray(self.mean + (rng.standard_normal((count, width)) / radius) @ self.factor.T)
 
     def log_ratio(self, points: Array) -> Array:
         """Return the log of this density over the standard normal one."""
@@ -119,8 +117,7 @@ class Student:
         far = np.log1p((standard**2).sum(axis=0) / degrees) * (degrees + width) / 2
         volume = float(np.log(np.diag(self.factor)).sum()) + width / 2 * math.log(degrees / 2)
         constant = math.lgamma((degrees + width) / 2) - math.lgamma(degrees / 2) - volume
-        ratio: Array = constant - far + 0.5 * (points**2).sum(axis=1)
-        return ratio
+        return np.asarray(constant - far + 0.5 * (points**2).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -163,14 +160,12 @@ class Ray:
         """Draw points near the particles."""
         normals = rng.standard_normal((count, width))
         along = normals @ self.direction
-        moved: Array = normals + np.outer(self.place + (self.spread - 1) * along, self.direction)
-        return moved
+        return np.asarray(normals + np.outer(self.place + (self.spread - 1) * along, self.direction))
 
     def log_ratio(self, points: Array) -> Array:
         """Return the log of the density of points near the particles over the standard normal one."""
         along = points @ self.direction
-        ratio: Array = 0.5 * (along**2 - ((along - self.place) / self.spread) ** 2) - math.log(self.spread)
-        return ratio
+        return np.asarray(0.5 * (along**2 - ((along - self.place) / self.spread) ** 2) - math.log(self.spread))
 
 
 class Part(Protocol):
@@ -233,13 +228,11 @@ class Mixture:
 
     def log_ratio(self, points: Array) -> Array:
         """Return the log of this density over the standard normal one."""
-        total: Array = np.logaddexp.reduce(self._logs(points), axis=0)
-        return total
+        return np.asarray(np.logaddexp.reduce(self._logs(points), axis=0))
 
     def place_of(self, points: Array) -> Array:
         """Return at which place each point is: that of the part which it is likeliest from."""
-        places: Array = self.places[np.argmax(self._logs(points), axis=0)]
-        return places
+        return np.asarray(self.places[np.argmax(self._logs(points), axis=0)])
 
     def _logs(self, points: Array) -> Array:
         return np.stack([part.log_ratio(points) for part in self.parts]) + np.log(self.shares)[:, np.newaxis]
@@ -371,8 +364,7 @@ class Draws:
     def weights(self) -> Array:
         """Weights that sum to one."""
         weights = np.exp(self.log_weights - self.log_weights.max())
-        shares: Array = weights / weights.sum()
-        return shares
+        return np.asarray(weights / weights.sum())
 
 
 class Measurement:
@@ -419,8 +411,7 @@ class Measurement:
     def _places(self, mixture: Mixture) -> Array:
         """Return the places of a mixture at which populations found the observation, not just a few particles."""
         counts = np.bincount(mixture.place_of(self._points) + 1)[1:]
-        places: Array = np.flatnonzero(counts > LEAST_SHARE * len(self._points))
-        return places
+        return np.asarray(np.flatnonzero(counts > LEAST_SHARE * len(self._points)))
 
     def _fitted(self, points: Array) -> Mixture:
         """Fit a mixture to points, those of each stratum that many belong to by themselves."""
@@ -511,5 +502,5 @@ def log_mean(logs: Array) -> tuple[float, float]:
 
 def evidence(center: float, error: float, unit: str, method: str) -> Estimate:
     """Return a probability with an interval on the scale of its logarithm, by Student's t on the groups."""
-    half = float(scipy.special.stdtrit(GROUPS - 1, 0.5 + CONFIDENCE / 2)) * error
+    half = student(GROUPS - 1) * error
     return Estimate(math.exp(center), math.exp(center - half), math.exp(center + half), unit, method)

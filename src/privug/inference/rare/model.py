@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from privug.errors import PriorError, UnsuitableEngine
-from privug.inference.case_plan import Quantity, answer, explained, needed_by, not_a_number, settled, total_log_weight
+from privug.inference.case_plan import ConditionedCase, explained, settled, total_log_weight
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.solving import solve
 from privug.model.batch import Batch
@@ -147,8 +147,7 @@ class Scattering:
             value = np.searchsorted(levels[1:-1], scipy.special.ndtr(points[:, column]), side="right")
             ratio[:, column] = (ratio[:, column] + surplus[value]) / 2
         logs = [np.log1p(share * (ratio - 1)).sum(axis=1) for share in self._shares(points.shape[1])]
-        total: Array = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
-        return total
+        return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)))
 
 
 MOST_VALUES = 1000
@@ -264,27 +263,22 @@ class LatentLayout:
 CLOSEST = 1e-200  # the distance of what does not agree, though nothing tells how far it is
 
 
-class LatentCase:
+class LatentCase(ConditionedCase):
     """The model for one size of each table: what to compute from the normal numbers, and how to read it."""
 
     def __init__(self, model: "LatentModel", sizes: Sizes, case: Case) -> None:
-        self.case, self.sizes, self._exclude = case, sizes, model.question.exclude_errors
-        self._secret, self._output = Quantity.of(case.secret), Quantity.of(case.output)
-        self._query = None if model.extra is None else Quantity.of(model.question.query(case, model.extra))
-        self._carried = [] if self._query is None else needed_by(self._query, case)
-        likelihood = case.likelihood(model.observation)
-        self.impossible = likelihood.impossible
-        before = len(likelihood.log_weights)
-        targets = [*self._secret.nodes, *self._output.nodes, *self._carried]
-        self._prior = Plan(targets[: len(targets) - len(self._carried)])
-        likelihood, targets = solve(likelihood, targets)
-        self.density = len(likelihood.log_weights) - before
+        extra = None if model.extra is None else model.question.query(case, model.extra)
+        super().__init__(case, model.observation, extra)
+        self.sizes, self._exclude, self.impossible = sizes, model.question.exclude_errors, self.likelihood.impossible
+        self._prior = Plan(self.judged)
+        likelihood, targets = solve(self.likelihood, [*self.judged, *self.carried])
+        self.density = len(likelihood.log_weights) - len(self.likelihood.log_weights)
         self.awaited = [one for one in likelihood.conditions if _is_awaited_value(one)]
         """Values to be met, but for rounding, by numbers that have a density, or may have one."""
         told = dict(likelihood.distances)
         distances = [told.get(condition) or distance_of(condition) for condition in likelihood.conditions]
         self.graded = [condition in told or is_graded(condition) for condition in likelihood.conditions]
-        judged = len(self._secret.nodes) + len(self._output.nodes)
+        judged = len(self.judged)
         others = [*likelihood.conditions, *distances, *likelihood.log_weights, *targets[judged:]]
         self._counts = judged, len(likelihood.conditions), len(likelihood.log_weights)
         roots = _ordered(model, case, [*targets[:judged], *others])
@@ -346,7 +340,7 @@ class LatentCase:
             judged, conditions, weights = self._counts
             met, far = arrays[judged:][:conditions], arrays[judged + conditions :][:conditions]
             wanted = np.logical_and.reduce([~failed, *met])
-            failed |= not_a_number(arrays[:judged], len(self._secret.nodes), wanted, self._exclude)
+            failed |= self.not_a_number(arrays, wanted, self._exclude)
         except SampleFailure as failure:
             if self.case.facts:
                 raise UnsuitableEngine(
@@ -385,16 +379,12 @@ class LatentCase:
         """Return on how many draws from the prior the program fails."""
         failed = np.zeros(samples, np.bool_)
         arrays = self._prior.run(samples, rng, failed=failed)
-        return int(np.count_nonzero(failed | not_a_number(arrays, len(self._secret.nodes), ~failed, exclude=True)))
+        return int(np.count_nonzero(failed | self.not_a_number(arrays, ~failed, exclude=True)))
 
     def quantities(self, columns: Sequence[Array], samples: int, rng: np.random.Generator) -> list[Batch]:
         """Return secret, output and the answer to the query from the values that were kept."""
-        split, judged = len(self._secret.nodes), self._counts[0]
-        batches = [self._secret.batch(columns[:split], samples), self._output.batch(columns[split:judged], samples)]
-        if self._query is not None:
-            carried = dict(zip(self._carried, columns[judged:], strict=True))
-            batches.append(answer(self._query, carried, samples, rng))
-        return [settled(batch) for batch in batches]
+        judged = len(self.judged)
+        return [settled(one) for one in self.read(columns[:judged], columns[judged:], slice(None), samples, rng)]
 
 
 def _ordered(model: "LatentModel", case: Case, needed: Sequence[Node]) -> list[Node]:
@@ -564,5 +554,4 @@ class Space:
             known = ~np.isnan(counted)
             means = np.where(known, counted, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
             self._scales[parts] = np.where(means > 0, means, 1.0)
-        combined: Array = (distances / self._scales[parts]).sum(axis=1)
-        return combined
+        return np.asarray((distances / self._scales[parts]).sum(axis=1))
