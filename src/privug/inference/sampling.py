@@ -38,6 +38,7 @@ from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.observation.observations import Observation
+from privug.program.lifting import Lifting
 from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
 from privug.runtime.pickling import Shared
@@ -164,86 +165,24 @@ MOST_QUANTITIES = 5_000_000  # of a program that is lifted anew for every size: 
 MOST_IN_PILOTS = MOST_RANDOM_NUMBERS // 10
 
 
-def equal_groups(columns: list[Array]) -> list[Array]:
-    """Return the positions of each distinct combination of whole numbers, in ascending order of the combination."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        low = int(column.min())
-        codes = codes * (int(column.max()) - low + 1) + (column - low)
+def by_sizes(sizes: list[Array]) -> list[tuple[Sizes, Array]]:
+    """Return the positions of each combination of sizes that draws have, in ascending order of the combination."""
+    if not len(sizes[0]):
+        return []
+    least = min(int(array.min()) for array in sizes)
+    if least < 0:
+        raise PriorError(f"the size of a table must not be negative, but {least} was drawn")
+    codes = np.zeros(len(sizes[0]), np.int64)
+    for array in sizes:
+        low = int(array.min())
+        codes = codes * (int(array.max()) - low + 1) + (array - low)
         if int(codes.max()) >= 1 << 16:
             codes = np.unique(codes, return_inverse=True)[1]
     # NumPy sorts 16-bit numbers by counting, which is several times faster than comparing.
     order = np.argsort(codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes, kind="stable")
     counts = np.bincount(codes)
-    return np.split(order, np.cumsum(counts[counts > 0])[:-1])
-
-
-def check_sizes(question: Question, sizes: int) -> None:
-    """Refuse tables of more sizes than a program can be lifted for, before it is for the second one."""
-    if interruption.seconds_left() is None and quantities_in_all(question, sizes) > MOST_QUANTITIES:
-        raise TooMuchWork(
-            f"the samples have tables of {sizes:,} different sizes, and the program has to be lifted for each of them, "
-            "which would take very long; ask for samples=100, for smaller tables, or for a size that varies less"
-        )
-
-
-class AllSizes:
-    """One model for draws of all sizes of their tables, if there is one that serves."""
-
-    def __init__(self, question: Question, observation: Observation | None, known: Sequence[Node]) -> None:
-        self._question = question
-        self._observation = observation
-        self._known = known
-        self._largest: list[int] = [0] * len(question.size_nodes)
-        self._prepared: tuple[Case, CasePlan] | None = None
-
-    @property
-    def largest(self) -> Sizes:
-        """The sizes up to which the model serves."""
-        return tuple(self._largest)
-
-    def case(self, sizes: list[Array]) -> Case | None:
-        """Return the model for draws whose tables have such sizes, and those of all rounds before."""
-        if min(int(array.min()) for array in sizes) < 0:
-            return None
-        tables = [self._question.prior[name] for name in self._question.random_tables]
-        for place, (table, array) in enumerate(zip(tables, sizes, strict=True)):
-            if array.max() > self._largest[place]:
-                self._largest[place] = table.looked_at(int(array.max()))
-        if self.waits:
-            return self._question.case_of_all_sizes(self.largest)
-        case = self._question.case_of_all_sizes(self.largest) if self._may_be_solved else None
-        return case if case is not None and self._is_solved(case) else None
-
-    @cached_property
-    def waits(self) -> bool:
-        """Whether draws that agree with the observation are just waited for."""
-        return self._observation is None or waits(self._question, self._observation, self._known)
-
-    @cached_property
-    def _may_be_solved(self) -> bool:
-        """Whether there are conditions alone to solve: values with a density are moved onto for each size by itself."""
-        assert self._observation is not None
-        return not self._question.case(self._question.typical_sizes).likelihood(self._observation).points
-
-    def _is_solved(self, case: Case) -> bool:
-        if self._prepared is None or self._prepared[0] is not case:
-            exclude = self._question.exclude_errors
-            plan = CasePlan(case, self._observation, None, self._known, exclude, points_only=False)
-            self._prepared = case, plan
-        return self._prepared[1].is_solved
-
-    def prepared(self, case: Case) -> CasePlan | None:
-        """Return how a case is evaluated, without a further query, if that was found out before."""
-        return self._prepared[1] if self._prepared is not None and self._prepared[0] is case else None
-
-
-def waits(question: Question, observation: Observation, known: Sequence[Node]) -> bool:
-    """Say whether draws that agree with an observation are just waited for, as far as the typical size tells."""
-    case = question.case(question.typical_sizes)
-    if case.likelihood(observation).points:
-        return False
-    return not CasePlan(case, observation, None, known, question.exclude_errors, points_only=False).is_solved
+    groups = np.split(order, np.cumsum(counts[counts > 0])[:-1])
+    return [(tuple(int(array[members[0]]) for array in sizes), members) for members in groups]
 
 
 def cuts(sizes: list[Array], typical: Sequence[int], block: int) -> list[slice]:
@@ -252,21 +191,105 @@ def cuts(sizes: list[Array], typical: Sequence[int], block: int) -> list[slice]:
     for array, usual in zip(sizes, typical, strict=True):
         np.maximum(work, array / max(1, usual), out=work)
     edges = np.flatnonzero(np.diff(np.cumsum(work) // block)) + 1
-    ends = [0, *edges.tolist(), len(work)]
-    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+    return [slice(first, last) for first, last in itertools.pairwise([0, *edges.tolist(), len(work)])]
 
 
-def always_waits(question: Question, observation: Observation | None, known: Sequence[Node], sizes: int) -> bool:
-    """Say whether draws are just waited for at every size, as at the typical one, because trying each takes too long.
+class SizeSplit:
+    """How draws are split by the sizes of their tables: one model serves all if there is such, else each has its own.
 
-    To find out for a size whether solving the observation pays takes a pilot run, of more draws than are made then.
+    `known` is what is drawn to know the sizes.
     """
-    if observation is None or sizes < 2:
-        return False
-    nodes = random_nodes(question.case(question.typical_sizes))
-    if sizes * pilot_samples(nodes, PILOT_SAMPLES) * random_numbers(nodes) <= MOST_IN_PILOTS:
-        return False
-    return waits(question, observation, known)
+
+    def __init__(self, question: Question, observation: Observation | None, known: Sequence[Node]) -> None:
+        self._question, self._observation, self._known = question, observation, known
+        self._sizes: list[Array] = []  # of the draws at hand
+        self._largest = [0] * len(question.size_nodes)
+        self._each_waits = False
+        self._prepared: tuple[Case, CasePlan] | None = None
+        self.one: Case | None = None
+        """The model for tables of all sizes, if there is one that serves."""
+
+    def groups(self, sizes: list[Array], *, first: bool) -> list[tuple[Sizes, Array]]:
+        """Return the sizes of which there is a model each, and the positions of their draws; no sizes where one serves.
+
+        Later draws are split as the first ones were, unless their tables are too large for that.
+        """
+        groups, self._sizes = by_sizes(sizes), sizes
+        if first or self.one is not None:
+            self.one = self._serving(sizes)
+        if self.one is not None:
+            return [((), np.concatenate([members for _, members in groups]))]
+        if first:
+            self._check(len(groups))
+            self._each_waits = self._waits_at_each(len(groups))
+        return groups
+
+    def round(self, number: int, expected: int) -> DrawRound:
+        """Return what the blocks of a round have in common."""
+        if self.one is None:
+            return DrawRound(number, expected, None, self._each_waits)
+        return DrawRound(number, expected, tuple(self._largest), self._waits)
+
+    def cut(self, members: Array, block: int) -> list[slice]:
+        """Cut draws, in order, into blocks; those of all sizes so that none holds too many rows."""
+        if self.one is None:
+            return [slice(start, start + block) for start in range(0, len(members), block)]
+        return cuts([array[members] for array in self._sizes], self._question.typical_sizes, block)
+
+    def prepared(self, case: Case) -> CasePlan | None:
+        """Return how a case is evaluated, without a further query, if that was found out before."""
+        return self._prepared[1] if self._prepared is not None and self._prepared[0] is case else None
+
+    def _serving(self, sizes: list[Array]) -> Case | None:
+        """Return the model for draws whose tables have such sizes, and those of all rounds before."""
+        tables = [self._question.prior[name] for name in self._question.random_tables]
+        for place, (table, array) in enumerate(zip(tables, sizes, strict=True)):
+            if array.max() > self._largest[place]:
+                self._largest[place] = table.looked_at(int(array.max()))
+        if not self._waits and self._has_points:  # values with a density are moved onto for each size by itself
+            return None
+        case = self._question.case_of_all_sizes(tuple(self._largest))
+        if case is None or self._waits:
+            return case
+        if self.prepared(case) is None:
+            self._prepared = case, self._solving(case)
+        return case if self._prepared is not None and self._prepared[1].is_solved else None
+
+    @property
+    def _typical(self) -> Case:
+        return self._question.case(self._question.typical_sizes)
+
+    @cached_property
+    def _has_points(self) -> bool:
+        return bool(self._typical.likelihood(self._observation).points)
+
+    @cached_property
+    def _waits(self) -> bool:
+        """Whether draws that agree with the observation are just waited for, as far as the typical size tells."""
+        return self._observation is None or not (self._has_points or self._solving(self._typical).is_solved)
+
+    def _solving(self, case: Case) -> CasePlan:
+        return CasePlan(case, self._observation, None, self._known, self._question.exclude_errors, points_only=False)
+
+    def _check(self, sizes: int) -> None:
+        """Refuse tables of more sizes than a program can be lifted for, before it is for the second one."""
+        if interruption.seconds_left() is None and quantities_in_all(self._question, sizes) > MOST_QUANTITIES:
+            raise TooMuchWork(
+                f"the samples have tables of {sizes:,} different sizes, and the program has to be lifted for each of "
+                "them, which would take very long; ask for samples=100, for smaller tables, or for a size that varies "
+                "less"
+            )
+
+    def _waits_at_each(self, sizes: int) -> bool:
+        """Say whether draws are just waited for at every size, as at the typical one: trying each would take too long.
+
+        To find out for a size whether solving the observation pays takes a pilot run, of more draws than are made then.
+        """
+        if self._observation is None or sizes < 2:
+            return False
+        nodes = random_nodes(self._typical)
+        tried = sizes * pilot_samples(nodes, PILOT_SAMPLES) * random_numbers(nodes)
+        return tried > MOST_IN_PILOTS and self._waits
 
 
 ALIKE = 1e-13  # of the mean's square: a variance that is only rounding
@@ -361,7 +384,6 @@ class Sampler:
         self._abandon = abandon
         self._question = question
         self._not_compiled = not_compiled
-        self._sizes: list[Array] = []  # of the tables of random size, in the round at hand
         self._expected = 0  # draws, to tell whether compiling the program pays
         self._observation = observation
         self._samples, self._seed, self._budget = options["samples"], options["seed"], options.get("budget")
@@ -371,32 +393,35 @@ class Sampler:
         self._kept: list[Kept] = []
         self._draws = 0
         self._workload = Workload()
-        self._models = AllSizes(question, observation, self._size_roots)
-        self._of_all_sizes: Case | None = None  # one model for tables of all sizes, if there is one
-        self._waits = False  # whether it is known that solving conditions does not pay
+        self._split = SizeSplit(question, observation, self._size_roots)
         self._remarks: list[str] = []
 
     def run(self) -> SampledAnswer:
         """Draw rounds until there are enough samples or the budget is spent."""
         started = time.perf_counter()
         label = "trying to sample" if self._abandon else "sampling"
-        with ProgressMeter(label if self._not_compiled is None else f"{label}, not compiled", self._samples) as meter:
-            number = 0
-            while (samples := self._next_round()) > 0:
-                try:
-                    self._round(number, samples, meter)
-                except KeyboardInterrupt:
-                    if self._worth() < FEWEST_SAMPLES:
-                        raise
-                    self._remarks.append(interruption.taken_note("the samples drawn so far were kept"))
-                    break
-                number += 1
-                self._consider()
+        self._rounds(label if self._not_compiled is None else f"{label}, not compiled", "samples drawn")
         self._refuse_unsolved()
         if not self._counted():
             raise self._nothing_accepted(sum(kept.excluded for kept in self._kept))
         run = self._found(time.perf_counter() - started)
         return replace(run, diagnostics=self._judged(run.diagnostics))
+
+    def _rounds(self, label: str, made: str) -> None:
+        """Make rounds until there are enough draws, or until the time is up if what was made is worth something."""
+        with ProgressMeter(label, self._samples) as meter:
+            for number in itertools.count():
+                samples = self._next_round()
+                if samples <= 0:
+                    return
+                try:
+                    self._round(number, samples, meter)
+                except KeyboardInterrupt:
+                    if self._worth() < FEWEST_SAMPLES:
+                        raise
+                    self._remarks.append(interruption.taken_note(f"the {made} so far were kept"))
+                    return
+                self._consider()
 
     def once(self) -> SampledAnswer | None:
         """Draw one round and return what it left, however little that is; None if nothing agrees with what was seen."""
@@ -405,15 +430,9 @@ class Sampler:
         self._refuse_unsolved()
         return self._found(0.0) if self._counted() else None
 
-    def _terms(self, number: int) -> DrawRound:
-        """Return what the blocks of a round have in common."""
-        if self._of_all_sizes is None:
-            return DrawRound(number, self._expected, None, self._waits)
-        return DrawRound(number, self._expected, self._models.largest, self._waits or self._models.waits)
-
     def _plan(self, sizes: Sizes, of: DrawRound) -> CasePlan:
         case = self._evaluation.case(sizes, of)
-        known = self._models.prepared(case) if self._evaluation.query is None else None
+        known = self._split.prepared(case) if self._evaluation.query is None else None
         if known is not None:
             self._evaluation.prepare(sizes, case, of.waits, known)
         return self._evaluation.plan(sizes, of)
@@ -447,10 +466,10 @@ class Sampler:
 
     def _consider(self) -> None:
         """Give up if a pilot run was long enough to tell that the budget gives less than half of what is asked for."""
-        budget, worth = self._stated_budget(), self._worth()
         if not self._abandon or self._draws < self._pilot:
             return
-        if worth / self._draws * budget < self._samples / 2:
+        worth = self._worth()
+        if worth / self._draws * self._stated_budget() < self._samples / 2:
             raise TooRare(f"{self._draws:,} draws from the prior are worth only {worth:.3g} samples")
 
     def _stated_budget(self) -> int:
@@ -502,7 +521,7 @@ class Sampler:
         opaque = any(plan.is_opaque for plan in plans)
         largest = max(plan.bytes_per_sample * len(task.positions) for plan, task in zip(plans, tasks, strict=True))
         total = sum(len(kept.positions) for kept in self._kept)
-        work = partial(self._evaluation.run, self._terms(number))
+        work = partial(self._evaluation.run, self._split.round(number, self._expected))
         name = f"sampling {self._seed} {number} {samples} {self._abandon} {self._not_compiled}"
         results = run_tasks(tasks, work, opaque=opaque, bytes_per_task=largest, name=name)
         for task, block in zip(tasks, results, strict=True):
@@ -515,7 +534,7 @@ class Sampler:
     def _tasks(self, number: int, samples: int) -> Iterator[DrawBlock]:
         counter, start_of_round = 1, self._draws
         for sizes, members, known in self._strata(number, samples):
-            of = self._terms(number)
+            of = self._split.round(number, self._expected)
             if number == 0:  # later rounds keep to the budget, which follows from how large the model is
                 self._workload.add(self._evaluation.case(sizes, of), len(members))
             plan = self._plan(sizes, of)
@@ -524,16 +543,10 @@ class Sampler:
                     raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
                 if not self._question.facts and not self._question.exclude_errors:
                     continue  # else it is to be seen how many of these draws are possible at all
-            for chosen in self._cut(members, plan.block):
+            for chosen in self._split.cut(members, plan.block):
                 part = tuple(array[chosen] for array in known)
                 yield DrawBlock(counter, sizes, start_of_round + members[chosen], part)
                 counter += 1
-
-    def _cut(self, members: Array, block: int) -> list[slice]:
-        """Cut draws of equal size into blocks; those of all sizes so that none holds too many rows."""
-        if self._of_all_sizes is None:
-            return [slice(start, start + block) for start in range(0, len(members), block)]
-        return cuts([array[members] for array in self._sizes], self._question.typical_sizes, block)
 
     def _strata(self, number: int, samples: int) -> Iterator[tuple[Sizes, Array, list[Array]]]:
         """Split the draws of a round by the sizes of the tables of random size."""
@@ -542,22 +555,8 @@ class Sampler:
             yield (), np.arange(samples), []
             return
         arrays = Plan([*sizes, *self._size_roots]).run(samples, generator(self._seed, number, 0))
-        roots = arrays[len(sizes) :]
-        groups, self._sizes = equal_groups(arrays[: len(sizes)]), arrays[: len(sizes)]
-        if number == 0 or self._of_all_sizes is not None:
-            self._of_all_sizes = self._models.case(self._sizes)
-        if self._of_all_sizes is not None:
-            members = np.concatenate(groups)
-            yield (), members, [array[members] for array in roots]
-            return
-        if number == 0:
-            check_sizes(self._question, len(groups))
-            self._waits = always_waits(self._question, self._observation, self._size_roots, len(groups))
-        for members in groups:
-            values = tuple(int(array[members[0]]) for array in arrays[: len(sizes)])
-            if min(values) < 0:
-                raise PriorError(f"the size of a table must not be negative, but {min(values)} was drawn")
-            yield values, members, [array[members] for array in roots]
+        for values, members in self._split.groups(arrays[: len(sizes)], first=number == 0):
+            yield values, members, [array[members] for array in arrays[len(sizes) :]]
 
     def _found(self, seconds: float) -> SampledAnswer:
         counted = self._counted()
@@ -588,10 +587,11 @@ class Sampler:
             pareto_k=pareto_k(weights),
         )
         kept = tuple(settled(batch.take(order)) for batch in quantities)
-        lifting = self._of_all_sizes.lifting if self._of_all_sizes else self._question.lifting(self._expected)
-        if self._not_compiled is not None:
-            lifting = replace(lifting, not_compiled=self._not_compiled)
-        return SampledAnswer(kept, weights, diagnostics, lifting)
+        return SampledAnswer(kept, weights, diagnostics, self._lifting())
+
+    def _lifting(self) -> Lifting:
+        lifting = self._split.one.lifting if self._split.one else self._question.lifting(self._expected)
+        return lifting if self._not_compiled is None else replace(lifting, not_compiled=self._not_compiled)
 
     def _evidence(
         self, log_weights: Array | None, accepted: int, draws: int, excluded: int, contradicting: int

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from privug import interruption
 from privug.errors import ImpossibleObservation, NotConverged, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.answer import Definition, definition_of, nodes_asked
@@ -473,24 +472,18 @@ class Tallier(Sampler):
 
     def tally(self) -> DrawSummary:
         """Make all draws, or as many as there is time for."""
-        started, number = time.perf_counter(), 0
-        with ProgressMeter("tallying", self._samples) as meter:
-            while (left := self._samples - self._statistics.draws) > 0:
-                try:
-                    self._statistics = self._tallied_round(number, min(left, self._largest_round), meter)
-                except KeyboardInterrupt:
-                    if self._worth() < FEWEST_SAMPLES:
-                        raise
-                    self._remarks.append(interruption.taken_note("the draws tallied so far were kept"))
-                    break
-                number += 1
+        started = time.perf_counter()
+        self._rounds("tallying", "draws tallied")
         return self._tallied(time.perf_counter() - started)
+
+    def _next_round(self) -> int:
+        return min(self._samples - self._statistics.draws, self._largest_round)
 
     def _worth(self) -> float:
         return effective_samples(self._statistics)
 
-    def _tallied_round(self, number: int, samples: int, meter: ProgressMeter) -> Statistics:
-        """Return the statistics with one more round. If that is cut short, whole blocks of equal size are kept."""
+    def _round(self, number: int, samples: int, meter: ProgressMeter) -> None:
+        """Add one more round to the statistics. If that is cut short, whole blocks of equal size are kept."""
         self._expected = self._samples if self._not_compiled is None else 0
         before = self._statistics
         self._draws = before.draws
@@ -501,12 +494,12 @@ class Tallier(Sampler):
             accepted = 0 if found.agreeing is None else found.agreeing.accepted
             meter.update(found.draws, f"{accepted:,} of {found.draws:,} draws kept")
         # Tables of some sizes may be known to be impossible: no block has them, but they were drawn.
-        return replace(found, draws=before.draws + samples)
+        self._statistics = replace(found, draws=before.draws + samples)
 
     def _merged(self, number: int, samples: int) -> Iterator[Statistics]:
         """Yield the statistics of all draws so far whenever there are more."""
         found, blocks = self._statistics, self._blocks(number, samples)
-        of, done = self._terms(number), 0
+        of, done = self._split.round(number, self._expected), 0
         if self._layout is None:
             found, done = self._first(of, blocks, found)
             yield found
@@ -532,7 +525,7 @@ class Tallier(Sampler):
         if self._question.size_nodes:
             tasks = list(self._tasks(number, samples))
             return [tasks[place] for place in np.random.default_rng(0).permutation(len(tasks))]
-        of = self._terms(number)
+        of = self._split.round(number, self._expected)
         self._workload.add(self._evaluation.case((), of), samples)
         plan = self._plan((), of)
         if plan.impossible is not None:
@@ -600,11 +593,8 @@ class Tallier(Sampler):
         self._draws = found.draws
         if found.agreeing is None:
             raise self._nothing_accepted(found.failed)
-        lifting = self._of_all_sizes.lifting if self._of_all_sizes else self._question.lifting(self._expected)
-        if self._not_compiled is not None:
-            lifting = replace(lifting, not_compiled=self._not_compiled)
         density, moved = (any(getattr(p, what) for p in self._plans.values()) for what in ("has_density", "is_moved"))
-        return DrawSummary(found, self._samples, lifting, density, moved, seconds, tuple(self._remarks))
+        return DrawSummary(found, self._samples, self._lifting(), density, moved, seconds, tuple(self._remarks))
 
 
 def probability_of(agreeing: Agreeing, draws: int, unit: str) -> Estimate:

@@ -545,17 +545,17 @@ def counted_information(pairs: Pairs) -> PluginEstimate:
     values that are at most so many of *their* standard errors away (Chatzikokolakis, Chothia and Guha, 2010). A value
     that was seen once determines the other side by chance: the lower end takes all such values for one.
     """
-    found = _counted(pairs, _parts_of(pairs, joint=1, secret=-1, output=-1), from_zero=True)
+    found = _estimated(pairs, _parts_of(pairs, joint=1, secret=-1, output=-1), from_zero=True)
     if max(sides_seen_once(pairs)) == 0:
         return found
     merged = without_single(pairs)
-    least = _counted(merged, _parts_of(merged, joint=1, secret=-1, output=-1), from_zero=True)
+    least = _estimated(merged, _parts_of(merged, joint=1, secret=-1, output=-1), from_zero=True)
     return replace(found, low=min(found.low, least.low))
 
 
 def counted_conditional_entropy(pairs: Pairs) -> PluginEstimate:
     """Return the entropy of the secret given the output, of sampled discrete quantities."""
-    return _counted(pairs, _parts_of(pairs, joint=-1, secret=0, output=1), from_zero=False)
+    return _estimated(pairs, _parts_of(pairs, joint=-1, secret=0, output=1), from_zero=False)
 
 
 def exact_information(pairs: Pairs) -> tuple[float, Array]:
@@ -620,7 +620,7 @@ def _parts_of(pairs: Pairs, *, joint: int, secret: int, output: int) -> list[Sum
     ]
 
 
-def _counted(pairs: Pairs, sums: list[SumPart], *, from_zero: bool) -> PluginEstimate:
+def _estimated(pairs: Pairs, sums: list[SumPart], *, from_zero: bool) -> PluginEstimate:
     terms = np.sum([part.sign * np.log(part.probability)[part.places] for part in sums], axis=0)
     plain = float(pairs.probability @ terms)
     variance = float(pairs.squares @ (terms - plain) ** 2)

@@ -15,16 +15,7 @@ from privug.errors import ImpossibleObservation, NotConverged, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.case_plan import ConditionedCase
 from privug.inference.chains.diagnosis import Chains
-from privug.inference.chains.problem import (
-    Problem,
-    Stratum,
-    drawn,
-    named_roots,
-    roots_of,
-    single,
-    stratum,
-    total,
-)
+from privug.inference.chains.problem import Problem, Stratum, drawn, named_roots, roots_of, single, stratum, total
 from privug.inference.graph.support import exponent
 from privug.inference.question import Case, Question
 from privug.inference.solving import density_of

@@ -124,8 +124,7 @@ def log_density(backend: Backend, family: Family, value: Any, parameters: Sequen
         return backend.log_density(family, value, parameters)
     logs = [
         backend.elementwise(
-            "add",
-            [log_density(backend, part, value, own), backend.elementwise("log", [parameters[0][..., k]])],
+            "add", [log_density(backend, part, value, own), backend.elementwise("log", [parameters[0][..., k]])]
         )
         for k, (part, own) in enumerate(family.parts(parameters))
     ]

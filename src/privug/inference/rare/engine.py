@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 import numpy as np
 import scipy
 
-from privug import interruption, settings
+from privug import interruption
 from privug.errors import (
     ImpossibleObservation,
     InferenceError,
@@ -40,7 +40,6 @@ from privug.inference.rare.model import LatentCase, LatentModel, Particles, Scat
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.observation.observations import Observation
-from privug.program.native.arguments import OutputMisfit
 from privug.progress import ProgressMeter
 from privug.runtime.tasks import run_tasks
 
@@ -441,12 +440,9 @@ def _searched(
     how: Callable[["_Search"], Found], question: Question, observation: Observation | None, **options: Any
 ) -> Found:
     """Search, without compiling if it turns out that compiled code cannot hold all outputs."""
-    try:
-        return how(_Search(question, observation, **options))
-    except ProgramError as error:
-        if not isinstance(error.__cause__, OutputMisfit) or settings.current().native is True:
-            raise
-    return how(_Search(question, observation, **options, compiled=False))
+    return sampling.compiled_or_not(
+        lambda reason: how(_Search(question, observation, **options, compiled=reason is None))
+    )
 
 
 class _Attempt(NamedTuple):
@@ -485,12 +481,7 @@ class _Search:
     """One run: attempts with larger and larger populations, until they agree or the budget is spent."""
 
     def __init__(
-        self,
-        question: Question,
-        observation: Observation | None,
-        *,
-        compiled: bool = True,
-        **options: Unpack[Options],
+        self, question: Question, observation: Observation | None, *, compiled: bool = True, **options: Unpack[Options]
     ) -> None:
         samples, budget = options["samples"], options.get("budget")
         self._observation, self._samples, self._seed = observation, samples, options["seed"]

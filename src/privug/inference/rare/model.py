@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from privug.errors import PriorError, UnsuitableEngine
+from privug.errors import UnsuitableEngine
 from privug.inference.case_plan import ConditionedCase, explained, settled, total_log_weight
 from privug.inference.question import Case, Question, Sizes
+from privug.inference.sampling import by_sizes
 from privug.inference.solving import solve
 from privug.model.batch import Batch
 from privug.model.graph import parents_key
@@ -443,14 +444,8 @@ class LatentModel(Shared):
             latent.node: points[:, layout.columns(position, latent.size)].reshape(len(points), *latent.node.shape)
             for position, latent in enumerate(self._size_latents)
         }
-        drawn = np.stack(self._sizes.run(len(points), np.random.default_rng(0), known), axis=1)
-        sizes, members = np.unique(drawn, axis=0, return_inverse=True)
-        if len(sizes) and int(sizes.min()) < 0:
-            raise PriorError(f"the size of a table must not be negative, but {int(sizes.min())} was drawn")
-        return [
-            (self.case(tuple(int(number) for number in size)), np.flatnonzero(members.reshape(-1) == position))
-            for position, size in enumerate(sizes)
-        ]
+        drawn = self._sizes.run(len(points), np.random.default_rng(0), known)
+        return [(self.case(sizes), members) for sizes, members in by_sizes(drawn)]
 
     def quantities(self, columns: Sequence[Array], rng: np.random.Generator) -> list[Batch]:
         """Return secret, output and the answer to the query from values that were kept, in their order."""
