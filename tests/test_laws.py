@@ -21,7 +21,6 @@ from privug.leakage.channel import (
 from privug.leakage.divergence import kl_divergence, total_variation
 from privug.leakage.entropy import entropy, guessing_entropy, min_entropy
 from privug.leakage.information import conditional_entropy, mutual_information
-from privug.leakage.pointwise import max_posterior_belief, pointwise_leakage
 from privug.leakage.vulnerability import (
     additive_leakage,
     bayes_risk,
@@ -29,8 +28,10 @@ from privug.leakage.vulnerability import (
     bayes_vulnerability,
     g_leakage,
     g_vulnerability,
+    max_posterior_belief,
     min_entropy_leakage,
     multiplicative_leakage,
+    pointwise_leakage,
     posterior_guessing_entropy,
     tries,
 )

@@ -11,13 +11,13 @@ from oracles.enumeration import exact_joint, is_finite
 from privug.leakage.channel import bayes_capacity, epsilon, shannon_capacity
 from privug.leakage.finite import exact_information, pairs_of
 from privug.leakage.information import mutual_information
-from privug.leakage.pointwise import max_posterior_belief
 from privug.leakage.strategy import Trial, Tries
 from privug.leakage.vulnerability import (
     bayes_risk,
     bayes_vulnerability,
     g_vulnerability,
     guess_or_abstain,
+    max_posterior_belief,
     min_entropy_leakage,
     posterior_guessing_entropy,
 )

@@ -11,42 +11,13 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation, NotConverged, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference import intervals, sampling
 from privug.inference.answer import Definition, definition_of, nodes_asked
 from privug.inference.belief import Belief, Histogram
 from privug.inference.case_plan import Kept, settled
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k_of_largest
-from privug.inference.intervals import (
-    SKEWED,
-    distances,
-    ends,
-    heaviness_of_terms,
-    infinite_mean,
-    is_lopsided,
-    known_heaviness,
-    leaves_out,
-    missing,
-    proportion_estimate,
-    share_of_sums,
-    skewed_interval,
-    spread_estimate,
-    spread_within,
-    starts,
-    student,
-)
 from privug.inference.question import Question
-from privug.inference.sampling import (
-    FEWEST_SAMPLES,
-    LARGEST_ROUND,
-    BlockEvaluation,
-    DrawBlock,
-    DrawRound,
-    Made,
-    Sampler,
-    among_possible,
-    blocks_of_equal_size,
-    compiled_or_not,
-    probability_of_sums,
-)
+from privug.inference.sampling import BlockEvaluation, DrawBlock, DrawRound, Sampler
 from privug.inference.workload import Workload
 from privug.model.batch import Batch, codes_of, first_places
 from privug.model.merging import merged
@@ -169,7 +140,7 @@ class Numbers:
         tails = np.empty(0), np.empty(0)
         if single:  # few distinct values have no tail
             with np.errstate(over="ignore"):
-                distance = distances(values, start)
+                distance = intervals.distances(values, start)
                 terms = distance if sums is None else distance * sums[:, 0]
                 tails = largest(terms, samples), largest(terms * distance, samples)
         return cls(_moments(values, sums), low, high, edges, bins, tails, samples)
@@ -439,7 +410,7 @@ class DrawSummary:
         if observation is not None:
             probability = partial(probability_of, agreeing, unit="density" if self.density else "")
             counts = found.draws, found.failed, found.contradicting
-            evidence = among_possible(probability, question, *counts, moved=self.moved)
+            evidence = sampling.among_possible(probability, question, *counts, moved=self.moved)
         if agreeing.weighted:
             k = pareto_k_of_largest(agreeing.largest, agreeing.accepted, perplexity(agreeing))
         worth, accepted = effective_samples(found), agreeing.accepted
@@ -466,7 +437,7 @@ class Tallier(Sampler):
         super().__init__(question, observation, samples=draws, seed=seed, not_compiled=not_compiled)
         self._claims, self._bins = claims, bins
         self._layout: TallyLayout | None = None
-        self._largest_round = min(draws, LARGEST_ROUND) if question.size_nodes else draws
+        self._largest_round = min(draws, sampling.LARGEST_ROUND) if question.size_nodes else draws
         self._workload = Workload(keeps=False, times=draws / self._largest_round)
         self._statistics = Statistics()
 
@@ -506,7 +477,7 @@ class Tallier(Sampler):
         if self._layout is None:
             return
         together = self._together(len(blocks) - done)
-        groups = Made(
+        groups = sampling.Made(
             lambda place: blocks[done + place * together : done + (place + 1) * together],
             range(-(-(len(blocks) - done) // together)),
         )
@@ -530,7 +501,7 @@ class Tallier(Sampler):
         plan = self._plan((), of)
         if plan.impossible is not None:
             raise ImpossibleObservation(f"this observation is impossible: {plan.impossible}")
-        return blocks_of_equal_size(samples, plan.block)
+        return sampling.blocks_of_equal_size(samples, plan.block)
 
     def _first(self, of: DrawRound, blocks: Sequence[DrawBlock], found: Statistics) -> tuple[Statistics, int]:
         """Return the statistics with those of the first blocks, and how many these are; fix what is counted."""
@@ -546,7 +517,7 @@ class Tallier(Sampler):
                         whole.append(replace(kept, failed=kept.failed[:0], contradicting=kept.contradicting[:0]))
                 done, size = done + len(some), 2 * size
         except KeyboardInterrupt:
-            if accepted >= FEWEST_SAMPLES and not self._size_roots:
+            if accepted >= sampling.FEWEST_SAMPLES and not self._size_roots:
                 self._statistics = self._with_layout(whole, found)
             raise
         return self._with_layout(whole, found), done
@@ -600,9 +571,9 @@ class Tallier(Sampler):
 def probability_of(agreeing: Agreeing, draws: int, unit: str) -> Estimate:
     """Return the probability or density of what so many draws were compared with."""
     if not agreeing.weighted:
-        return proportion_estimate(agreeing.accepted / draws, draws, f"n={draws}")
+        return intervals.proportion_estimate(agreeing.accepted / draws, draws, f"n={draws}")
     total, squares = agreeing.total
-    return probability_of_sums(agreeing.scale, float(total), float(squares), agreeing.accepted, draws, unit)
+    return sampling.probability_of_sums(agreeing.scale, float(total), float(squares), agreeing.accepted, draws, unit)
 
 
 def effective_samples(found: Statistics) -> float:
@@ -620,7 +591,7 @@ def perplexity(agreeing: Agreeing) -> float:
 def judged(diagnostics: Diagnostics) -> Diagnostics:
     """Refuse what cannot be trusted."""
     worth, k = diagnostics.effective_samples, diagnostics.pareto_k
-    if worth < FEWEST_SAMPLES and worth < diagnostics.draws:
+    if worth < sampling.FEWEST_SAMPLES and worth < diagnostics.draws:
         raise TooFewSamples(
             f"only {worth:.0f} effective samples came out of {diagnostics.draws:,} draws (acceptance rate "
             f"{diagnostics.acceptance_rate:.2g}), too few to trust; raise draws=, or widen the observation"
@@ -663,12 +634,14 @@ def chosen_edges(values: Array, bins: Bins, reach: Reach) -> Array | None:
 def chosen_start(values: Array | None, reach: Reach) -> tuple[float, float]:
     """Return where the tails of numbers begin."""
     finite = np.zeros(1) if values is None or not np.isfinite(values).any() else values[np.isfinite(values)]
-    return starts(finite.astype(float), reach)
+    return intervals.starts(finite.astype(float), reach)
 
 
 def tally(question: Question, observation: Observation | None, **options: Any) -> DrawSummary:
     """Tally draws, without compiling if it turns out that compiled code cannot hold all outputs."""
-    return compiled_or_not(lambda reason: Tallier(question, observation, **options, not_compiled=reason).tally())
+    return sampling.compiled_or_not(
+        lambda reason: Tallier(question, observation, **options, not_compiled=reason).tally()
+    )
 
 
 def merged_table(names: Sequence[str], table: ValueTable, question: Question) -> ValueTable:
@@ -693,11 +666,11 @@ def share(agreeing: Agreeing, sums: Array, confidence: float = CONFIDENCE) -> Es
     """Return the probability of what holds for draws with the given sums of weights and of squared weights."""
     if not agreeing.weighted:
         n = agreeing.accepted
-        return proportion_estimate(float(sums[0]) / n, n, method_of(agreeing), confidence)
+        return intervals.proportion_estimate(float(sums[0]) / n, n, method_of(agreeing), confidence)
     total, squares = agreeing.total
     hits, misses = sums[1] / total**2, max(0.0, squares - sums[1]) / total**2
-    part, samples = share_of_sums(float(sums[0] / total), float(hits), float(misses))
-    return proportion_estimate(part, samples, method_of(agreeing), confidence)
+    part, samples = intervals.share_of_sums(float(sums[0] / total), float(hits), float(misses))
+    return intervals.proportion_estimate(part, samples, method_of(agreeing), confidence)
 
 
 def sums_where(agreeing: Agreeing, question: Question, predicate: Callable[[Any], Any]) -> Array:
@@ -742,7 +715,7 @@ def mean(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float =
     """Return the mean with its interval from the central limit theorem; of skewed samples from the histogram."""
     method = method_of(agreeing)
     if not math.isfinite(numbers.high - numbers.low):
-        return infinite_mean(numbers.low == -math.inf, numbers.high == math.inf, method, confidence)
+        return intervals.infinite_mean(numbers.low == -math.inf, numbers.high == math.inf, method, confidence)
     centre, heavy = float(numbers.moments[1, 0]), _heaviness(agreeing, numbers, reach, 1)
     unknown = _missing(numbers, reach, heavy, 1)
     if unknown is not None:
@@ -751,11 +724,11 @@ def mean(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float =
     if samples <= 1:
         return Estimate(centre, -math.inf, math.inf, method=method, confidence=confidence)
     low, high = centre - half, centre + half
-    known = ends((numbers.low, numbers.high), centre, reach, heavy, 1)
-    if _is_lopsided(numbers, samples) or leaves_out((numbers.low, numbers.high), samples, half, known):
+    known = intervals.ends((numbers.low, numbers.high), centre, reach, heavy, 1)
+    if _is_lopsided(numbers, samples) or intervals.leaves_out((numbers.low, numbers.high), samples, half, known):
         below, above, shares = _bins(numbers)
-        low = skewed_interval(below, shares, samples, known, confidence)[0]
-        high = skewed_interval(above, shares, samples, known, confidence)[1]
+        low = intervals.skewed_interval(below, shares, samples, known, confidence)[0]
+        high = intervals.skewed_interval(above, shares, samples, known, confidence)[1]
     value = min(max(centre, numbers.low), numbers.high)
     return Estimate(value, min(low, value), max(high, value), method=method, confidence=confidence)
 
@@ -775,9 +748,9 @@ def std(agreeing: Agreeing, numbers: Numbers, reach: Reach, confidence: float = 
     variance = max(0.0, fourth - 2 * average * about + average**2 * whole) / total**2
     if not agreeing.weighted and samples > 1:
         variance *= samples / (samples - 1)
-    found = spread_estimate(average, variance, samples, samples - 1, method, confidence)
-    low, high = ends((numbers.low, numbers.high), centre, reach, heavy, 2)
-    half = student(samples - 1, confidence) * math.sqrt(variance)
+    found = intervals.spread_estimate(average, variance, samples, samples - 1, method, confidence)
+    low, high = intervals.ends((numbers.low, numbers.high), centre, reach, heavy, 2)
+    half = intervals.student(samples - 1, confidence) * math.sqrt(variance)
     return found if samples <= 2 else _within_bins(found, numbers, half, max(centre - low, high - centre) ** 2, heavy)
 
 
@@ -788,13 +761,15 @@ def _within_bins(found: Estimate, numbers: Numbers, half: float, end: float, hea
     most = np.maximum((below - centre) ** 2, (above - centre) ** 2)
     least = np.maximum(np.maximum(below - centre, centre - above), 0.0) ** 2
     lopsided = (
-        heavy > HEAVY if numbers.bins is None else is_lopsided((least + most) / 2, shares, samples, shares / samples)
+        heavy > HEAVY
+        if numbers.bins is None
+        else intervals.is_lopsided((least + most) / 2, shares, samples, shares / samples)
     )
-    if not lopsided and not leaves_out((0.0, float(most.max())), samples, half, (0.0, end)):
+    if not lopsided and not intervals.leaves_out((0.0, float(most.max())), samples, half, (0.0, end)):
         return found
-    low = skewed_interval(least, shares, samples, (0.0, end), found.confidence)[0]
-    high = skewed_interval(most, shares, samples, (0.0, end), found.confidence)[1]
-    return spread_within(found, (low, high))
+    low = intervals.skewed_interval(least, shares, samples, (0.0, end), found.confidence)[0]
+    high = intervals.skewed_interval(most, shares, samples, (0.0, end), found.confidence)[1]
+    return intervals.spread_within(found, (low, high))
 
 
 def _samples(numbers: Numbers) -> float:
@@ -809,7 +784,7 @@ def _error(agreeing: Agreeing, numbers: Numbers, centre: float, confidence: floa
     variance = _about(numbers.moments[:, 1], centre)[1] / total**2
     if not agreeing.weighted:
         variance *= samples / (samples - 1)
-    return samples, student(samples - 1, confidence) * math.sqrt(variance)
+    return samples, intervals.student(samples - 1, confidence) * math.sqrt(variance)
 
 
 def _about(moments: Array, centre: float) -> tuple[float, float, float]:
@@ -822,20 +797,20 @@ def _about(moments: Array, centre: float) -> tuple[float, float, float]:
 
 def _heaviness(agreeing: Agreeing, numbers: Numbers, reach: Reach, order: int) -> float:
     """Return how heavy the tails are, as `tails.heaviness` does."""
-    known = known_heaviness(order, reach, weighted=agreeing.weighted)
-    return heaviness_of_terms(numbers.tails[order - 1], numbers.samples) if known is None else known
+    known = intervals.known_heaviness(order, reach, weighted=agreeing.weighted)
+    return intervals.heaviness_of_terms(numbers.tails[order - 1], numbers.samples) if known is None else known
 
 
 def _missing(numbers: Numbers, reach: Reach, heavy: float, order: int) -> Estimate | None:
     """Return why there is no moment of that order, if there is none or the draws cannot tell it."""
     overflown = not np.isfinite(numbers.moments).all()
-    return missing(order, reach, math.inf if overflown else heavy, "the draws", INSTEAD)
+    return intervals.missing(order, reach, math.inf if overflown else heavy, "the draws", INSTEAD)
 
 
 def _is_lopsided(numbers: Numbers, samples: float) -> bool:
     """Say whether Student's t is no good for a mean: by the same rule as for samples (`tails.is_lopsided`)."""
     total, _, second, third, _ = numbers.moments[:, 0]
-    return bool(second > 0 and abs(third / total) / (second / total) ** 1.5 > SKEWED * math.sqrt(samples))
+    return bool(second > 0 and abs(third / total) / (second / total) ** 1.5 > intervals.SKEWED * math.sqrt(samples))
 
 
 def _bins(numbers: Numbers) -> tuple[Array, Array, Array]:

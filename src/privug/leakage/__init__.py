@@ -21,11 +21,11 @@ from privug.leakage.divergence import (
 )
 from privug.leakage.entropy import differential_entropy, entropy, guessing_entropy, min_entropy, renyi_entropy
 from privug.leakage.information import conditional_entropy, mutual_information
-from privug.leakage.pointwise import PointwiseLeakage, max_posterior_belief, pointwise_leakage, worst_output
 from privug.leakage.ranges import measures
 from privug.leakage.significance import Evidence, evidence_of_leak, samples_to_detect
 from privug.leakage.table import LeakageRow, LeakageTable, leakage_table
 from privug.leakage.vulnerability import (
+    PointwiseLeakage,
     additive_leakage,
     bayes_risk,
     bayes_security,
@@ -35,11 +35,14 @@ from privug.leakage.vulnerability import (
     g_vulnerability,
     guess_or_abstain,
     identity,
+    max_posterior_belief,
     min_entropy_leakage,
     multiplicative_leakage,
+    pointwise_leakage,
     posterior_guessing_entropy,
     property_of,
     tries,
+    worst_output,
 )
 
 __all__ = [

@@ -17,13 +17,12 @@ from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, alike_pairs, pairs_of
 from privug.leakage.ranges import POSITIVE, PROBABILITY, Of, capacity_in_bits_range, capacity_range, measure
 from privug.leakage.strategy import TELLING_DIGITS
-from privug.leakage.vulnerability import in_bits
+from privug.leakage.vulnerability import RARE, in_bits
 from privug.model.node import Array, Kind
 
 MOST_CELLS = 50_000_000
 MOST_ENUMERATED = 20  # secrets, whose subsets are a million
 ROUNDING = 1e-9
-RARE = 1000  # times the error of probabilities, from which on ratios mean something
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.intervals import student
 from privug.inference.measure.curve import Curve
+from privug.leakage import plugin
 from privug.leakage.entropy import (
     BITS_PER_UNSEEN,
     binned,
@@ -29,19 +30,6 @@ from privug.leakage.entropy import (
     of_both,
 )
 from privug.leakage.finite import LN2, Shares, aligned, shares_of
-from privug.leakage.plugin import (
-    Dependence,
-    best_choice,
-    bias,
-    difference,
-    exact_estimate,
-    missed_entropy,
-    most_unseen,
-    rarest_missed,
-    seen_once,
-    undersampled,
-    variance,
-)
 from privug.leakage.ranges import ANY, CHANGE, NOTHING, PROBABILITY, Of, Row, drop_range, kl_range, measure, ranging
 from privug.model.node import Array, Kind
 
@@ -230,7 +218,7 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
     """
     for belief in (posterior, prior):
         checked(belief, "probability_change")
-    return difference(posterior.probability(predicate), prior.probability(predicate), "")
+    return plugin.difference(posterior.probability(predicate), prior.probability(predicate), "")
 
 
 @measure(Of.BELIEFS, drop_range, Row(40, "here", _dropped), difference=True)
@@ -253,14 +241,14 @@ def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
             "be compared; ask for kl_divergence or total_variation"
         )
     if prior.kind is Kind.DISCRETE:
-        return difference(entropy(prior), entropy(posterior))
+        return plugin.difference(entropy(prior), entropy(posterior))
     if posterior.kind is not Kind.CONTINUOUS:
         exact = posterior.exact and prior.exact
         return _infinite("the posterior has come down to single values of a continuous quantity", exact)
     before, after = differential_entropy(prior), differential_entropy(posterior)
     if math.isinf(before.value):
         raise ArgumentError(f"entropy_drop: the prior has no density ({before.method})")
-    return _infinite(after.method) if math.isinf(after.value) else difference(before, after)
+    return _infinite(after.method) if math.isinf(after.value) else plugin.difference(before, after)
 
 
 @measure(Of.BELIEFS, ANY)
@@ -318,20 +306,20 @@ def _discrete_kl(p: Shares, r: Shares) -> Estimate:
     logarithms = np.log2(ratio)
     value = float(p.probability @ logarithms)
     if lost:
-        logarithms[missing] = math.log2(lost / most_unseen(r))
-        value += lost * math.log2(lost / most_unseen(r))
+        logarithms[missing] = math.log2(lost / plugin.most_unseen(r))
+        value += lost * math.log2(lost / plugin.most_unseen(r))
     slopes = [logarithms, np.where(common, -ratio / LN2, 0.0)]
     if p.exact and r.exact:
-        return exact_estimate(max(0.0, value), [p, r], slopes)
+        return plugin.exact_estimate(max(0.0, value), [p, r], slopes)
     curvatures = [np.where(common, 1 / LN2, 0.0), -slopes[1]]
     value, half = _smoothly(value, [p, r], slopes, curvatures, np.where(common, -np.sqrt(ratio) / LN2, 0.0))
-    missed = missed_entropy(p)
-    low = max(0.0, value - half - BITS_PER_UNSEEN * seen_once(p) - missed)
+    missed = plugin.missed_entropy(p)
+    low = max(0.0, value - half - BITS_PER_UNSEEN * plugin.seen_once(p) - missed)
     high = _upper_end(value, half) + missed * max(1.0, -math.log2(r.probability[r.probability > 0].min()))
     if lost:
         method = f"lower bound: {lost:.0%} of the posterior lies on values unseen among samples of the prior, {method}"
         high = math.inf
-    elif not p.exact and undersampled(p):
+    elif not p.exact and plugin.undersampled(p):
         method, low = f"upper bound: many values of the posterior were seen only once, {method}", 0.0
     return _clipped(value, low, high, "bit", method)
 
@@ -343,14 +331,14 @@ def _discrete_js(p: Shares, r: Shares) -> Estimate:
     slopes = [np.log2(ratio, out=np.zeros_like(ratio), where=ratio > 0) / 2 for ratio in ratios]
     value = float(sum(some @ slope for some, slope in zip(probabilities, slopes, strict=True)))
     if p.exact and r.exact:
-        return exact_estimate(min(1.0, max(0.0, value)), [p, r], slopes)
+        return plugin.exact_estimate(min(1.0, max(0.0, value)), [p, r], slopes)
     curvatures = [np.where(ratio > 0, (1 - ratio / 2) / (2 * LN2), 0.0) for ratio in ratios]
     twist = -np.sqrt(ratios[0] * ratios[1]) / (4 * LN2)
     value, half = _smoothly(value, [p, r], slopes, curvatures, twist)
-    half += missed_entropy(p) + missed_entropy(r)
+    half += plugin.missed_entropy(p) + plugin.missed_entropy(r)
     # Values that were seen on one side only by chance look like a difference.
-    method, low = of_both(p.method, r.method), max(0.0, value - half - seen_once(p) - seen_once(r))
-    if any(not shares.exact and undersampled(shares) for shares in (p, r)):
+    method, low = of_both(p.method, r.method), max(0.0, value - half - plugin.seen_once(p) - plugin.seen_once(r))
+    if any(not shares.exact and plugin.undersampled(shares) for shares in (p, r)):
         method, low = f"upper bound: many values were seen only once, {method}", 0.0
     return _clipped(min(1.0, value), low, min(1.0, _upper_end(value, half)), "bit", method)
 
@@ -358,9 +346,9 @@ def _discrete_js(p: Shares, r: Shares) -> Estimate:
 def _discrete_tv(p: Shares, r: Shares) -> Estimate:
     if p.exact and r.exact:
         value = min(1.0, float(np.abs(p.probability - r.probability).sum()) / 2)
-        return exact_estimate(value, [p, r], _larger([p.probability, r.probability]), "")
-    choice, method = best_choice([p, r], _larger), of_both(p.method, r.method)
-    half = student(min(p.samples, r.samples) - 1) * choice.error + rarest_missed(p) + rarest_missed(r)
+        return plugin.exact_estimate(value, [p, r], _larger([p.probability, r.probability]), "")
+    choice, method = plugin.best_choice([p, r], _larger), of_both(p.method, r.method)
+    half = student(min(p.samples, r.samples) - 1) * choice.error + plugin.rarest_missed(p) + plugin.rarest_missed(r)
     low, high = max(0.0, choice.judged - half), min(1.0, choice.chosen + half)
     return _clipped(min(1.0, choice.value), low, high, "", method)
 
@@ -376,11 +364,13 @@ def _smoothly(
 ) -> tuple[float, float]:
     """Return a smooth function of two beliefs without its bias, and the half-width of its interval."""
     dependences = [
-        Dependence(*described) for described in zip(beliefs, slopes, curvatures, strict=True) if not described[0].exact
+        plugin.Dependence(*described)
+        for described in zip(beliefs, slopes, curvatures, strict=True)
+        if not described[0].exact
     ]
     samples = min(shares.samples for shares in beliefs)
-    half = student(samples - 1) * math.sqrt(variance(dependences, twist))
-    return value - sum(bias(dependence) for dependence in dependences), half
+    half = student(samples - 1) * math.sqrt(plugin.variance(dependences, twist))
+    return value - sum(plugin.bias(dependence) for dependence in dependences), half
 
 
 def _upper_end(value: float, half: float) -> float:

@@ -13,30 +13,10 @@ from privug.inference.belief import Belief
 from privug.inference.intervals import mean_estimate, student
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
+from privug.leakage import plugin, ranges
 from privug.leakage.finite import LN2, Shares, alike_shares, equally_weighing, number_columns
 from privug.leakage.neighbours import knn_divergence, kozachenko_leonenko
-from privug.leakage.plugin import (
-    Dependence,
-    bias,
-    exact_estimate,
-    falling,
-    fewest_samples,
-    linear_variance,
-    rarest_missed,
-    seen_once,
-    undersampled,
-    variance,
-)
-from privug.leakage.ranges import (
-    Of,
-    Row,
-    entropy_range,
-    guesses_range,
-    measure,
-    min_entropy_range,
-    ranging,
-    renyi_range,
-)
+from privug.leakage.ranges import Of, Row, measure, ranging
 from privug.leakage.strategy import unseen_output
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
@@ -307,7 +287,7 @@ def _best_guess_here(estimate: Estimate, prior: Belief) -> str:
     return f"After this observation the best guess is right with probability {percent_text(2.0**-estimate.value)}."
 
 
-@measure(Of.BELIEF, entropy_range, Row(41, "before", _uncertainty))
+@measure(Of.BELIEF, ranges.entropy_range, Row(41, "before", _uncertainty))
 def entropy(belief: Belief) -> Estimate:
     """Shannon entropy of a discrete belief; the differential entropy, and called so, of a continuous one.
 
@@ -361,7 +341,7 @@ def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko",
     return neighbour_entropy(*equally_weighted(belief), k)
 
 
-@measure(Of.BELIEF, min_entropy_range, Row(10, "here", _best_guess_here, discrete=True))
+@measure(Of.BELIEF, ranges.min_entropy_range, Row(10, "here", _best_guess_here, discrete=True))
 def min_entropy(belief: Belief) -> Estimate:
     """Min-entropy: how hard it is to guess the value in one try.
 
@@ -375,10 +355,10 @@ def min_entropy(belief: Belief) -> Estimate:
     kind = checked(belief, "min_entropy").kind
     if belief.curve is not None and kind is Kind.MIXED:
         return Estimate.exactly(_surprisal(float(belief.curve.masses.max())), "bit", belief.method)
-    return falling(bayes_vulnerability(belief), _surprisal, "bit")
+    return plugin.falling(bayes_vulnerability(belief), _surprisal, "bit")
 
 
-@measure(Of.BELIEF, guesses_range)
+@measure(Of.BELIEF, ranges.guesses_range)
 def guessing_entropy(belief: Belief) -> Estimate:
     """Guessing entropy: the number of guesses the attacker needs on average, the likeliest value first.
 
@@ -396,7 +376,7 @@ def guessing_entropy(belief: Belief) -> Estimate:
 
 
 @kinds_checked
-@ranging(renyi_range)
+@ranging(ranges.renyi_range)
 def renyi_entropy(belief: Belief, order: float) -> Estimate:
     """Rényi entropy of a discrete belief: order 0 counts values, 1 is Shannon's, 2 the collision entropy.
 
@@ -455,13 +435,15 @@ def _shannon(shares: Shares) -> Estimate:
     p = shares.probability
     slope = -np.log2(p)
     if shares.exact:
-        return exact_estimate(max(0.0, shares.summed(scipy.special.entr(p))) / LN2, [shares], [slope])
+        return plugin.exact_estimate(max(0.0, shares.summed(scipy.special.entr(p))) / LN2, [shares], [slope])
     value = shannon(p)
     if len(p) == 1:
         return _never_varied(shares, shannon(_with_another(shares)), "Miller-Madow")
-    dependence = Dependence(shares, slope, np.full(len(p), -1 / LN2))
-    half = student(shares.samples - 1) * math.sqrt(variance([dependence]))
-    return _with_unseen(value - bias(dependence), half, BITS_PER_UNSEEN * seen_once(shares), shares, "Miller-Madow")
+    dependence = plugin.Dependence(shares, slope, np.full(len(p), -1 / LN2))
+    half = student(shares.samples - 1) * math.sqrt(plugin.variance([dependence]))
+    return _with_unseen(
+        value - plugin.bias(dependence), half, BITS_PER_UNSEEN * plugin.seen_once(shares), shares, "Miller-Madow"
+    )
 
 
 def _renyi(shares: Shares, order: float) -> Estimate:
@@ -471,14 +453,14 @@ def _renyi(shares: Shares, order: float) -> Estimate:
     relative = np.exp((order - 1) * logarithms - (1 - order) * LN2 * value)
     slope = order / (1 - order) / LN2 * relative
     if shares.exact:
-        return exact_estimate(value, [shares], [slope])
+        return plugin.exact_estimate(value, [shares], [slope])
     if len(shares) == 1:
         return _never_varied(shares, _renyi_value(np.log(_with_another(shares)), order), name)
-    dependence = Dependence(shares, slope, -order / LN2 * relative)
-    value -= bias(dependence) - (1 - order) * LN2 / 2 * linear_variance(dependence)
-    half = student(shares.samples - 1) * math.sqrt(variance([dependence]))
-    allowance = BITS_PER_UNSEEN * seen_once(shares) * max(0.0, 2 - order)
-    if order < 1 and fewest_samples(shares) < FEWEST_OF_EACH:
+    dependence = plugin.Dependence(shares, slope, -order / LN2 * relative)
+    value -= plugin.bias(dependence) - (1 - order) * LN2 / 2 * plugin.linear_variance(dependence)
+    half = student(shares.samples - 1) * math.sqrt(plugin.variance([dependence]))
+    allowance = BITS_PER_UNSEEN * plugin.seen_once(shares) * max(0.0, 2 - order)
+    if order < 1 and plugin.fewest_samples(shares) < FEWEST_OF_EACH:
         allowance = math.inf
     return _with_unseen(value, half, allowance, shares, name)
 
@@ -494,19 +476,19 @@ def _renyi_value(logarithms: Array, order: float, copies: Array | None = None) -
 
 def _with_another(shares: Shares) -> Array:
     """Return the probabilities if there were another value, as likely as it can be to have been missed."""
-    missed = rarest_missed(shares)
+    missed = plugin.rarest_missed(shares)
     return np.array([1 - missed, missed])
 
 
 def _never_varied(shares: Shares, high: float, name: str) -> Estimate:
     """Return zero for samples that are all the same; the upper end allows for another value."""
-    high = high if rarest_missed(shares) < 0.5 else math.inf
+    high = high if plugin.rarest_missed(shares) < 0.5 else math.inf
     return Estimate(0.0, 0.0, high, "bit", f"{name}, {shares.method}")
 
 
 def _with_unseen(value: float, half: float, allowance: float, shares: Shares, name: str) -> Estimate:
     low = max(0.0, value - half)
-    if math.isinf(allowance) or undersampled(shares):
+    if math.isinf(allowance) or plugin.undersampled(shares):
         method = f"lower bound: some values were seen only a few times, so there may be others, {shares.method}"
         return Estimate(max(0.0, value), low, math.inf, "bit", method)
     most = math.inf if allowance else math.log2(len(shares))

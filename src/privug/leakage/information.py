@@ -23,18 +23,10 @@ from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage import finite
+from privug.leakage import finite, neighbours
 from privug.leakage.black_box import one_by_one
 from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, alike_pairs, check_joint, distinct_values, pairs_of, shares_of
-from privug.leakage.neighbours import (
-    LABEL_DRIFT,
-    check_neighbours,
-    finest,
-    labelled_information,
-    point_information,
-    settled,
-)
 from privug.leakage.plugin import difference
 from privug.leakage.ranges import Of, Row, information_range, measure, rest_range
 from privug.model.batch import Batch, Column
@@ -628,15 +620,19 @@ def _by_distances(secret: Side, output: Side, k: int, sampled: _Sampled) -> tupl
     kinds, samples = {secret.kind, output.kind}, len(secret.codes)
     if kinds == {Kind.CONTINUOUS, Kind.DISCRETE}:
         label, other = (secret, output) if secret.kind is Kind.DISCRETE else (output, secret)
-        estimator = partial(labelled_information, label.codes, other.points)
-        found = settled(estimator, k, samples, dimension=other.points.shape[1], more=1, noise=LABEL_DRIFT)
+        estimator = partial(neighbours.labelled_information, label.codes, other.points)
+        found = neighbours.settled(
+            estimator, k, samples, dimension=other.points.shape[1], more=1, noise=neighbours.LABEL_DRIFT
+        )
         # Surroundings that hold a good part of a label's samples reach too far: up to a bit times that part, measured.
         found, name = replace(found, low=found.low - k * label.levels / samples), "Ross"
     else:
         dimension = secret.points.shape[1] + output.points.shape[1]
-        found = settled(partial(point_information, secret.points, output.points), k, samples, dimension=dimension)
+        found = neighbours.settled(
+            partial(neighbours.point_information, secret.points, output.points), k, samples, dimension=dimension
+        )
         name = "KSG" if kinds == {Kind.CONTINUOUS} else "Gao"
-        if Kind.DISCRETE not in kinds and float(found.terms.mean()) > finest(found.k, samples) - BLIND:
+        if Kind.DISCRETE not in kinds and float(found.terms.mean()) > neighbours.finest(found.k, samples) - BLIND:
             found = replace(found, high=math.inf)
     if secret.dithered or output.dithered:
         name = f"dithered {name}"
@@ -699,4 +695,4 @@ def _check(joint: Joint | Belief, k: int, name: str) -> None:
             "prior and a posterior for entropy_drop or kl_divergence"
         )
     check_joint(joint, name)
-    check_neighbours(k, f"{name}: ")
+    neighbours.check_neighbours(k, f"{name}: ")

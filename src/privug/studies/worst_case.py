@@ -10,8 +10,7 @@ import numpy as np
 from privug.attack import Attack, Result
 from privug.estimate import Estimate
 from privug.leakage.finite import alike_pairs, pairs_of
-from privug.leakage.pointwise import RARE, max_posterior_belief
-from privug.leakage.vulnerability import bayes_vulnerability
+from privug.leakage.vulnerability import RARE, bayes_vulnerability, max_posterior_belief
 from privug.mechanisms.mechanism import promised
 from privug.model.framed import rows_of
 from privug.model.node import Kind, Node, ancestors

@@ -18,18 +18,10 @@ from numpyro.infer import NUTS
 from privug import interruption
 from privug.errors import NotConverged, UnsuitableEngine
 from privug.inference.answer import Options, SampledAnswer
+from privug.inference.chains import sizes
 from privug.inference.chains.diagnosis import check_against_prior, draws_of_each, finished
 from privug.inference.chains.problem import Problem
-from privug.inference.chains.sizes import (
-    directly,
-    dispersed,
-    joint_states,
-    listed_values,
-    possible,
-    prepare,
-    summed_out,
-    trimmed,
-)
+from privug.inference.chains.sizes import possible
 from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
 from privug.inference.question import Question
 from privug.model.node import Array, Kind, Node, ancestors, reached
@@ -100,7 +92,7 @@ class JaxModel:
         """For each discrete root its value in each joint state; for a mixture, which of its parts it is."""
         lists = {root: _possible(root) for root in self.roots}
         chosen = {root: values for root, values in lists.items() if values is not None}
-        states = joint_states(chosen, MOST_STATES) if chosen else {}
+        states = sizes.joint_states(chosen, MOST_STATES) if chosen else {}
         if states is None:
             raise UnsuitableEngine(
                 f"engine='numpyro' sums over the joint states of discrete inputs, and here there are more than "
@@ -202,12 +194,12 @@ def infer(
 ) -> SampledAnswer:
     """Answer by chains that follow gradients; discrete inputs are summed out and drawn afterwards."""
     started, samples, seed = time.perf_counter(), options["samples"], options["seed"]
-    problem = prepare(question, observation, seed, samples)
-    direct = directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
+    problem = sizes.prepare(question, observation, seed, samples)
+    direct = sizes.directly(problem, chains, draws_of_each(problem.roots, samples, chains)) if sampler is None else None
     if direct is not None:
         return finished(problem.evaluate, direct, "numpyro", started, options)
-    problem = summed_out(problem)
-    problem = replace(problem, listed={**problem.listed, **listed_values(problem.roots)})
+    problem = sizes.summed_out(problem)
+    problem = replace(problem, listed={**problem.listed, **sizes.listed_values(problem.roots)})
     _check(problem)
     with jax.enable_x64(True):
         try:
@@ -216,7 +208,7 @@ def infer(
             raise UnsuitableEngine(
                 f"engine='numpyro' has no counterpart of {error}; choose engine='rare' or 'sample'"
             ) from None
-    cut = trimmed(problem, roots, divergences, remarks)
+    cut = sizes.trimmed(problem, roots, divergences, remarks)
     check_against_prior(problem, cut, "numpyro")
     return finished(problem.evaluate, cut, "numpyro", started, options)
 
@@ -311,7 +303,7 @@ def _starts(potential: Callable[[Any], Any], dimensions: int, chains: int, key: 
         possible = np.isfinite(energy)
         if possible.sum() >= chains:
             fit = 0.5 * (drawn[possible] ** 2).sum(axis=1) - energy[possible]
-            return jnp.asarray(drawn[possible][dispersed(fit, chains)])
+            return jnp.asarray(drawn[possible][sizes.dispersed(fit, chains)])
     raise NotConverged(
         f"engine='numpyro': next to none of {MOST_STARTS * STARTS} draws from the prior has a finite density given the "
         "observation, so no chain can start; check the observation, or choose engine='rare'"

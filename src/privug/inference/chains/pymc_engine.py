@@ -23,14 +23,8 @@ from pytensor.graph.op import Op
 from privug import interruption, settings
 from privug.errors import UnsuitableEngine
 from privug.inference.answer import Options, SampledAnswer
-from privug.inference.chains.diagnosis import (
-    FEWEST_DRAWS,
-    FEWEST_LARGE_DRAWS,
-    Chains,
-    check_against_prior,
-    draws_of_each,
-    finished,
-)
+from privug.inference.chains import diagnosis
+from privug.inference.chains.diagnosis import Chains, check_against_prior, draws_of_each, finished
 from privug.inference.chains.problem import Problem, is_differentiable
 from privug.inference.chains.sizes import directly, prepare, starting_points, summed_out, trimmed
 from privug.inference.chains.translation import Backend, Functions, Untranslatable, log_density, resolved, translate
@@ -200,7 +194,9 @@ def _sampled(problem: Problem, sampler: str | None, samples: int, chains: int, s
     model, opaque = build(problem)
     chosen = _chosen(problem, sampler, opaque)
     follows = chosen in ("nutpie", "nuts")  # draws of the others are thinned, and worth more
-    draws = draws_of_each(problem.roots, samples, chains, FEWEST_DRAWS if follows else FEWEST_LARGE_DRAWS)
+    draws = draws_of_each(
+        problem.roots, samples, chains, diagnosis.FEWEST_DRAWS if follows else diagnosis.FEWEST_LARGE_DRAWS
+    )
     run = {"nutpie": _nutpie, "smc": _smc}.get(chosen, _steps)
     compiling = pytensor.config.change_flags(**(_INTERPRETED if opaque else _COMPILED))
     with compiling, ProgressMeter(f"pymc ({chosen})", chains * (draws + _warm_up(draws))) as meter:

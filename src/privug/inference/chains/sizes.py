@@ -19,22 +19,11 @@ from privug.inference.chains.problem import Problem, Stratum, drawn, named_roots
 from privug.inference.graph.support import exponent
 from privug.inference.question import Case, Question
 from privug.inference.solving import density_of
+from privug.model import operations
 from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, reached
 from privug.model.numpy_functions import Cast, cast, reshape, where
-from privug.model.operations import (
-    ArrayFunction,
-    Elementwise,
-    Index,
-    Lookup,
-    SampleFailure,
-    array_function,
-    constant,
-    elementwise,
-    index,
-    lookup,
-    stack,
-)
+from privug.model.operations import Elementwise, Index, Lookup, constant, elementwise, index, lookup, stack
 from privug.model.plan import Plan
 from privug.model.plates import Fold
 from privug.model.traits import Role, Scope, Traits, traits_of
@@ -117,7 +106,7 @@ class Lockstep:
         match first.operation:
             case Elementwise() as operation if all(_is_like(operation, other) for other in operations):
                 return self._elementwise(operation, parents)
-            case ArrayFunction(traits=traits) if _is_reduction(traits) and first.shape == ():
+            case operations.ArrayFunction(traits=traits) if _is_reduction(traits) and first.shape == ():
                 return self._reduced(traits, parents[0])
             case LogDensity() as operation if all(other == operation for other in operations):
                 return self._density(operation, parents)
@@ -167,7 +156,7 @@ class Lockstep:
             node = where(present, node, cast(constant(_neutral(traits, node.dtype)), node.dtype))
         how = "sum" if traits.averages else traits.name
         axis = (("axis", len(node.shape)),)
-        result = array_function(ArrayFunction(how, getattr(np, how), axis), [node])
+        result = operations.array_function(operations.ArrayFunction(how, getattr(np, how), axis), [node])
         if traits.averages:
             result = elementwise(Elementwise("true_divide", np.true_divide), [result, counts])
         return _Side(result, bool(result.shape))
@@ -645,7 +634,7 @@ def starting_points(problem: Problem, chains: int, seed: int) -> list[dict[Node,
         tried += size
         try:
             values = dict(zip(roots, plan.run(size, rng), strict=True))
-        except SampleFailure:
+        except operations.SampleFailure:
             continue
         weights = problem.logs(values)
         possible = np.isfinite(weights)
