@@ -12,7 +12,7 @@ import privug as pv
 from privug import leakage
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.inference.intervals import mean_estimate, std_estimate
+from privug.inference.intervals import Weighting, mean_estimate, std_estimate
 from privug.leakage.ranges import PROBABILITY, ranging
 from privug.report.summary import MOST_LISTED_VALUES
 from strategies import joints
@@ -126,8 +126,8 @@ def test_a_constant_has_no_error(groups, weighted):
             belief = Belief(pv.Joint.from_samples(values, values).secret.batch, weights, groups=groups)
             assert belief.mean().number() == {300.0: "300", 0.1: "0.1", -7e9: "-7,000,000,000", 1e-30: "1e-30"}[value]
             assert belief.std().number() == "0"
-    assert mean_estimate(np.array([1.0, 1.0 + 1e-9]), None).low < 1.0
-    assert std_estimate(np.array([1.0, 1.0 + 1e-9, 1.0]), None).value > 0
+    assert mean_estimate(np.array([1.0, 1.0 + 1e-9]), Weighting()).low < 1.0
+    assert std_estimate(np.array([1.0, 1.0 + 1e-9, 1.0]), Weighting()).value > 0
 
 
 def total(a, b):

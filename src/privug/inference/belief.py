@@ -24,6 +24,7 @@ from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import intervals as tails
 from privug.inference.intervals import (
     Groups,
+    Weighting,
     effective_size,
     mean_estimate,
     quantile_estimate,
@@ -211,6 +212,10 @@ class Belief:
         sizes = [effective_size(parts[place], self.weights, self.groups) for place in places]
         return Groups(self.groups, min(sizes, default=self._independent_samples))
 
+    @property
+    def _weighting(self) -> Weighting:
+        return Weighting(self.weights, self._grouping, self.squares)
+
     @cached_property
     def kind(self) -> Kind:
         """Whether the quantity is discrete, continuous or mixed; from its definition, else from its samples."""
@@ -249,7 +254,7 @@ class Belief:
     def _share(self, hits: Array, confidence: float = CONFIDENCE) -> Estimate:
         if self.exact:
             return self._exact_share(min(1.0, float(self.shares[hits].sum())))
-        return share_estimate(hits, self.weights, self.method, confidence, self._grouping, self.squares)
+        return share_estimate(hits, self._weighting, self.method, confidence)
 
     def _exact_share(self, share: float) -> Estimate:
         return self._exactly(share, max(0.0, share - self.error), min(1.0, share + self.error))
@@ -291,8 +296,7 @@ class Belief:
                 return missing
             seen = tails.furthest(values, self.weights, self._independent_samples)
             known = tails.ends(seen, self._mean(values), self.reach, heavy, order)
-        options: Any = {"groups": self._grouping, "squares": self.squares, "reach": known}
-        return estimate(values, self.weights, self.method, confidence, **options)
+        return estimate(values, self._weighting, self.method, confidence, reach=known)
 
     def _heaviness(self, values: Array, order: int) -> float:
         if self.squares is None or self.reach.is_bounded:
@@ -335,7 +339,7 @@ class Belief:
             raise ArgumentError(f"quantile: the level must lie between 0 and 1, not {level!r}")
         values = self._numbers("quantile")
         if not self.exact:
-            return quantile_estimate(values, self.weights, level, self.method, confidence, self._grouping, self.squares)
+            return quantile_estimate(values, self._weighting, level, self.method, confidence)
         shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
         value, low, high = (self._exact_quantile(values, share) for share in shares)
         return self._exactly(value, low, high, self.resolution)
@@ -343,7 +347,7 @@ class Belief:
     def _exact_quantile(self, values: Array, level: float) -> float:
         if self.curve is not None:
             return self.curve.quantile(level)
-        return quantile_estimate(values, self.weights, min(level, 1 - 1e-16), self.method).value
+        return quantile_estimate(values, Weighting(self.weights), min(level, 1 - 1e-16), self.method).value
 
     @kinds_checked
     def median(self, confidence: float = CONFIDENCE) -> Estimate:

@@ -25,6 +25,35 @@ DRAWS = 4000
 MOST_IN_RANGE = 0.1  # of an interval's half-width that what was not seen may add to it
 
 
+class Groups(NamedTuple):
+    """In how many groups samples come that depend on each other, and how many independent ones all are worth."""
+
+    number: int
+    worth: float
+
+
+class Weighting(NamedTuple):
+    """How much values weigh: their weights, None if all weigh the same, and in which groups they come.
+
+    Values that stand for several samples each have `squares`: the sums of the squared weights of those.
+    """
+
+    weights: Array | None = None
+    groups: Groups | None = None
+    squares: Array | None = None
+
+    @property
+    def squared(self) -> Array:
+        """The sums of the squared weights of the samples of each value."""
+        assert self.weights is not None
+        return self.weights**2 if self.squares is None else self.squares
+
+
+def shares_of(values: Array, weights: Array | None) -> Array:
+    """Return the weight of each value, the same for all unless they have their own."""
+    return np.full(len(values), 1 / len(values)) if weights is None else weights
+
+
 def heaviness(values: Array, weights: Array | None, order: int, reach: Reach = UNKNOWN) -> float:
     """Return the shape of the tail of what a moment averages, plus its standard error; zero if there is no tail.
 
@@ -109,18 +138,10 @@ def ends(seen: tuple[float, float], centre: float, reach: Reach, heavy: float, o
     )
 
 
-def is_skewed(
-    values: Array,
-    weights: Array | None,
-    samples: float,
-    half: float,
-    reach: tuple[float, float],
-    squares: Array | None = None,
-) -> bool:
+def is_skewed(values: Array, weighting: Weighting, samples: float, half: float, reach: tuple[float, float]) -> bool:
     """Say whether Student's t is no good for the mean of so many effective samples, or leaves out too much."""
-    shares = np.full(len(values), 1 / len(values)) if weights is None else weights
-    seen = float(values.min()), float(values.max())
-    return is_lopsided(values, shares, samples, squares) or leaves_out(seen, samples, half, reach)
+    shares, seen = shares_of(values, weighting.weights), (float(values.min()), float(values.max()))
+    return is_lopsided(values, shares, samples, weighting.squares) or leaves_out(seen, samples, half, reach)
 
 
 def is_lopsided(values: Array, shares: Array, samples: float, squares: Array | None = None) -> bool:
@@ -144,7 +165,7 @@ def skewed_interval(
     values: Array, weights: Array | None, samples: float, reach: tuple[float, float], confidence: float
 ) -> tuple[float, float]:
     """Return an interval of the mean of a quantity within `reach`, from so many effective samples."""
-    places, counts = _table(values, np.full(len(values), 1 / len(values)) if weights is None else weights)
+    places, counts = _table(values, shares_of(values, weights))
     rng = np.random.Generator(np.random.SFC64(0))
     shares = rng.standard_gamma(np.maximum(counts * samples, 1e-12), (DRAWS, len(counts)))
     unseen = rng.standard_exponential(DRAWS)
@@ -190,13 +211,6 @@ def proportion_estimate(share: float, samples: float, method: str, confidence: f
     return Estimate(share, min(low, share), max(high, share), method=method, confidence=confidence)
 
 
-class Groups(NamedTuple):
-    """In how many groups samples come that depend on each other, and how many independent ones all are worth."""
-
-    number: int
-    worth: float
-
-
 def effective_size(values: Array, weights: Array | None, groups: int) -> float:
     """Return how many independent samples would know the mean of values as well; at most what the weights allow.
 
@@ -204,7 +218,7 @@ def effective_size(values: Array, weights: Array | None, groups: int) -> float:
     >>> round(effective_size(once_moved, None, groups=10), 9)
     9.0
     """
-    shares = np.full(len(values), 1 / len(values)) if weights is None else weights
+    shares = shares_of(values, weights)
     most = 1.0 / float((shares**2).sum())
     deviations = values - float(shares @ values)
     spread, error = float(shares @ deviations**2), _variance_between(shares * deviations, groups)
@@ -220,28 +234,25 @@ def _variance_between(terms: Array, groups: int) -> float:
     return float((sums**2).sum()) * count / (count - 1)
 
 
-def share_estimate(
-    hits: Array,
-    weights: Array | None,
-    method: str,
-    confidence: float = CONFIDENCE,
-    groups: Groups | None = None,
-    squares: Array | None = None,
-) -> Estimate:
+def share_estimate(hits: Array, weighting: Weighting, method: str, confidence: float = CONFIDENCE) -> Estimate:
     """Return the share of hits with its binomial interval on the effective sample size."""
-    share, samples = _known_share(hits, weights, confidence, groups, squares)
-    return proportion_estimate(share, samples, method, confidence)
+    return proportion_estimate(*_known_share(hits, weighting, confidence), method, confidence)
 
 
-def _known_share(
-    hits: Array, weights: Array | None, confidence: float, groups: Groups | None, squares: Array | None
-) -> tuple[float, float]:
+def _known_share(hits: Array, weighting: Weighting, confidence: float) -> tuple[float, float]:
     """Return the share of hits and the size of the independent sample whose binomial interval is wide enough.
 
     Where hits or misses are fewer than groups, those cannot tell how much is known: the worth of all samples bounds it.
     For few groups the size shrinks by the ratio of Student's quantiles (Korn and Graubard, 1998).
     """
-    share, samples = weighted_share(hits, weights, squares)
+    weights, groups, _ = weighting
+    if weights is None:
+        share, samples = float(hits.mean()), float(len(hits))
+    else:
+        squares = weighting.squared
+        share, samples = share_of_sums(
+            float(weights[hits].sum()), float(squares[hits].sum()), float(squares[~hits].sum())
+        )
     if groups is None:
         return share, samples
     samples = min(samples, effective_size(hits.astype(float), weights, groups.number))
@@ -260,19 +271,11 @@ def _degrees(samples: float, groups: Groups | None) -> float:
     return (samples if groups is None else min(samples, groups.number)) - 1
 
 
-def weighted_share(hits: Array, weights: Array | None, squares: Array | None = None) -> tuple[float, float]:
-    """Return the share of hits and the number of independent samples that would know it as well.
-
-    Values that stand for several samples each have `squares`: the sums of the squared weights of those.
-    """
-    if weights is None:
-        return float(hits.mean()), float(len(hits))
-    squares = weights**2 if squares is None else squares
-    return share_of_sums(float(weights[hits].sum()), float(squares[hits].sum()), float(squares[~hits].sum()))
-
-
 def share_of_sums(share: float, of_hits: float, of_misses: float) -> tuple[float, float]:
-    """Return the same from the sums of the squared weights of hits and misses."""
+    """Return a share of hits and the number of independent samples that would know it as well.
+
+    Told are the sums of the squared weights of hits and misses.
+    """
     share, effective = min(1.0, share), 1.0 / (of_hits + of_misses)
     if not 0 < share < 1:
         return share, effective
@@ -283,14 +286,12 @@ def share_of_sums(share: float, of_hits: float, of_misses: float) -> tuple[float
 
 def mean_estimate(
     values: Array,
-    weights: Array | None,
+    weighting: Weighting,
     method: str = "",
     confidence: float = CONFIDENCE,
     *,
     binary: bool = True,
-    groups: Groups | None = None,
     reach: tuple[float, float] | None = None,
-    squares: Array | None = None,
 ) -> Estimate:
     """Return a mean with its interval from the central limit theorem, by Student's t on the effective sample size.
 
@@ -303,18 +304,18 @@ def mean_estimate(
     within = None if shift else reach  # whole numbers beyond floats are counted from the least
     beyond = within is not None and _is_finite_beyond(values, within)
     if binary and not shift and _is_binary(values) and not beyond:
-        return share_estimate(values == 1, weights, method, confidence, groups, squares)
-    if is_constant(values, several=squares is not None) and not beyond:
+        return share_estimate(values == 1, weighting, method, confidence)
+    if is_constant(values, several=weighting.squares is not None) and not beyond:
         return _constant(values, method, confidence)
-    mean, variance, samples = _mean_and_error(values, weights, groups, squares)
+    mean, variance, samples = _mean_and_error(values, weighting)
     mean += shift
     if samples <= 1:
         return Estimate(mean, -math.inf, math.inf, method=method, confidence=confidence)
-    half = student(_degrees(samples, groups), confidence) * math.sqrt(variance)
+    half = student(_degrees(samples, weighting.groups), confidence) * math.sqrt(variance)
     low, high = mean - half, mean + half
-    if within is not None and is_skewed(values, weights, samples, half, within, squares):
-        known = samples * _few_groups(samples, groups, confidence)
-        low, high = skewed_interval(values, weights, known, within, confidence)
+    if within is not None and is_skewed(values, weighting, samples, half, within):
+        known = samples * _few_groups(samples, weighting.groups, confidence)
+        low, high = skewed_interval(values, weighting.weights, known, within, confidence)
     return Estimate(mean, min(low, mean), max(high, mean), method=method, confidence=confidence)
 
 
@@ -328,11 +329,9 @@ def shifted(values: Array) -> tuple[Array, int]:
 
 def std_estimate(
     values: Array,
-    weights: Array | None,
+    weighting: Weighting,
     method: str = "",
     confidence: float = CONFIDENCE,
-    groups: Groups | None = None,
-    squares: Array | None = None,
     reach: tuple[float, float] | None = None,
 ) -> Estimate:
     """Return a standard deviation with its interval; `reach` is as for means."""
@@ -340,18 +339,18 @@ def std_estimate(
     if not np.all(np.isfinite(values)):
         return Estimate(math.inf, math.inf, math.inf, method=f"some values are infinite; {method}")
     low, high = (values.min(), values.max()) if reach is None or shift else reach
-    if is_constant(values, several=squares is not None) and is_constant(np.array([values[0], low, high])):
+    if is_constant(values, several=weighting.squares is not None) and is_constant(np.array([values[0], low, high])):
         return Estimate(0.0, 0.0, 0.0, method=method, confidence=confidence)
-    mean, _, samples = _mean_and_error(values, weights, groups, squares)
-    terms = (values - mean) ** 2
-    average, variance, known = _mean_and_error(terms, weights, groups, squares)
-    found = spread_estimate(average, variance, samples, _degrees(samples, groups), method, confidence)
+    mean, _, samples = _mean_and_error(values, weighting)
+    terms, degrees = (values - mean) ** 2, _degrees(samples, weighting.groups)
+    average, variance, known = _mean_and_error(terms, weighting)
+    found = spread_estimate(average, variance, samples, degrees, method, confidence)
     ends = float(terms.min()), max(mean - low, high - mean) ** 2
-    half = student(_degrees(samples, groups), confidence) * math.sqrt(variance)
-    if samples <= 2 or reach is None or not is_skewed(terms, weights, known, half, ends, squares):
+    half = student(degrees, confidence) * math.sqrt(variance)
+    if samples <= 2 or reach is None or not is_skewed(terms, weighting, known, half, ends):
         return found
-    known *= _few_groups(known, groups, confidence)
-    return spread_within(found, skewed_interval(terms, weights, known, ends, confidence))
+    known *= _few_groups(known, weighting.groups, confidence)
+    return spread_within(found, skewed_interval(terms, weighting.weights, known, ends, confidence))
 
 
 def spread_estimate(
@@ -379,16 +378,10 @@ def spread_within(found: Estimate, squares: tuple[float, float]) -> Estimate:
 
 
 def quantile_estimate(
-    values: Array,
-    weights: Array | None,
-    level: float,
-    method: str = "",
-    confidence: float = CONFIDENCE,
-    groups: Groups | None = None,
-    squares: Array | None = None,
+    values: Array, weighting: Weighting, level: float, method: str = "", confidence: float = CONFIDENCE
 ) -> Estimate:
     """Return a quantile with its interval from order statistics: distribution-free, never too narrow in theory."""
-    order = np.argsort(values, kind="stable")
+    order, weights = np.argsort(values, kind="stable"), weighting.weights
     ordered = values[order]
     cumulative = (np.arange(1, len(values) + 1) / len(values)) if weights is None else np.cumsum(weights[order])
 
@@ -398,7 +391,7 @@ def quantile_estimate(
         return _number(ordered[min(position, len(ordered) - 1)])
 
     value = at(level)
-    _, samples = _known_share(values <= value, weights, confidence, groups, squares)
+    _, samples = _known_share(values <= value, weighting, confidence)
     band = proportion_estimate(level, samples, "", confidence)
     if band.low * samples < 1:
         low = -math.inf if level * samples < _fewest_for_bound(confidence) else _number(ordered[0])
@@ -454,25 +447,19 @@ def _is_finite_beyond(values: Array, reach: tuple[float, float]) -> bool:
     return reach[0] < reach[1] and (-math.inf < reach[0] < low or high < reach[1] < math.inf)
 
 
-def _mean_and_error(
-    values: Array, weights: Array | None, groups: Groups | None, squares: Array | None
-) -> tuple[float, float, float]:
+def _mean_and_error(values: Array, weighting: Weighting) -> tuple[float, float, float]:
     """Return the mean, the variance of that mean, and the effective sample size."""
-    mean, variance, samples = _independent_mean(values, weights, squares)
+    weights, groups, _ = weighting
+    if weights is None:
+        samples = float(len(values))
+        mean, variance = float(values.mean()), float(values.var(ddof=1)) / len(values) if samples > 1 else math.inf
+    else:
+        mean, squares = float(weights @ values), weighting.squared
+        variance, samples = float(squares @ (values - mean) ** 2), 1.0 / float(squares.sum())
     if groups is None or samples <= 1:
         return mean, variance, samples
     effective = effective_size(values, weights, groups.number)
     return mean, variance * samples / effective, effective
-
-
-def _independent_mean(values: Array, weights: Array | None, squares: Array | None) -> tuple[float, float, float]:
-    if weights is None:
-        samples = len(values)
-        variance = float(values.var(ddof=1)) / samples if samples > 1 else math.inf
-        return float(values.mean()), variance, float(samples)
-    mean = float(weights @ values)
-    squares = weights**2 if squares is None else squares
-    return mean, float(squares @ (values - mean) ** 2), 1.0 / float(squares.sum())
 
 
 def _check_confidence(confidence: float) -> None:

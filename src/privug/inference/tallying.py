@@ -760,11 +760,9 @@ def _within_bins(found: Estimate, numbers: Numbers, half: float, end: float, hea
     below, above, shares = _bins(numbers)
     most = np.maximum((below - centre) ** 2, (above - centre) ** 2)
     least = np.maximum(np.maximum(below - centre, centre - above), 0.0) ** 2
-    lopsided = (
-        heavy > HEAVY
-        if numbers.bins is None
-        else intervals.is_lopsided((least + most) / 2, shares, samples, shares / samples)
-    )
+    lopsided = heavy > HEAVY
+    if numbers.bins is not None:
+        lopsided = intervals.is_lopsided((least + most) / 2, shares, samples, shares / samples)
     if not lopsided and not intervals.leaves_out((0.0, float(most.max())), samples, half, (0.0, end)):
         return found
     low = intervals.skewed_interval(least, shares, samples, (0.0, end), found.confidence)[0]

@@ -10,7 +10,7 @@ from privug.digits import how_many, number_text, percent_text
 from privug.errors import ArgumentError, TooFewSamples
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.inference.intervals import mean_estimate, student
+from privug.inference.intervals import Weighting, mean_estimate, student
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
 from privug.leakage import plugin, ranges
@@ -131,7 +131,7 @@ def kernel_entropy(belief: Belief) -> Estimate:
     standard = (values - middle) / spread
     terms, alone = _surprisals(standard, weights, bandwidth)
     smoother, _ = _surprisals(standard, weights, bandwidth * math.sqrt(2))
-    estimate = mean_estimate(terms, None if belief.weights is None else weights, method, binary=False)
+    estimate = mean_estimate(terms, Weighting(None if belief.weights is None else weights), method, binary=False)
     estimate = estimate.widened(math.sqrt(belief.inflation))
     smoothing = 3 * max(0.0, float(weights @ (smoother - terms)))
     own = float(weights @ np.minimum(-np.log2(1 - np.minimum(alone, 0.999)), MOST_OWN_BITS))
