@@ -59,11 +59,6 @@ class Solution:
     conditions: tuple[Node, ...] = ()
 
 
-def solve_for(node: Node, value: Any, root: Node, slope: Coefficient) -> Solution:
-    """Set one root to the value that explains the observation."""
-    return through_functions(value, [Section(node, slope, root)])
-
-
 def through_functions(value: Any, way: Sequence[Section]) -> Solution:
     """Set the root at the end of a way to the value that explains the observation."""
     log_slope: Any = 0.0
@@ -417,7 +412,7 @@ def _solutions_of_point(node: Node, value: float) -> list[Solution]:
     normal = {root: slope for root, slope in roots.items() if family_of(root).gaussian}
     solutions = [condition_normals(node, value, normal)] if normal else []
     singles = _different([root for root in roots if root.shape == () and root not in normal])
-    solutions += [solve_for(node, value, root, roots[root]) for root in singles]
+    solutions += [through_functions(value, [Section(node, roots[root], root)]) for root in singles]
     if not roots:
         ways = invertible_roots(node)
         solutions += [through_functions(value, ways[root]) for root in _different(list(ways))]

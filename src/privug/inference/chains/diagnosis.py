@@ -12,7 +12,7 @@ Passing is necessary, not sufficient: chains may agree on a part of the posterio
 import importlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
 from privug.inference.chains.problem import Problem
 from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k
-from privug.inference.sampling import FEWEST_SAMPLES
+from privug.inference.sampling import FEWEST_SAMPLES, generator
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node
 from privug.model.operations import SampleFailure
@@ -76,10 +76,10 @@ def diagnose(quantities: Mapping[str, Array], divergences: int = 0) -> Diagnosis
     parts = [(name, part) for name, array in quantities.items() for part in parts_of(array)]
     shape = parts[0][1].shape if parts else (0, 0)
     varied = [(name, part) for name, part in parts if varies(part)]
-    rated = [(_or_infinite(seam.r_hat(part)), name) for name, part in varied]
+    rated = [(_told(seam.r_hat(part), math.inf), name) for name, part in varied]
     worst = max(rated, default=(1.0, ""))
     whole = float(math.prod(shape))
-    bulk = min((_or_zero(seam.bulk_ess(part)) for _, part in varied), default=whole)
+    bulk = min((_told(seam.bulk_ess(part), 0.0) for _, part in varied), default=whole)
     # A tail that is one value, as of a truth value, varies in no tail.
     tails = [seam.tail_ess(part) for _, part in varied]
     tail = min((one for one in tails if not math.isnan(one)), default=whole)
@@ -133,20 +133,15 @@ def parts_of(array: Array) -> list[Array]:
     if not flat.size:
         return []
     chosen = np.unique(np.linspace(0, flat.shape[2] - 1, MOST_PARTS).round().astype(int))
-    return [_bounded(flat[:, :, place]) for place in chosen]
+    # Infinite values are very large ones: ranks are all that matters.
+    return [
+        part if np.all(np.isfinite(part)) else np.nan_to_num(part, nan=0.0, posinf=1e300, neginf=-1e300)
+        for part in (flat[:, :, place] for place in chosen)
+    ]
 
 
-def _bounded(part: Array) -> Array:
-    """Return a part with infinite values as very large ones: ranks are all that matters."""
-    return part if np.all(np.isfinite(part)) else np.nan_to_num(part, nan=0.0, posinf=1e300, neginf=-1e300)
-
-
-def _or_infinite(value: float) -> float:
-    return math.inf if math.isnan(value) else value
-
-
-def _or_zero(value: Any) -> float:
-    return 0.0 if math.isnan(value) else float(value)
+def _told(value: float, otherwise: float) -> float:
+    return otherwise if math.isnan(value) else float(value)
 
 
 GROUPS_PER_CHAIN = 8
@@ -220,7 +215,7 @@ def finished(
     weights = None if chains.log_weights is None else chains.log_weights.reshape(-1)
     shape = _judged_weights(weights, engine)
     groups = min(GROUPS_PER_CHAIN, max(1, draws // 2)) * count
-    worth = _worth(quantities, weights, groups)
+    worth = Belief(quantities[0], normalised(weights), groups=groups).effective_samples  # of the secret
     if judging and worth < min(FEWEST_SAMPLES, samples):
         raise NotConverged(
             f"engine={engine!r}: {count * draws:,} draws of {count} chains are worth only {worth:.0f} independent "
@@ -235,11 +230,6 @@ def finished(
 def _further(evaluate: Evaluate, values: Values, query: Callable[..., Any]) -> Batch:
     """Ask one more question about the same draws."""
     return settled(evaluate(values, query)[2])
-
-
-def _worth(quantities: tuple[Batch, ...], log_weights: Array | None, groups: int) -> float:
-    """Return of how many independent samples the secret is known."""
-    return Belief(quantities[0], normalised(log_weights), groups=groups).effective_samples
 
 
 def _judged_weights(log_weights: Array | None, engine: str) -> float | None:
@@ -295,7 +285,8 @@ def check_against_prior(problem: Problem, chains: Chains, engine: str) -> None:
     """Refuse chains that draws from the prior contradict: by their weights, or by where those lie that fit as well."""
     rounds = 0
     fits: list[tuple[dict[Node, Array], Array]] = []
-    typical = _typical(problem, chains)
+    # The log weight that nearly all draws of the chains have.
+    typical = float(np.quantile(problem.logs(chains.flat()), TYPICAL, method="lower"))
     while rounds < MOST_ROUNDS and sum(len(logs) for _, logs in fits) < ENOUGH:
         values, logs = _drawn(problem, rounds)
         if rounds == 0:
@@ -310,11 +301,6 @@ def _selected(values: Mapping[Node, Array], logs: Array, which: Array) -> tuple[
     return {root: array[which] for root, array in values.items()}, logs[which]
 
 
-def _typical(problem: Problem, chains: Chains) -> float:
-    """Return the log weight that nearly all draws of the chains have."""
-    return float(np.quantile(problem.logs(chains.flat()), TYPICAL, method="lower"))
-
-
 def _look_beyond(
     problem: Problem, chains: Chains, values: Mapping[Node, Array], logs: Array, typical: float, engine: str
 ) -> None:
@@ -325,17 +311,24 @@ def _look_beyond(
     """
     if not len(logs):
         return
-    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(problem.seed, spawn_key=(1 << 24,))))
+    rng = generator(problem.seed, 1 << 24)
     kept, _ = _selected(values, logs, np.log(rng.random(len(logs))) < logs - logs.max())
+    for name, part, other in _side_by_side(problem, chains, kept):
+        outside = int(np.count_nonzero((other < part.min()) | (other > part.max())))
+        if scipy.special.bdtrc(outside - 1, other.size, BEYOND) < CHANCE_BEYOND:
+            raise _missed(engine, f"{other.size:,} samples", name)
+
+
+def _side_by_side(problem: Problem, chains: Chains, values: Mapping[Node, Array]) -> Iterator[tuple[str, Array, Array]]:
+    """Yield the numbers that vary, by name: those of the chains, and those of draws from the prior."""
     try:
-        expected = _numbers_of_problem(problem, kept, 1)
+        expected = _numbers_of_problem(problem, values, 1)
     except ProgramError:  # on inputs that no chain came to
         return
     for name, array in _numbers_of_problem(problem, chains.flat(), chains.shape[0]).items():
         for part, other in zip(parts_of(array), parts_of(expected[name]), strict=True):
-            outside = int(np.count_nonzero((other < part.min()) | (other > part.max())))
-            if varies(part, other) and scipy.special.bdtrc(outside - 1, other.size, BEYOND) < CHANCE_BEYOND:
-                raise _missed(engine, f"{other.size:,} samples", name)
+            if varies(part, other):
+                yield name, part, other
 
 
 def _compare(problem: Problem, chains: Chains, values: dict[Node, Array], logs: Array, engine: str) -> None:
@@ -345,15 +338,9 @@ def _compare(problem: Problem, chains: Chains, values: dict[Node, Array], logs: 
         return
     values, weights = drawn
     effective = 1.0 / float((weights**2).sum())
-    try:
-        expected = _numbers_of_problem(problem, values, 1)
-    except ProgramError:  # on inputs that no chain came to
-        return
-    found = _numbers_of_problem(problem, chains.flat(), chains.shape[0])
-    for name, array in found.items():
-        for part, other in zip(parts_of(array), parts_of(expected[name]), strict=True):
-            if varies(part, other) and _score(part, other[0], weights, effective) > LARGEST_SCORE:
-                raise _missed(engine, f"{effective:,.0f} samples", name)
+    for name, part, other in _side_by_side(problem, chains, values):
+        if _score(part, other[0], weights, effective) > LARGEST_SCORE:
+            raise _missed(engine, f"{effective:,.0f} samples", name)
 
 
 def _missed(engine: str, samples: str, name: str) -> NotConverged:
@@ -373,9 +360,9 @@ def _drawn(problem: Problem, number: int) -> tuple[dict[Node, Array], Array]:
     size = sum(math.prod(root.shape) for root in roots)
     most = MOST_NUMBERS // max(1, size)
     samples = min(OPAQUE_DRAWS if _is_opaque(problem) else DRAWS << number, most)
-    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(problem.seed, spawn_key=(1 << 23, number))))
     try:
-        values = problem.sized(dict(zip(roots, Plan(roots).run(samples, rng), strict=True)))
+        arrays = Plan(roots).run(samples, generator(problem.seed, 1 << 23, number))
+        values = problem.sized(dict(zip(roots, arrays, strict=True)))
         logs = np.where(problem.kept(values), problem.logs(values), -np.inf)
     except SampleFailure:
         return {root: np.empty((0, *root.shape), root.dtype) for root in roots}, np.empty(0)

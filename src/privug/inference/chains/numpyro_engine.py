@@ -141,10 +141,6 @@ class JaxModel:
         return values, weight + seen
 
 
-def _is_mixture(root: Node) -> bool:
-    return bool(family_of(root).families) and root.kind is not Kind.DISCRETE
-
-
 def _root_value(family: Family, z: Any, place: Any, parameters: Sequence[Any]) -> tuple[Any, Any]:
     if not family.families:
         return _of_normal(family, z, parameters)
@@ -161,10 +157,8 @@ def _root_value(family: Family, z: Any, place: Any, parameters: Sequence[Any]) -
 def _possible(root: Node) -> Array | None:
     """Return the values of a discrete root, or the parts of a mixture; None for what is continuous."""
     family = family_of(root)
-    if _is_mixture(root):
-        return np.arange(len(family.families))
     if root.kind is not Kind.DISCRETE:
-        return None
+        return np.arange(len(family.families)) if family.families else None
     values = possible(root)
     if values is None:
         raise UnsuitableEngine(

@@ -13,6 +13,7 @@ from privug.inference.case_plan import ConditionedCase, Quantity, failure_of_pro
 from privug.inference.graph.affine import affine_roots
 from privug.inference.graph.conditions import Window, merged, windows_of
 from privug.inference.question import Case, Question
+from privug.inference.sampling import generator
 from privug.inference.solving import solve
 from privug.model.batch import Batch
 from privug.model.framed import Framed
@@ -393,7 +394,7 @@ class Problem:
         return found
 
     def _rng(self) -> np.random.Generator:
-        return np.random.Generator(np.random.SFC64(np.random.SeedSequence(self.seed, spawn_key=(1 << 20,))))
+        return generator(self.seed, 1 << 20)
 
 
 def _length(values: Mapping[Node, Array]) -> int:
@@ -491,16 +492,13 @@ def check_repeatable(nodes: Sequence[Node], roots: Sequence[Node]) -> None:
     rngs = [np.random.Generator(np.random.SFC64(seed)) for seed in (0, 1, 2)]
     drawn_once = dict(zip(roots, Plan(roots).run(CHECKED_SAMPLES, rngs[0]), strict=True))
     members = np.arange(CHECKED_SAMPLES)
-    one, other = (_evaluated(_numeric(nodes), drawn_once, members, rng, forgiving=True) for rng in rngs[1:])
+    numeric = [node for node in nodes if node.dtype.kind in "bif"]
+    one, other = (_evaluated(numeric, drawn_once, members, rng, forgiving=True) for rng in rngs[1:])
     if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True)):
         raise UnsuitableEngine(
             "the program draws random numbers of its own, so that what was seen has no density; "
             "make its noise an input, or choose engine='sample' or 'rare'"
         )
-
-
-def _numeric(nodes: Sequence[Node]) -> list[Node]:
-    return [node for node in nodes if node.dtype.kind in "bif"]
 
 
 def is_differentiable(problem: Problem) -> bool:

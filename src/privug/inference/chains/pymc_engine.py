@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pymc as pm
@@ -240,13 +240,12 @@ def _check_smc(problem: Problem) -> None:
         )
 
 
-class Raw:
+class Raw(NamedTuple):
     """Draws by the names of PyMC's variables, as arrays of chains by draws."""
 
-    def __init__(self, draws: dict[str, Array], divergences: int = 0, remarks: tuple[str, ...] = ()) -> None:
-        self.draws = draws
-        self.divergences = divergences
-        self.remarks = remarks
+    draws: dict[str, Array]
+    divergences: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 Size = tuple[int, int, int]  # chains, draws, seed
@@ -414,14 +413,11 @@ def _root_values(problem: Problem, draws: dict[str, Array]) -> dict[Node, Array]
             array = family.table[array]
         elif family.factor is not None:
             flat = {node: known.reshape(-1, *known.shape[2:]) for node, known in values.items()}
-            mean = Plan([root.parents[0]], list(flat)).run(array.shape[0] * array.shape[1], _unused(), flat)[0]
+            unused = np.random.Generator(np.random.SFC64(0))
+            mean = Plan([root.parents[0]], list(flat)).run(array.shape[0] * array.shape[1], unused, flat)[0]
             array = mean.reshape(array.shape[0], array.shape[1], -1) + array @ family.factor.T
         values[root] = array.astype(root.dtype, copy=False)
     return values
-
-
-def _unused() -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(0))
 
 
 def _warm_up(draws: int) -> int:

@@ -18,6 +18,7 @@ from privug.inference.chains.diagnosis import Chains
 from privug.inference.chains.problem import Problem, Stratum, drawn, named_roots, roots_of, single, stratum, total
 from privug.inference.graph.support import exponent
 from privug.inference.question import Case, Question
+from privug.inference.sampling import generator
 from privug.inference.solving import density_of
 from privug.model import operations
 from privug.model.graph import substitute
@@ -138,11 +139,9 @@ class Lockstep:
 
     def _elementwise(self, operation: Elementwise, parents: Sequence[_Side]) -> _Side:
         lengths = {parent.lengths for parent in parents if parent.lengths is not None}
-        if len(lengths) > 1:
+        if len(lengths) > 1 or any(parent.node.levels is not None for parent in parents):
             raise OutOfStep
         column = next(iter(lengths), None)
-        if any(parent.node.levels is not None for parent in parents):
-            raise OutOfStep
         aligned = [_as_row(parent, self._models) if column is not None else parent.node for parent in parents]
         plain = Elementwise(operation.name, operation.function, operation.python)
         return _Side(elementwise(plain, aligned), any(parent.differs for parent in parents), column)
@@ -162,20 +161,15 @@ class Lockstep:
         return _Side(result, bool(result.shape))
 
     def _density(self, operation: LogDensity, parents: Sequence[_Side]) -> _Side:
-        if parents[0].lengths is not None:
-            return self._density_of_columns(operation, parents)
-        if any(parent.lengths is not None for parent in parents):
+        at, *rest = parents
+        columns = at.lengths is not None
+        if any(parent.lengths is not None or (columns and parent.node.shape) for parent in rest):
             raise OutOfStep
-        at = self._over_models(parents[0])
-        rest = tuple(parent.node for parent in parents[1:])
-        return _Side(Node(operation, (at, *rest), at.shape, np.dtype(np.float64)), True)
-
-    def _density_of_columns(self, operation: LogDensity, parents: Sequence[_Side]) -> _Side:
-        at = parents[0]
-        if not at.differs or any(parent.lengths is not None or parent.node.shape for parent in parents[1:]):
+        if columns and not at.differs:
             raise OutOfStep
-        rest = tuple(parent.node for parent in parents[1:])
-        return _Side(Node(operation, (at.node, *rest), at.node.shape, np.dtype(np.float64)), True, at.lengths)
+        node = at.node if columns else self._over_models(at)
+        parameters = tuple(parent.node for parent in rest)
+        return _Side(Node(operation, (node, *parameters), node.shape, np.dtype(np.float64)), True, at.lengths)
 
     def _folds(self, folds: Sequence[Fold], nodes: Sequence[Node]) -> _Side:
         """Write the terms of all rows of all models, in place of each row's cell the columns."""
@@ -322,20 +316,12 @@ def _is_same(node: Node, other: Node, images: Mapping[Node, Node]) -> bool:
 def in_terms_of(own: Stratum, images: Mapping[Node, Node], sizes: Mapping[Node, Any]) -> Stratum:
     """Return a stratum in terms of the shared roots, weighted by the probability of its sizes."""
     moved = {root: own.moved.get(root, root) for root in {**own.moved, **images}}
-    chances = [_log_probability(root, size) for root, size in sizes.items()]
-    nodes = [own.log_weight, *chances, *own.conditions, *own.checks, *moved.values()]
-    following = iter(substitute(nodes, dict(images)))
-    log_weight = total([next(following) for _ in (own.log_weight, *chances)])
-    conditions = tuple(next(following) for _ in own.conditions)
-    checks = tuple(next(following) for _ in own.checks)
-    return replace(
-        own,
-        log_weight=log_weight,
-        conditions=conditions,
-        checks=checks,
-        moved=dict(zip(moved, following, strict=True)),
-        sizes=dict(sizes),
-    )
+    weights = [own.log_weight, *(_log_probability(root, size) for root, size in sizes.items())]
+    following = iter(substitute([*weights, *own.conditions, *own.checks, *moved.values()], dict(images)))
+    log_weight = total([next(following) for _ in weights])
+    conditions, checks = (tuple(next(following) for _ in some) for some in (own.conditions, own.checks))
+    moved = dict(zip(moved, following, strict=True))
+    return Stratum(own.case, moved, log_weight, conditions, checks, dict(sizes))
 
 
 def _log_probability(root: Node, value: Any) -> Node:
@@ -580,7 +566,7 @@ def directly(problem: Problem, chains: int, draws: int) -> Chains | None:
     shares = np.exp(logs - largest)
     evidence = float(shares.sum() * np.exp(largest))
     shares /= shares.sum()
-    chosen = _rng(problem).choice(count, (chains, draws), p=shares)
+    chosen = generator(problem.seed, 1 << 22).choice(count, (chains, draws), p=shares)
     remark = f"the draws are independent: all {count:,} joint states of the inputs that fit were weighed"
     problem = replace(problem, listed={**problem.listed, **listed_values(problem.roots)})
     found = trimmed(problem, {root: states[root][chosen] for root in problem.roots}, 0, (remark,))
@@ -608,10 +594,6 @@ def _logs(problem: Problem, states: Mapping[Node, Array]) -> Array:
     return replace(problem, log_weight=total([problem.log_weight, *densities])).logs(states)
 
 
-def _rng(problem: Problem) -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(problem.seed, spawn_key=(1 << 22,))))
-
-
 ROUND = 1000
 FEWEST_EACH = 20  # draws to choose from for each chain
 BEST = 0.1  # of the draws
@@ -623,7 +605,7 @@ def starting_points(problem: Problem, chains: int, seed: int) -> list[dict[Node,
     """Return a starting point for each chain."""
     roots = list(problem.roots)
     plan = Plan(roots)
-    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1 << 21,))))
+    rng = generator(seed, 1 << 21)
     judged = Plan([problem.log_weight, *problem.conditions])
     most = MOST_OPAQUE_DRAWS if judged.is_opaque else MOST_DRAWS
     size = max(chains, min(ROUND, plan.block))

@@ -105,17 +105,14 @@ class Backend(ABC):
 
 def translate(targets: Sequence[Node], backend: Backend, values: dict[Node, Any]) -> list[Any]:
     """Return the targets as expressions, given those of the random roots; `values` gains all nodes on the way."""
-    for node in _needed(targets, values):
+    needed = set(reached(targets, values.__contains__)).difference(values)
+    for node in ancestors(targets) if needed else ():  # parents before children; nothing behind the known ones
+        if node not in needed:
+            continue
         if node.is_random:
             raise Untranslatable(_named(node))
         values[node] = _expression(node, backend, values)
     return [values[target] for target in targets]
-
-
-def _needed(targets: Sequence[Node], values: Mapping[Node, Any]) -> list[Node]:
-    """Return the nodes still to be written, parents before children; nothing behind the known ones."""
-    needed = set(reached(targets, values.__contains__)).difference(values)
-    return [node for node in ancestors(targets) if node in needed] if needed else []
 
 
 def log_density(backend: Backend, family: Family, value: Any, parameters: Sequence[Any]) -> Any:

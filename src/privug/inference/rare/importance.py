@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -41,11 +41,24 @@ LEAST_GAP = 2.5  # between two places, in units of their spread; the halves of o
 
 
 @dataclass(frozen=True)
-class Fit:
-    """A normal distribution near the particles: its mean, and a factor of its covariance."""
+class Fitted:
+    """A distribution near the particles: its mean, and a factor of its covariance."""
 
     mean: Array
     factor: Array
+
+    def widened(self, width: int) -> Self:
+        """Return the fit for points with more numbers, which it knows nothing about."""
+        known = len(self.mean)
+        if known == width:
+            return self
+        larger = np.eye(width)
+        larger[:known, :known] = self.factor
+        return type(self)(np.concatenate([self.mean, np.zeros(width - known)]), larger)
+
+
+class Fit(Fitted):
+    """A normal distribution near the particles."""
 
     @classmethod
     def of(cls, points: Array) -> "Fit | None":
@@ -59,10 +72,6 @@ class Fit:
         least = FLATTEST * (np.trace(covariance) / width + 1e-300)
         return cls(mean, np.linalg.cholesky(INFLATION * (covariance + least * np.eye(width))))
 
-    def widened(self, width: int) -> "Fit":
-        """Return the fit for points with more numbers, which it knows nothing about."""
-        return Fit(*_widened(self.mean, self.factor, width))
-
     def moved(self, points: Array, normals: Array, step: float) -> tuple[Array, Array]:
         """Return new points, and the log of the factor by which to accept them."""
         kept = math.sqrt(1 - step**2) * (points - self.mean)
@@ -75,12 +84,8 @@ class Fit:
         return np.asarray(0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1)))
 
 
-@dataclass(frozen=True)
-class Student:
+class Student(Fitted):
     """Student's distribution near the particles: tails heavier than any normal ones, so that no weight is endless."""
-
-    mean: Array
-    factor: Array
 
     @classmethod
     def of(cls, points: Array) -> "Student | None":
@@ -100,10 +105,6 @@ class Student:
     def _degrees(self) -> int:
         """Degrees of freedom: more in more dimensions, where the radius would vary too much otherwise."""
         return LEAST_DEGREES + len(self.mean)
-
-    def widened(self, width: int) -> "Student":
-        """Return the fit for points with more numbers, which it knows nothing about."""
-        return Student(*_widened(self.mean, self.factor, width))
 
     def draw(self, count: int, width: int, rng: np.random.Generator) -> Array:
         """Draw points near the particles."""
@@ -255,16 +256,6 @@ def _fills(points: Array) -> bool:
         return False
     different = len(np.unique(points @ np.cos(np.arange(1.0, width + 1))))
     return bool(different >= max(FEWEST_FOR_FIT, FEWEST_A_DIMENSION * width))
-
-
-def _widened(mean: Array, factor: Array, width: int) -> tuple[Array, Array]:
-    """Return mean and factor with standard normal numbers added."""
-    known = len(mean)
-    if known == width:
-        return mean, factor
-    larger = np.eye(width)
-    larger[:known, :known] = factor
-    return np.concatenate([mean, np.zeros(width - known)]), larger
 
 
 def places_of(points: Array, splits: int = SPLITS) -> list[Array]:

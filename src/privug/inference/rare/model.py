@@ -16,7 +16,7 @@ from privug.inference.sampling import by_sizes
 from privug.inference.solving import solve
 from privug.model.batch import Batch
 from privug.model.graph import parents_key
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
+from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
@@ -44,14 +44,7 @@ class Particles:
     def take(self, which: Any) -> "Particles":
         """Return a copy of the chosen particles."""
         chosen = np.arange(len(self))[which]  # positions make copies, a slice would not
-        return Particles(
-            self.latents[chosen],
-            self.distance[chosen],
-            self.log_likelihood[chosen],
-            [column[chosen] for column in self.columns],
-            self.failed[chosen],
-            self.side[chosen],
-        )
+        return Particles._of([self], lambda arrays: arrays[0][chosen])
 
     def replace(self, where: Array, others: "Particles") -> None:
         """Put others of the same positions in the places that are marked."""
@@ -64,14 +57,17 @@ class Particles:
     @staticmethod
     def concatenate(parts: Sequence["Particles"]) -> "Particles":
         """Join particles end to end; the later ones may have more latent numbers, which the others then get too."""
-        return Particles(
-            np.concatenate([part.latents for part in parts]),
-            np.concatenate([part.distance for part in parts]),
-            np.concatenate([part.log_likelihood for part in parts]),
-            [np.concatenate(columns) for columns in zip(*(part.columns for part in parts), strict=True)],
-            np.concatenate([part.failed for part in parts]),
-            np.concatenate([part.side for part in parts]),
+        return Particles._of(parts, np.concatenate)
+
+    @staticmethod
+    def _of(parts: Sequence["Particles"], made: Callable[[list[Array]], Array]) -> "Particles":
+        """Make particles of what others hold, one array after the other."""
+        columns = [made(list(arrays)) for arrays in zip(*(part.columns for part in parts), strict=True)]
+        latents, distance, logs, failed, side = (
+            made([getattr(part, name) for part in parts])
+            for name in ("latents", "distance", "log_likelihood", "failed", "side")
         )
+        return Particles(latents, distance, logs, columns, failed, side)
 
 
 FURTHEST = 28.0  # minus the logarithm of the smallest probability of a tail: 7e-13, at 7 standard deviations
@@ -213,7 +209,8 @@ def with_latents(targets: Sequence[Node]) -> Latents:
         operation = node.operation
         parents = tuple(images.get(parent, parent) for parent in node.parents)
         if isinstance(operation, Draw) and operation.family.latents:
-            shape = _latent_shape(node.shape, operation.family.latents)
+            several = operation.family.latents > 1
+            shape = (*node.shape, operation.family.latents) if several else node.shape
             given = Node(KnownRoots(), (), shape, np.dtype(np.float64), kind=Kind.CONTINUOUS)
             latents.append(Latent(given, node))
             image = Node(OfNormals(operation), (given, *parents), node.shape, node.dtype, node.levels, node.kind)
@@ -233,10 +230,6 @@ def _chances(family: Family, parents: Sequence[Node]) -> Array | None:
         return None
     chances: Array = constants[0].array.reshape(-1)
     return chances / chances.sum() if 1 < len(chances) <= MOST_VALUES and np.all(chances > 0) else None
-
-
-def _latent_shape(shape: Shape, latents: int) -> Shape:
-    return shape if latents == 1 else (*shape, latents)
 
 
 class LatentLayout:
@@ -259,6 +252,13 @@ class LatentLayout:
             self._columns[position] = np.concatenate([self._columns[position], more])
             self.width += missing
         return self._columns[position][:count]
+
+    def known(self, latents: Sequence[Latent], points: Array) -> dict[Node, Array]:
+        """Return the values of the latent nodes of a model at some points."""
+        return {
+            latent.node: points[:, self.columns(position, latent.size)].reshape(len(points), *latent.node.shape)
+            for position, latent in enumerate(latents)
+        }
 
 
 CLOSEST = 1e-200  # the distance of what does not agree, though nothing tells how far it is
@@ -314,13 +314,6 @@ class LatentCase(ConditionedCase):
         """Return for each normal number whether and where it steps from value to value."""
         return [steps for latent in self.latents for steps in latent.steps()]
 
-    def known(self, points: Array, layout: LatentLayout) -> dict[Node, Array]:
-        """Return the values of the latent nodes at some points."""
-        return {
-            latent.node: points[:, layout.columns(position, latent.size)].reshape(len(points), *latent.node.shape)
-            for position, latent in enumerate(self.latents)
-        }
-
     def evaluate(
         self, points: Array, layout: LatentLayout, rng: np.random.Generator
     ) -> tuple[Array, Array, Array, list[Array]]:
@@ -334,7 +327,7 @@ class LatentCase(ConditionedCase):
         return np.concatenate(distances), np.concatenate(logs), np.concatenate(failed), kept
 
     def _block(self, points: Array, layout: LatentLayout, rng: np.random.Generator) -> Any:
-        known, samples = self.known(points, layout), len(points)
+        known, samples = layout.known(self.latents, points), len(points)
         failed = np.zeros(samples, np.bool_)
         try:
             arrays = self.plan.run(samples, rng, known, failed=failed if self._exclude else None)
@@ -362,7 +355,7 @@ class LatentCase(ConditionedCase):
 
     def strata(self, points: Array, layout: LatentLayout) -> Array:
         """Return for each point the number of its stratum: points of one stratum agree in all that is discrete."""
-        known = self.known(points, layout)
+        known = layout.known(self.latents, points)
         values = self._root_values(known, len(points))
         states = [
             column
@@ -440,10 +433,7 @@ class LatentModel(Shared):
         """Return the cases that points belong to, each with the positions of its points."""
         if not self.size_nodes:
             return [(self.case(()), np.arange(len(points)))]
-        known = {
-            latent.node: points[:, layout.columns(position, latent.size)].reshape(len(points), *latent.node.shape)
-            for position, latent in enumerate(self._size_latents)
-        }
+        known = layout.known(self._size_latents, points)
         drawn = self._sizes.run(len(points), np.random.default_rng(0), known)
         return [(self.case(sizes), members) for sizes, members in by_sizes(drawn)]
 
