@@ -337,7 +337,8 @@ class Split(NamedTuple):
     @classmethod
     def of(cls, train: Examples, judge: Examples, method: str = "knn-sqrt") -> "Split":
         """Make a split with no more to judge by than a method can search for in reasonable time."""
-        most = MOST_FOUND // neighbours(method, len(train)) if _dimensions(train) > 1 else len(judge)
+        several = train.points is not None and train.points.ndim > 1 and train.points.shape[1] > 1
+        most = MOST_FOUND // neighbours(method, len(train)) if several else len(judge)
         return cls(train, judge if len(judge) <= most else judge.take(np.arange(most)))
 
 
@@ -421,10 +422,6 @@ def check_method(train: Examples, method: str, what: str) -> None:
 
 def _counting(train: Examples) -> tuple[str, ...]:
     return ("frequentist",) if train.kind is Kind.DISCRETE else ()
-
-
-def _dimensions(examples: Examples) -> int:
-    return 1 if examples.points is None or examples.points.ndim == 1 else examples.points.shape[1]
 
 
 def _points_of_examples(examples: Examples) -> Array:

@@ -448,7 +448,10 @@ def refines(channel: Channel | Joint, refined: Channel | Joint) -> Refinement:
     (True, False)
     """
     first, second = as_channel(channel), as_channel(refined)
-    before, after = first.matrix, second.matrix[_same_order(first, second)]
+    places = {secret: place for place, secret in enumerate(second.secrets)}
+    if set(places) != set(first.secrets):
+        raise ArgumentError("refines: both channels must have the same secrets")
+    before, after = first.matrix, second.matrix[[places[secret] for secret in first.secrets]]
     if before.shape[1] * after.shape[1] > MOST_UNKNOWNS:
         raise ArgumentError(
             f"refines: {before.shape[1]} outputs turned into {after.shape[1]} are too many for a linear program; "
@@ -461,13 +464,8 @@ def refines(channel: Channel | Joint, refined: Channel | Joint) -> Refinement:
     gain = separating.T - separating.min(axis=1)
     gain /= gain.max()
     prior = np.full(len(before), 1 / len(before))
-    return Refinement(False, None, gain, prior, _advantage(gain, before, after))
-
-
-def _advantage(gain: Array, before: Array, after: Array) -> float:
-    """Return by how much more the second channel is worth than the first, at the uniform prior."""
-    first, second = (float((gain @ matrix).max(axis=0).sum()) / len(matrix) for matrix in (before, after))
-    return second - first
+    less, more = (float((gain @ matrix).max(axis=0).sum()) / len(matrix) for matrix in (before, after))
+    return Refinement(False, None, gain, prior, more - less)
 
 
 def _program(before: Array, after: Array) -> tuple[Array, Array]:
@@ -496,11 +494,3 @@ def _program(before: Array, after: Array) -> tuple[Array, Array]:
     processing = np.maximum(solution.x[: outputs * products].reshape(outputs, products), 0.0)
     prices = solution.eqlin.marginals[: secrets * products].reshape(secrets, products)
     return processing / processing.sum(axis=1, keepdims=True), prices
-
-
-def _same_order(first: Channel, second: Channel) -> list[int]:
-    """Return the rows of the second channel in the order of the secrets of the first."""
-    places = {secret: place for place, secret in enumerate(second.secrets)}
-    if set(places) != set(first.secrets):
-        raise ArgumentError("refines: both channels must have the same secrets")
-    return [places[secret] for secret in first.secrets]

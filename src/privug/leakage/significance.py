@@ -326,21 +326,19 @@ def evidence_of_leak(joint: Joint, *, level: float = 0.05, permutations: int = 9
     """
     _check(joint, level, permutations)
     if joint.exact:
-        return _exact_evidence(joint)
+        information = mutual_information(joint)
+        leaks = information.value > NEGLIGIBLE
+        return Evidence(LEAK if leaks else NO_LEAK, 0.0 if leaks else 1.0, information, math.inf, 0, 0.0)
     rng = np.random.default_rng((seed, 3))
     pairing = pairing_of(thinned(joint, seed), rng)
     observed, null = _statistics(pairing, permutations, rng)
     p_value, column = _most_telling(observed, null)
     samples = len(pairing.rows.groups)
     verdict = LEAK if p_value <= level else TOO_FEW if samples < pairing.needed else NO_LEAK
-    return Evidence(
-        verdict,
-        p_value,
-        _told(observed[column], null[:, column], samples),
-        samples,
-        pairing.needed,
-        _detectable(samples, (pairing.rows.count - 1) * (pairing.columns.count - 1), level),
-    )
+    degrees = (pairing.rows.count - 1) * (pairing.columns.count - 1)
+    detectable = _noncentrality(degrees, level, POWER) / (2 * math.log(2) * samples) if degrees else math.inf
+    statistic = _told(observed[column], null[:, column], samples)
+    return Evidence(verdict, p_value, statistic, samples, pairing.needed, detectable)
 
 
 @kinds_checked
@@ -378,12 +376,6 @@ def _check(joint: Joint, level: float, permutations: int) -> None:
             f"evidence_of_leak: a level of {level:g} needs at least {math.ceil(1 / level) - 1} permutations, "
             f"not {shown(permutations)}"
         )
-
-
-def _exact_evidence(joint: Joint) -> Evidence:
-    information = mutual_information(joint)
-    leaks = information.value > NEGLIGIBLE
-    return Evidence(LEAK if leaks else NO_LEAK, 0.0 if leaks else 1.0, information, math.inf, 0, 0.0)
 
 
 def _statistics(pairing: Pairing, permutations: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -446,12 +438,6 @@ def _told(observed: float, null: Array, samples: int) -> Estimate:
     deviation = math.sqrt(float(null.var()) + 2 * excess / (samples * math.log(2)))
     low, high = max(0.0, excess - 1.96 * deviation), excess + 1.96 * deviation
     return Estimate(excess, low, high, "bit", f"information between groups less that by chance, n={samples}")
-
-
-def _detectable(samples: int, degrees: int, level: float) -> float:
-    if degrees < 1:
-        return math.inf
-    return _noncentrality(degrees, level, POWER) / (2 * math.log(2) * samples)
 
 
 def _noncentrality(degrees: int, level: float, power: float) -> float:

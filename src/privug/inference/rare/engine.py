@@ -248,11 +248,6 @@ class Population:
             log_evidence, quantities, runs, self._drawn, self._failed, density, moved, points, obstacle
         )
 
-    def _evaluate(self, points: Array) -> Particles:
-        if self._space.runs + len(points) > self._allowance:
-            raise Spent(f"at distance {self._level:.3g}")
-        return self._space.evaluate(points)
-
     def _draw(self) -> Particles:
         particles = self._space.draw(self._size)
         failed = int(np.count_nonzero(particles.failed))
@@ -337,7 +332,9 @@ class Population:
     def _step(self, states: Particles) -> float:
         """Move each particle once, where that agrees with the level and the temperature; return how many moved."""
         points, correction, kinds = self._moves.propose(states.latents, states.side, self._rng)
-        proposed = self._evaluate(points)
+        if self._space.runs + len(points) > self._allowance:
+            raise Spent(f"at distance {self._level:.3g}")
+        proposed = self._space.evaluate(points)
         states.latents = self._space.widened(states.latents)
         with np.errstate(invalid="ignore"):
             gain = correction + (self._heat * (proposed.log_likelihood - states.log_likelihood) if self._heat else 0.0)
@@ -591,22 +588,15 @@ class _Search:
         unit = "density" if outcomes[0].density else ""
         probability = evidence(center, error, unit, f"importance sampling, {self._runs:,} program runs")
         quantities, log_weights = measurement.quantities(draws)
-        return SampledAnswer(
-            quantities,
-            log_weights,
-            Diagnostics(
-                self._runs,
-                len(log_weights),
-                draws.worth,
-                probability,
-                self._budget,
-                excluded,
-                time.perf_counter() - self._started,
-                tuple(self._remarks),
-                pareto_k=pareto_k(draws.log_weights),
-            ),
-            self._model.question.lifting(self._expected),
-        )
+        shape = pareto_k(draws.log_weights)
+        diagnostics = self._diagnostics(len(log_weights), draws.worth, probability, excluded, pareto_k=shape)
+        return SampledAnswer(quantities, log_weights, diagnostics, self._model.question.lifting(self._expected))
+
+    def _diagnostics(
+        self, accepted: int, worth: float, evidence: Estimate, excluded: int, **further: Any
+    ) -> Diagnostics:
+        seconds, remarks = time.perf_counter() - self._started, tuple(self._remarks)
+        return Diagnostics(self._runs, accepted, worth, evidence, self._budget, excluded, seconds, remarks, **further)
 
     def _refusal(self, outcomes: Sequence[PopulationOutcome]) -> InferenceError | ProgramError | None:
         """Say why these populations are no answer, if they are not."""
@@ -655,16 +645,8 @@ class _Search:
         logs = np.array([outcome.log_evidence for outcome in outcomes])
         quantities = tuple(Batch.concatenate(parts) for parts in zip(*(o.quantities for o in outcomes), strict=True))
         evidence = _evidence(logs, "density" if outcomes[0].density else "", self._runs)
-        diagnostics = Diagnostics(
-            self._runs,
-            self._wanted * len(outcomes),
-            _worth(outcomes, logs),
-            evidence,
-            self._budget,
-            sum(outcome.excluded for outcome in outcomes),
-            time.perf_counter() - self._started,
-            tuple(self._remarks),
-        )
+        excluded, accepted = sum(outcome.excluded for outcome in outcomes), self._wanted * len(outcomes)
+        diagnostics = self._diagnostics(accepted, _worth(outcomes, logs), evidence, excluded)
         lifting = self._model.question.lifting(self._expected)
         return SampledAnswer(quantities, np.repeat(logs, self._wanted), diagnostics, lifting, groups=len(outcomes))
 
