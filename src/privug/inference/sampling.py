@@ -575,16 +575,10 @@ class Sampler:
         excluded = sum(int(np.count_nonzero(kept.failed < draws)) for kept in self._kept)
         contradicting = sum(int(np.count_nonzero(kept.contradicting < draws)) for kept in self._kept)
         worth = effective_sample_size(weights, len(order))
+        evidence = self._evidence(weights, len(order), draws, excluded, contradicting)
+        budget, remarks, shape = self._stated_budget(), tuple(self._remarks), pareto_k(weights)
         diagnostics = Diagnostics(
-            draws,
-            len(order),
-            worth,
-            self._evidence(weights, len(order), draws, excluded, contradicting),
-            self._stated_budget(),
-            excluded,
-            seconds,
-            tuple(self._remarks),
-            pareto_k=pareto_k(weights),
+            draws, len(order), worth, evidence, budget, excluded, seconds, remarks, pareto_k=shape
         )
         kept = tuple(settled(batch.take(order)) for batch in quantities)
         return SampledAnswer(kept, weights, diagnostics, self._lifting())

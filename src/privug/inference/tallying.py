@@ -233,21 +233,14 @@ class Agreeing:
         tables = {names: _tallied([wanted[name] for name in names], sums) for names in layout.tables}
         entries = [_entries(tables.get((name,)), batch, sums) for name, batch in wanted.items()]
         secret, own = entries[0]
-        hits = [counted(_chosen(own, mask := holds(p, secret)), int(mask.sum())) for p in layout.predicates]
+        masks = [holds(predicate, secret) for predicate in layout.predicates]
+        hits = [counted(None if own is None else own[mask], int(mask.sum())) for mask in masks]
         places = zip(entries, layout.edges, layout.starts, strict=True)
         numbers = [_numbers(*entry, samples, edges, start) for entry, edges, start in places]
-        return cls(
-            samples,
-            kept.density,
-            logs is not None,
-            scale,
-            counted(sums, samples),
-            surprise,
-            np.empty(0) if logs is None else largest(logs, samples),
-            np.array(hits).reshape(len(hits), 2),
-            (numbers[0], numbers[1]),
-            tuple(tables.get(names) for names in TABLES),
-        )
+        total, top = counted(sums, samples), np.empty(0) if logs is None else largest(logs, samples)
+        met, both = np.array(hits).reshape(len(hits), 2), (numbers[0], numbers[1])
+        found, weighted = tuple(tables.get(names) for names in TABLES), logs is not None
+        return cls(samples, kept.density, weighted, scale, total, surprise, top, met, both, found)
 
     def scaled(self, scale: float) -> "Agreeing":
         """Return the same with weights divided by another number, whose logarithm is given."""
@@ -273,30 +266,18 @@ class Agreeing:
         scale = max(self.scale, other.scale)
         one, two = self.scaled(scale), other.scaled(scale)
         accepted = one.accepted + two.accepted
-        pairs = [None if a is None or b is None else a.plus(b) for a, b in zip(one.numbers, two.numbers, strict=True)]
         logs = [np.zeros(0) if part.weighted else np.zeros(min(part.accepted, MOST_LARGEST)) for part in (one, two)]
         weighted = one.weighted or two.weighted
         every = [one.largest, two.largest, *(logs if one.weighted != two.weighted else ())]
-        return Agreeing(
-            accepted,
-            one.density,
-            weighted,
-            scale,
-            one.total + two.total,
-            one.surprise + two.surprise,
-            largest(np.concatenate(every), accepted) if weighted else one.largest,
-            one.hits + two.hits,
-            (pairs[0], pairs[1]),
-            tuple(_both(a, b) for a, b in zip(one.tables, two.tables, strict=True)),
-        )
+        top = largest(np.concatenate(every), accepted) if weighted else one.largest
+        total, surprise, hits = one.total + two.total, one.surprise + two.surprise, one.hits + two.hits
+        numbers: Any = tuple(map(_both, one.numbers, two.numbers))
+        tables = tuple(map(_both, one.tables, two.tables))
+        return Agreeing(accepted, one.density, weighted, scale, total, surprise, top, hits, numbers, tables)
 
 
-def _both(one: ValueTable | None, two: ValueTable | None) -> ValueTable | None:
+def _both(one: Any, two: Any) -> Any:
     return None if one is None or two is None else one.plus(two)
-
-
-def _chosen(sums: Array | None, mask: Array) -> Array | None:
-    return None if sums is None else sums[mask]
 
 
 def _tallied(quantities: Sequence[Batch], sums: Array | None) -> ValueTable | None:

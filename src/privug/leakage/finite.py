@@ -255,17 +255,10 @@ def _collected(joint: Joint) -> Pairs:
 
 def unseen(shares: Shares, constant: list[Any]) -> Pairs:
     """Return the pairs of some values with the one output that there is."""
-    return Pairs(
-        np.arange(len(shares)),
-        np.zeros(len(shares), np.intp),
-        shares.probability,
-        shares.values if shares.copies is None else range(len(shares)),
-        constant,
-        shares.samples,
-        shares.method,
-        shares.squares,
-        shares.copies,
-    )
+    secret, output = np.arange(len(shares)), np.zeros(len(shares), np.intp)
+    secrets = shares.values if shares.copies is None else range(len(shares))
+    known = shares.samples, shares.method, shares.squares, shares.copies
+    return Pairs(secret, output, shares.probability, secrets, constant, *known)
 
 
 def constant_value(batch: Batch) -> list[Any] | None:
@@ -421,21 +414,12 @@ def _together(belief: Belief, probability: Array, copies: Array) -> Shares:
 
 
 def _of_classes(joint: Joint, known: Classes) -> Pairs:
-    representatives = Values(_representatives(known))
-    outputs = Values(known.outputs)
+    representatives, outputs = Values(_representatives(known)), Values(known.outputs)
     _shares_of_classes.setdefault(joint.secret, _together(joint.secret, known.prior, known.copies))
     keep_shares(joint.output, made_shares(joint.output, outputs, known.marginal, np.zeros(len(outputs))))
-    return Pairs(
-        known.secret,
-        known.output,
-        known.probability,
-        representatives,
-        outputs,
-        samples=joint.effective_samples,
-        method=joint.secret.method,
-        squares=np.zeros(len(known.secret)),
-        copies=known.copies,
-    )
+    secret, output, squares = known.secret, known.output, np.zeros(len(known.secret))
+    samples, method = joint.effective_samples, joint.secret.method
+    return Pairs(secret, output, known.probability, representatives, outputs, samples, method, squares, known.copies)
 
 
 def _representatives(known: Classes) -> Batch:
