@@ -95,27 +95,27 @@ class Lockstep:
         beginnings = _beginnings(nodes)
         if beginnings is not None:
             return beginnings
-        operations = [node.operation for node in nodes]
-        if len({type(operation) for operation in operations}) > 1 or len({len(node.parents) for node in nodes}) > 1:
+        every = [node.operation for node in nodes]
+        if len({type(operation) for operation in every}) > 1 or len({len(node.parents) for node in nodes}) > 1:
             raise OutOfStep
         match first.operation:
             case ConstantValue():
-                return self._constants([o.array[0] for o in operations if isinstance(o, ConstantValue)])
+                return self._constants([o.array[0] for o in every if isinstance(o, ConstantValue)])
             case Fold():
-                return self._folds([o for o in operations if isinstance(o, Fold)], nodes)
+                return self._folds([o for o in every if isinstance(o, Fold)], nodes)
         parents = [self._side(column) for column in zip(*(node.parents for node in nodes), strict=True)]
         match first.operation:
-            case Elementwise() as operation if all(_is_like(operation, other) for other in operations):
+            case Elementwise() as operation if all(_is_like(operation, other) for other in every):
                 return self._elementwise(operation, parents)
             case operations.ArrayFunction(traits=traits) if _is_reduction(traits) and first.shape == ():
                 return self._reduced(traits, parents[0])
-            case LogDensity() as operation if all(other == operation for other in operations):
+            case LogDensity() as operation if all(other == operation for other in every):
                 return self._density(operation, parents)
             case Checked():
                 return parents[0]
             case Cast(dtype=dtype):
                 return _Side(cast(parents[0].node, dtype), parents[0].differs, parents[0].lengths)
-            case Lookup(table=table) if all(_has_table(other, table) for other in operations) and first.levels is None:
+            case Lookup(table=table) if all(_has_table(other, table) for other in every) and first.levels is None:
                 return _Side(lookup(parents[0].node, table), parents[0].differs, parents[0].lengths)
         raise OutOfStep
 
