@@ -7,7 +7,7 @@ import numpy as np
 from harness.tasks import Answer, Growth, Task, Work, register, sized
 
 from privug.leakage.black_box import nearest_votes
-from privug.leakage.neighbours import mixed_information
+from privug.leakage.neighbours import point_information
 
 NEIGHBOURS = 3
 SAMPLES = sized(1_000_000, 10_000)
@@ -23,7 +23,7 @@ def pair(samples: int) -> tuple[Array, Array]:
 
 def by_privug(samples: int) -> Work:
     x, y = pair(samples)
-    return lambda: mixed_information(x, y, NEIGHBOURS)[0]
+    return lambda: point_information(x[:, np.newaxis], y[:, np.newaxis], NEIGHBOURS)[0]
 
 
 def by_scikit_learn(samples: int) -> Work:

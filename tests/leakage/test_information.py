@@ -484,11 +484,11 @@ def test_the_error_falls_with_the_samples(draw, truth):
 
 def test_an_interval_from_the_contributions_alone_would_be_caught():
     """Neighbours share their surroundings, and edges bias them: plain standard errors cover too rarely."""
-    from privug.leakage.neighbours import mixed_information
+    from privug.leakage.neighbours import point_information
 
     covered = []
     for seed in range(40):
         x, y = uniform_sum(np.random.default_rng(seed), 500)
-        value, terms = mixed_information(x, y, 12)
+        value, terms = point_information(x[:, np.newaxis], y[:, np.newaxis], 12)
         covered.append(abs(value - SUM_OF_TWO_UNIFORMS) <= 1.96 * terms.std() / math.sqrt(500))
     assert np.mean(covered) < 0.7

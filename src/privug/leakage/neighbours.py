@@ -24,29 +24,22 @@ Contributions = tuple[float, Array]
 LEAF = 16  # points in a leaf of a search tree; with boxes split in the middle the fastest, measured on a million
 
 
-def mixed_information(x: Array, y: Array, k: int = 3) -> Contributions:
+def point_information(left: Array, right: Array, k: int) -> Contributions:
     """Mutual information of quantities with atoms and densities at once (Gao, Kannan, Oh and Viswanath, 2017).
 
-    I = log n + mean(psi(k) - psi(n_x + 1) - psi(n_y + 1)), where n_x and n_y count the samples that are closer in x,
-    or in y, than the k-th neighbour in both; a sample whose k-th neighbour is equal to it counts its equals instead of
-    k. Without atoms that is the first estimator of Kraskov, Stögbauer and Grassberger (Phys. Rev. E 69, 066138, 2004)
-    but for log n in the place of psi(n). May come out below zero. Its bias is towards zero (safer than the truth) when
-    the relation is finer than the distance between samples. Advances in Neural Information Processing Systems 30.
+    I = log n + mean(psi(k) - psi(n_x + 1) - psi(n_y + 1)), where n_x and n_y count the samples that are closer on the
+    left, or on the right, than the k-th neighbour on both; a sample whose k-th neighbour is equal to it counts its
+    equals instead of k. Without atoms that is the first estimator of Kraskov, Stögbauer and Grassberger (Phys. Rev. E
+    69, 066138, 2004) but for log n in the place of psi(n). May come out below zero. Its bias is towards zero (safer
+    than the truth) when the relation is finer than the distance between samples. Coordinates are taken as they stand,
+    a row for each sample. Advances in Neural Information Processing Systems 30.
 
     >>> rng = np.random.default_rng(0)
-    >>> x, noise = rng.normal(size=(2, 20_000))
-    >>> value, _ = mixed_information(x, x + noise)  # a half bit
+    >>> x, noise = rng.normal(size=(2, 20_000, 1))
+    >>> value, _ = point_information(x, x + noise, 3)  # a half bit
     >>> abs(value - 0.5) < 0.02
     True
     """
-    left, right = _standardised(x), _standardised(y)
-    _check_paired(left, right)
-    _check(left, k)
-    return point_information(left, right, k)
-
-
-def point_information(left: Array, right: Array, k: int) -> Contributions:
-    """Return the information of `mixed_information` between coordinates as they stand, a row for each sample."""
     radius, equals = neighbour_distance(np.hstack((left, right)), k)
     reach = np.where(radius == 0, equals, k)
     psi = scipy.special.digamma
@@ -63,7 +56,8 @@ def labelled_information(labels: Array, y: Array, k: int = 3) -> Contributions:
     codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
     points = _standardised(y)
     _check(points, k, fewest=2)
-    _check_paired(codes, points)
+    if len(codes) != len(points):
+        raise ArgumentError(f"the two sides must come in pairs, but there are {len(codes)} and {len(points)} samples")
     counts = np.bincount(codes)[codes]
     kept = counts > 1
     if not kept.any():
@@ -251,11 +245,6 @@ def _passing(distance: Array, counts: Array, k: int) -> Array:
     """Return the distance at which the samples counted so far reach k."""
     place = np.argmax(np.cumsum(counts, axis=1) >= k, axis=1)[:, np.newaxis]
     return np.asarray(np.take_along_axis(distance, place, axis=1)[:, 0])
-
-
-def _check_paired(left: Array, right: Array) -> None:
-    if len(left) != len(right):
-        raise ArgumentError(f"the two sides must come in pairs, but there are {len(left)} and {len(right)} samples")
 
 
 def _columns(values: Array) -> Array:
