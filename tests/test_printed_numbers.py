@@ -13,7 +13,7 @@ from privug import leakage
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.inference.intervals import Weighting, mean_estimate, std_estimate
-from privug.leakage.ranges import PROBABILITY, ranging
+from privug.leakage.register import PROBABILITY, ranging
 from privug.report.summary import MOST_LISTED_VALUES
 from strategies import joints
 

@@ -34,7 +34,7 @@ from privug.inference.joint import Joint
 from privug.inference.question import Question
 from privug.inference.workload import FEWEST_OF_PRIOR, TooMuchWork
 from privug.leakage.information import mutual_information
-from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_table
+from privug.leakage.register import LeakageTable, leakage_of_observation, leakage_table
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.observation.observations import Observation, as_observation

@@ -21,9 +21,8 @@ from privug.leakage.divergence import (
 )
 from privug.leakage.entropy import differential_entropy, entropy, guessing_entropy, min_entropy, renyi_entropy
 from privug.leakage.information import conditional_entropy, mutual_information
-from privug.leakage.ranges import measures
+from privug.leakage.register import LeakageRow, LeakageTable, leakage_table, measures
 from privug.leakage.significance import Evidence, evidence_of_leak, samples_to_detect
-from privug.leakage.table import LeakageRow, LeakageTable, leakage_table
 from privug.leakage.vulnerability import (
     PointwiseLeakage,
     additive_leakage,

@@ -22,7 +22,7 @@ from privug.inference.intervals import proportion_estimate
 from privug.inference.joint import Joint
 from privug.leakage.finite import check_joint, equally_weighing, number_columns
 from privug.leakage.neighbours import check_neighbours
-from privug.leakage.ranges import ranging, risk_range
+from privug.leakage.register import ranging, risk_range
 from privug.model.batch import Batch, ranked
 from privug.model.node import Array, Kind
 from privug.pictures import plots

@@ -15,7 +15,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import as_list, as_numbers
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, alike_pairs, pairs_of
-from privug.leakage.ranges import POSITIVE, PROBABILITY, Of, capacity_in_bits_range, capacity_range, measure
+from privug.leakage.register import POSITIVE, PROBABILITY, Of, capacity_in_bits_range, capacity_range, measure
 from privug.leakage.strategy import TELLING_DIGITS
 from privug.leakage.vulnerability import RARE, in_bits
 from privug.model.node import Array, Kind

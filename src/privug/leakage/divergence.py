@@ -30,7 +30,7 @@ from privug.leakage.entropy import (
     of_both,
 )
 from privug.leakage.finite import LN2, Shares, aligned, shares_of
-from privug.leakage.ranges import ANY, CHANGE, NOTHING, PROBABILITY, Of, Row, drop_range, kl_range, measure, ranging
+from privug.leakage.register import ANY, CHANGE, NOTHING, PROBABILITY, Of, Row, drop_range, kl_range, measure, ranging
 from privug.model.node import Array, Kind
 
 POINTS_PER_PANEL = 64

@@ -13,10 +13,10 @@ from privug.inference.belief import Belief
 from privug.inference.intervals import Weighting, mean_estimate, student
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
-from privug.leakage import plugin, ranges
+from privug.leakage import plugin, register
 from privug.leakage.finite import LN2, Shares, alike_shares, equally_weighing, number_columns
 from privug.leakage.neighbours import knn_divergence, kozachenko_leonenko
-from privug.leakage.ranges import Of, Row, measure, ranging
+from privug.leakage.register import Of, Row, measure, ranging
 from privug.leakage.strategy import unseen_output
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
@@ -287,7 +287,7 @@ def _best_guess_here(estimate: Estimate, prior: Belief) -> str:
     return f"After this observation the best guess is right with probability {percent_text(2.0**-estimate.value)}."
 
 
-@measure(Of.BELIEF, ranges.entropy_range, Row(41, "before", _uncertainty))
+@measure(Of.BELIEF, register.entropy_range, Row(41, "before", _uncertainty))
 def entropy(belief: Belief) -> Estimate:
     """Shannon entropy of a discrete belief; the differential entropy, and called so, of a continuous one.
 
@@ -341,7 +341,7 @@ def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko",
     return neighbour_entropy(*equally_weighted(belief), k)
 
 
-@measure(Of.BELIEF, ranges.min_entropy_range, Row(10, "here", _best_guess_here, discrete=True))
+@measure(Of.BELIEF, register.min_entropy_range, Row(10, "here", _best_guess_here, discrete=True))
 def min_entropy(belief: Belief) -> Estimate:
     """Min-entropy: how hard it is to guess the value in one try.
 
@@ -358,7 +358,7 @@ def min_entropy(belief: Belief) -> Estimate:
     return plugin.falling(bayes_vulnerability(belief), _surprisal, "bit")
 
 
-@measure(Of.BELIEF, ranges.guesses_range)
+@measure(Of.BELIEF, register.guesses_range)
 def guessing_entropy(belief: Belief) -> Estimate:
     """Guessing entropy: the number of guesses the attacker needs on average, the likeliest value first.
 
@@ -376,7 +376,7 @@ def guessing_entropy(belief: Belief) -> Estimate:
 
 
 @kinds_checked
-@ranging(ranges.renyi_range)
+@ranging(register.renyi_range)
 def renyi_entropy(belief: Belief, order: float) -> Estimate:
     """Rényi entropy of a discrete belief: order 0 counts values, 1 is Shannon's, 2 the collision entropy.
 

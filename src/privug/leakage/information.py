@@ -28,7 +28,7 @@ from privug.leakage.black_box import one_by_one
 from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, alike_pairs, check_joint, distinct_values, pairs_of, shares_of
 from privug.leakage.plugin import difference
-from privug.leakage.ranges import Of, Row, information_range, measure, rest_range
+from privug.leakage.register import Of, Row, information_range, measure, rest_range
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind
 

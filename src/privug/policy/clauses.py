@@ -16,7 +16,7 @@ from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
 from privug.leakage.finite import Pairs, shares_of
-from privug.leakage.ranges import measure_of_change
+from privug.leakage.register import measure_of_change
 from privug.leakage.vulnerability import RARE
 from privug.model.node import Array, Kind
 from privug.policy import policies

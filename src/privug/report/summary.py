@@ -15,7 +15,7 @@ from privug.inference.answer import Answer
 from privug.inference.belief import Belief, CredibleInterval
 from privug.inference.engines import probability_of
 from privug.inference.question import Question
-from privug.leakage.table import LeakageTable
+from privug.leakage.register import LeakageTable
 from privug.model.batch import Batch, Column
 from privug.model.framed import rows_of
 from privug.model.node import Kind

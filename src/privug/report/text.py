@@ -17,7 +17,7 @@ from rich.table import Table as TextTable
 from privug.arguments import kinds_checked
 from privug.errors import ArgumentError
 from privug.escaping import inert
-from privug.leakage.table import LeakageRow, LeakageTable
+from privug.leakage.register import LeakageRow, LeakageTable
 from privug.markup import definitions, paragraphs, table, text
 from privug.report.summary import Summary, known_inputs
 
