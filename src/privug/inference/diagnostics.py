@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from privug.errors import NotConverged
 from privug.estimate import Estimate
 from privug.model.node import Array
 
@@ -86,6 +87,14 @@ def pareto_k_of_largest(log_weights: Array, samples: int, relevant: float) -> fl
     if weights[0] > 0.5:  # largest weights that are much the same, or tied, are no tail
         return -math.inf
     return tail_shape(weights[1:] - weights[0])
+
+
+def refuse_heavy(pareto_k: float | None, what: str, instead: str) -> None:
+    """Refuse weights of which a few decide."""
+    if pareto_k is not None and pareto_k > LARGEST_PARETO_K:
+        raise NotConverged(
+            f"{what} hold most of the weight (Pareto k {pareto_k:.2f}, more than {LARGEST_PARETO_K}){instead}"
+        )
 
 
 def _perplexity(log_weights: Array) -> float:

@@ -16,11 +16,11 @@ import numpy as np
 
 from privug import interruption, settings
 from privug.digits import how_many
-from privug.errors import ImpossibleObservation, NotConverged, PriorError, ProgramError, TooFewSamples
+from privug.errors import ImpossibleObservation, PriorError, ProgramError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.answer import Options, SampledAnswer
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
-from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, effective_sample_size, pareto_k
+from privug.inference.diagnostics import Diagnostics, effective_sample_size, pareto_k, refuse_heavy
 from privug.inference.intervals import proportion_estimate, student
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.solving import PILOT_SAMPLES
@@ -603,11 +603,8 @@ class Sampler:
         worth = diagnostics.effective_samples
         if worth < FEWEST_SAMPLES and worth < self._samples:
             raise self._too_few(diagnostics)
-        if diagnostics.pareto_k is not None and diagnostics.pareto_k > LARGEST_PARETO_K:
-            raise NotConverged(
-                f"a few of {diagnostics.draws:,} draws from the prior hold most of the weight (Pareto k "
-                f"{diagnostics.pareto_k:.2f}, more than {LARGEST_PARETO_K}): raise samples=, or choose engine='rare'"
-            )
+        prior = f"a few of {diagnostics.draws:,} draws from the prior"
+        refuse_heavy(diagnostics.pareto_k, prior, ": raise samples=, or choose engine='rare'")
         if worth >= self._samples or self._remarks:
             return diagnostics
         budget = f"{diagnostics.budget:,}"

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from privug.errors import ImpossibleObservation, NotConverged, TooFewSamples
+from privug.errors import ImpossibleObservation, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference import intervals, sampling
 from privug.inference.answer import Definition, definition_of, nodes_asked
 from privug.inference.belief import Belief, Histogram
 from privug.inference.case_plan import Kept, settled
-from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k_of_largest
+from privug.inference.diagnostics import Diagnostics, pareto_k_of_largest, refuse_heavy
 from privug.inference.question import Question
 from privug.inference.sampling import BlockEvaluation, DrawBlock, DrawRound, Sampler
 from privug.inference.workload import Workload
@@ -571,17 +571,14 @@ def perplexity(agreeing: Agreeing) -> float:
 
 def judged(diagnostics: Diagnostics) -> Diagnostics:
     """Refuse what cannot be trusted."""
-    worth, k = diagnostics.effective_samples, diagnostics.pareto_k
+    worth = diagnostics.effective_samples
     if worth < sampling.FEWEST_SAMPLES and worth < diagnostics.draws:
         raise TooFewSamples(
             f"only {worth:.0f} effective samples came out of {diagnostics.draws:,} draws (acceptance rate "
             f"{diagnostics.acceptance_rate:.2g}), too few to trust; raise draws=, or widen the observation"
         )
-    if k is not None and k > LARGEST_PARETO_K:
-        raise NotConverged(
-            f"a few of {diagnostics.draws:,} draws from the prior hold most of the weight (Pareto k {k:.2f}, more than "
-            f"{LARGEST_PARETO_K}): raise draws=, or run the attack with engine='rare'"
-        )
+    prior = f"a few of {diagnostics.draws:,} draws from the prior"
+    refuse_heavy(diagnostics.pareto_k, prior, ": raise draws=, or run the attack with engine='rare'")
     return diagnostics
 
 

@@ -27,7 +27,7 @@ from privug.inference.answer import NAMES, Options, SampledAnswer, normalised
 from privug.inference.belief import Belief
 from privug.inference.case_plan import settled
 from privug.inference.chains.problem import Problem
-from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k
+from privug.inference.diagnostics import LARGEST_PARETO_K, Diagnostics, pareto_k, refuse_heavy
 from privug.inference.sampling import FEWEST_SAMPLES, generator
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node
@@ -213,7 +213,8 @@ def finished(
     if judging:
         judged(diagnosis, engine)
     weights = None if chains.log_weights is None else chains.log_weights.reshape(-1)
-    shape = _judged_weights(weights, engine)
+    shape, few = pareto_k(weights), f"engine={engine!r}: a few draws"
+    refuse_heavy(shape, few, ", so no answer is given; raise samples=, or choose engine='rare'")
     groups = min(GROUPS_PER_CHAIN, max(1, draws // 2)) * count
     worth = Belief(quantities[0], normalised(weights), groups=groups).effective_samples  # of the secret
     if judging and worth < min(FEWEST_SAMPLES, samples):
@@ -230,16 +231,6 @@ def finished(
 def _further(evaluate: Evaluate, values: Values, query: Callable[..., Any]) -> Batch:
     """Ask one more question about the same draws."""
     return settled(evaluate(values, query)[2])
-
-
-def _judged_weights(log_weights: Array | None, engine: str) -> float | None:
-    shape = pareto_k(log_weights)
-    if shape is not None and shape > LARGEST_PARETO_K:
-        raise NotConverged(
-            f"engine={engine!r}: a few draws hold most of the weight (Pareto k {shape:.2f}, more than "
-            f"{LARGEST_PARETO_K}), so no answer is given; raise samples=, or choose engine='rare'"
-        )
-    return shape
 
 
 def _diagnostics(
