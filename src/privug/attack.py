@@ -38,12 +38,13 @@ from privug.leakage.table import LeakageTable, leakage_of_observation, leakage_t
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.observation.observations import Observation, as_observation
+from privug.output import as_json
 from privug.pictures import plots
 from privug.program.lifting import Lifting
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.files import FORMATS, written
 from privug.report.summary import Summary, plain_values, summary_of
-from privug.report.text import as_frame, as_json, as_text, attack_html, result_html
+from privug.report.text import as_frame, as_text, attack_html, result_html
 from privug.runtime.pickling import Portable, Unchanging
 from privug.tallies import Tallied
 

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import privug as pv
 from privug.cli import running_example
 from privug.model.plates import PlatedTable
 
@@ -84,7 +85,7 @@ def test_missing_file_and_wrong_engine(run, script, tmp_path):
 
 
 def test_version(run):
-    assert "0.1.0" in run("--version").output
+    assert pv.__version__ in run("--version").output
 
 
 ATTACK = """

@@ -96,7 +96,7 @@ def shown_text(value: Shown) -> str:
 
 def _plain(value: Shown) -> dict[str, Any]:
     if isinstance(value, Estimate):
-        return {"value": value.value, "low": value.low, "high": value.high, "unit": value.unit, "exact": value.exact}
+        return value.to_dict()
     ends = {"low": value.low.value, "high": value.high.value}
     return {**ends, "probability": value.probability, "exact": value.low.exact and value.high.exact}
 
