@@ -54,10 +54,10 @@ class Attack(Tallied, Portable):
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
     function of the inputs, the name of an input, or a list of names. `observe` is what the attacker sees,
-    unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the
-    report. `assume` is a predicate on the inputs, or a list of them: facts that the attacker knows and that tie inputs
-    together, such as who earns most; they are part of the prior. `on_error="exclude"` leaves out, and counts, inputs on
-    which the program raises.
+    unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the report.
+    `assume` is a predicate on the inputs, a list of them, or a dict that maps claims in words to predicates: facts
+    that the attacker knows and that tie inputs together, such as who earns most; they are part of the prior.
+    `on_error="exclude"` leaves out, and counts, inputs on which the program raises.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -77,7 +77,7 @@ class Attack(Tallied, Portable):
         *,
         observe: Any = None,
         questions: Mapping[str, Callable[[Any], Any]] | None = None,
-        assume: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
+        assume: Callable[..., Any] | Sequence[Callable[..., Any]] | Mapping[str, Callable[..., Any]] = (),
         name: str = "",
         on_error: str = "raise",
     ) -> None:
