@@ -65,7 +65,7 @@ class Line:
         """Return the line as plain values."""
         found: Any = self.privug
         if isinstance(found, pv.Estimate):
-            found = {name: getattr(found, name) for name in ("value", "low", "high", "unit", "method", "exact")}
+            found = found.to_dict()
         texts = {"paper": self.paper, "note": self.note}
         return {"quantity": self.quantity, "privug": found, "exact": self.exact, "agrees": self.agrees, **texts}
 

@@ -2,9 +2,9 @@
 
 import datetime
 from collections.abc import Sequence
-from importlib.resources import files
 
 import privug as pv
+from privug.markup import page as html_page
 from privug.markup import paragraphs, table, text
 
 from .experiment import Experiment, summary
@@ -35,15 +35,11 @@ _STYLE = """
 
 def page(experiments: Sequence[Experiment]) -> str:
     """Return a page of what experiments have found."""
-    style = files("privug.report").joinpath("templates/report.css").read_text(encoding="utf-8") + _STYLE
     links = "".join(f'<li><a href="#{text(e.name)}">{text(e.paper or e.title)}</a></li>' for e in experiments)
-    head = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-    head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-    head += f"<title>{TITLE}</title><style>{style}</style></head>"
-    top = f'<body><header><h1>{TITLE}</h1><nav aria-label="Contents"><ul>{links}</ul></nav></header>'
+    top = f'<header><h1>{TITLE}</h1><nav aria-label="Contents"><ul>{links}</ul></nav></header>'
     sections = "\n".join(_section(experiment) for experiment in experiments)
-    return f'{head}\n{top}\n<main id="content">{_verdict(experiments)}{sections}</main>\n{_footer()}</body></html>\n'
+    main = f'<main id="content">{_verdict(experiments)}{sections}</main>'
+    return html_page(TITLE, f"{top}\n{main}\n{_footer()}", _STYLE)
 
 
 def _verdict(experiments: Sequence[Experiment]) -> str:

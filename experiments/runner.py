@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privug.escaping import inert
-from privug.report.text import as_json
+from privug.output import as_json, write_whole
 
 from .drawing import drawn
 from .experiment import Experiment, summary
@@ -30,13 +30,13 @@ def reproduce(chosen: Sequence[Experiment], folder: Path, *, printed_json: bool 
             click.echo(f"[{place}/{len(chosen)}] {experiment.name}: {experiment.title} ...", err=True)
             experiment.run()
             said |= _drawn(experiment, folder)
-            (folder / f"{experiment.name}.json").write_text(as_json(experiment.to_dict()) + "\n", encoding="utf-8")
+            write_whole(folder / f"{experiment.name}.json", as_json(experiment.to_dict()) + "\n")
             if not printed_json:
                 show(experiment, console)
     except KeyboardInterrupt:
         code = INTERRUPTED
     done = [experiment for experiment in chosen if experiment.seconds]
-    (folder / "index.html").write_text(page(done), encoding="utf-8")
+    write_whole(folder / "index.html", page(done))
     if printed_json:
         click.echo(as_json([experiment.to_dict() for experiment in done]))
     for words in said:

@@ -23,6 +23,7 @@ LAYERS = [
         "settings",
         "interruption",
         "markup",
+        "output",
         "pictures",
         "progress",
     },
@@ -37,7 +38,7 @@ LAYERS = [
     {"attack", "tallies"},
     {"mechanisms", "reports", "studies", "reidentification", "policy", "tables"},
     {"explorer", "queries"},
-    {"cli"},
+    {"__main__", "cli"},
 ]
 # Inside a room the same: each file or folder may import from those in the lines before it, and a folder from itself.
 INSIDE = {
@@ -221,10 +222,14 @@ def test_no_two_files_need_each_other():
     TopologicalSorter(needs).prepare()  # raises CycleError
 
 
+# Beside public names, the command line may use what needs nothing of Privug: how files and pages are written.
+OPEN_TO_THE_COMMAND_LINE = {"privug.cli", "privug.markup", "privug.output"}
+
+
 def test_the_command_line_uses_public_names_only():
     for path in (ROOT / "cli").glob("*.py"):
-        inner = [name for name in imported(path) if name.startswith("privug.") and not name.startswith("privug.cli")]
-        assert inner == []
+        used = {".".join(name.split(".")[:2]) for name in imported(path) if name.startswith("privug.")}
+        assert used <= OPEN_TO_THE_COMMAND_LINE, path
 
 
 def test_optional_libraries_stay_outside_the_core():

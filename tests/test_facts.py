@@ -366,3 +366,30 @@ def test_a_fact_that_fails_says_so():
     attack = pv.Attack(total, dice(2), lambda pays: pays[0], assume=lambda pays: 1 / (pays[0] - pays[1]) > 0)
     with pytest.raises(pv.ProgramError, match="A fact must say True or False for every input"):
         attack.run(observe=pv.equals(5), engine="sample")
+
+
+def test_facts_in_words_stand_in_the_sentence_and_change_no_number():
+    def mean(rows):
+        return sum(row.pay for row in rows) / len(rows)
+
+    def most(rows):
+        return (rows[0].pay >= rows[1].pay) & (rows[0].pay >= rows[2].pay)
+
+    prior = {"rows": pv.Records(3, lambda i: pv.Row(pay=pv.DiscreteUniform(1, 9)))}
+    bare = pv.Attack(mean, prior, lambda rows: rows[0].pay, observe=pv.equals(6), assume=most)
+    told = bare.replace(assume={"the CEO earns most": most})
+    wanted = [pay for pay in itertools.product(range(1, 10), repeat=3) if pay[0] == max(pay)]
+    fitting = [pay[0] for pay in wanted if sum(pay) == 18]
+    for attack in (bare, told, told.replace(name="again")):
+        result = attack.run()
+        assert result.posterior.mean().value == pytest.approx(sum(fitting) / len(fitting), rel=1e-12)
+        assert result.diagnostics.evidence.value == pytest.approx(len(fitting) / len(wanted), rel=1e-12)
+    assert "knows the distribution of rows (3 rows), knows that the CEO earns most and sees" in told.run().summary()
+    assert "knows 1 fact about the inputs and sees" in bare.run().summary()
+    assert "the CEO earns most (of probability 0.391 under the prior alone)" in str(told.run())
+
+
+@pytest.mark.parametrize("assume", [{"": bool}, {3: bool}, {"a claim": 3}, 5])
+def test_facts_that_are_none_are_refused(assume):
+    with pytest.raises(pv.QuestionError, match="assume"):
+        pv.Attack(lambda x: x, {"x": pv.Bernoulli(0.5)}, "x", assume=assume)

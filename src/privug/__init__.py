@@ -4,7 +4,7 @@ import ast as _ast
 from importlib import import_module as _import_module
 from pathlib import Path as _Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _homes() -> dict[str, str]:

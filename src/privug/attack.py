@@ -38,12 +38,13 @@ from privug.leakage.register import LeakageTable, leakage_of_observation, leakag
 from privug.model.batch import Batch
 from privug.model.node import Array
 from privug.observation.observations import Observation, as_observation
+from privug.output import as_json
 from privug.pictures import plots
 from privug.program.lifting import Lifting
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.files import FORMATS, written
 from privug.report.summary import Summary, plain_values, summary_of
-from privug.report.text import as_frame, as_json, as_text, attack_html, result_html
+from privug.report.text import as_frame, as_text, attack_html, result_html
 from privug.runtime.pickling import Portable, Unchanging
 from privug.tallies import Tallied
 
@@ -53,10 +54,10 @@ class Attack(Tallied, Portable):
 
     `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
     function of the inputs, the name of an input, or a list of names. `observe` is what the attacker sees,
-    unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the
-    report. `assume` is a predicate on the inputs, or a list of them: facts that the attacker knows and that tie inputs
-    together, such as who earns most; they are part of the prior. `on_error="exclude"` leaves out, and counts, inputs on
-    which the program raises.
+    unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the report.
+    `assume` is a predicate on the inputs, a list of them, or a dict that maps claims in words to predicates: facts
+    that the attacker knows and that tie inputs together, such as who earns most; they are part of the prior.
+    `on_error="exclude"` leaves out, and counts, inputs on which the program raises.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -76,7 +77,7 @@ class Attack(Tallied, Portable):
         *,
         observe: Any = None,
         questions: Mapping[str, Callable[[Any], Any]] | None = None,
-        assume: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
+        assume: Callable[..., Any] | Sequence[Callable[..., Any]] | Mapping[str, Callable[..., Any]] = (),
         name: str = "",
         on_error: str = "raise",
     ) -> None:

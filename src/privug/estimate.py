@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from privug.arguments import check_kind, kinds_checked, plain_number
 from privug.digits import fixed_text, number_text, places_of
@@ -149,6 +150,15 @@ class Estimate:
         provenance = "exact" if self.exact and not self.method.startswith("exact") else self.method
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.number()}{unit}" + (f" ({provenance})" if provenance else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as plain values, with all digits.
+
+        >>> Estimate.exactly(0.5).to_dict()["value"]
+        0.5
+        """
+        ends = {"value": self.value, "low": self.low, "high": self.high}
+        return {**ends, "unit": self.unit, "method": self.method, "exact": self.exact, "confidence": self.confidence}
 
     def _repr_html_(self) -> str:
         return paragraphs([self])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 
 from privug.escaping import inert
 
@@ -52,3 +53,16 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], caption: o
 def definitions(terms: Iterable[tuple[object, object]]) -> str:
     """Return names with what they stand for."""
     return "<dl>" + "".join(f"<dt>{text(name)}</dt><dd>{text(meaning)}</dd>" for name, meaning in terms) + "</dl>"
+
+
+# No script runs on such a page, and nothing is loaded from anywhere.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def page(title: str, body: str, style: str = "") -> str:
+    """Return a page that needs nothing but itself, in the style of reports and of further rules of CSS."""
+    css = files("privug.report").joinpath("templates", "report.css").read_text(encoding="utf-8") + style
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    head += f"<title>{text(title)}</title><style>{css}</style>"
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +23,7 @@ from privug.inference.tallying import MOST_VALUES, OUTPUT, PAIRS, SECRET, Agreei
 from privug.markup import paragraphs, table
 from privug.model.node import Array, Kind
 from privug.observation.observations import Observation, as_observation
-from privug.report.text import as_json
+from privug.output import as_json
 from privug.runtime.pickling import Portable
 
 Predicate = Callable[[Any], Any]
@@ -258,21 +257,21 @@ class Tallies(Portable):
             "excluded": self.diagnostics.excluded,
             "effective_samples": self.effective_samples,
             "seeds": list(self.seeds),
-            "answers": {name: _plain(estimate) for name, estimate in self._answers.items()},
+            "answers": {name: estimate.to_dict() for name, estimate in self._answers.items()},
             "remarks": list(self.remarks),
         }
         for of in PAIRS:
             numbers, belief = self._agreeing.numbers[PAIRS.index(of)], self._belief(of)
             if numbers is not None and numbers.bins is not None:
                 found = self.histogram(of)
-                shares = [_plain(share) for share in found.probabilities]
+                shares = [share.to_dict() for share in found.probabilities]
                 plain[f"histogram of the {of}"] = {"edges": found.edges.tolist(), "probabilities": shares}
             if belief is not None:
                 listed = self.distribution(of, most=MOST_WRITTEN)
                 plain[f"distribution of the {of}"] = [
                     {
                         "value": value if isinstance(value, bool | int | float | str) else represented(value),
-                        **_plain(share),
+                        **share.to_dict(),
                     }
                     for value, share in listed.items()
                 ]
@@ -316,11 +315,6 @@ class Tallied:
         `bins` are those of the histogram of the secret: their number, or edges. `seconds` and `on` are as in `run`.
         """
         return tallied(self, observe, draws=draws, seed=seed, bins=bins, seconds=seconds, on=on)
-
-
-def _plain(estimate: Estimate) -> dict[str, Any]:
-    values = asdict(estimate)
-    return {name: values[name] for name in ("value", "low", "high", "unit", "method", "exact")}
 
 
 def tallied(attack: Any, observe: Any, *, draws: Any, seed: Any, bins: Any, seconds: Any, on: Any) -> Tallies:

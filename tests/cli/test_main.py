@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import privug as pv
 from privug.cli import running_example
 from privug.model.plates import PlatedTable
 
@@ -29,7 +30,7 @@ def test_demo_shows_both_attackers_side_by_side(run):
     assert "knows a lot" in outcome.output
     assert "knows a bit" in outcome.output
     assert "55.6" in outcome.output
-    assert "goes from 18 % to 0 % sure that Alice is under 18" in " ".join(outcome.output.split())
+    assert "becomes 0 % sure (was 18 %) that Alice is under 18" in " ".join(outcome.output.split())
 
 
 def test_rows_of_the_example_are_held_as_columns_as_those_of_a_users_file_are():
@@ -84,7 +85,7 @@ def test_missing_file_and_wrong_engine(run, script, tmp_path):
 
 
 def test_version(run):
-    assert "0.1.0" in run("--version").output
+    assert pv.__version__ in run("--version").output
 
 
 ATTACK = """

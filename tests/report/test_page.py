@@ -69,7 +69,7 @@ def test_the_page_leads_with_the_verdict_and_says_all_that_an_assessor_asks(resu
     text = result.save(tmp_path / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     shown = " ".join(" ".join(page.shown).split())
-    verdict = "goes from 18 % to 7.3 % sure that Alice is under 18."
+    verdict = "becomes 7.3 % sure (was 18 %) that Alice is under 18."
     assert shown.index(verdict) < shown.index("ISO/IEC 27559")
     words = ("Inference", "Singling out", "Linkability", "context", "data", "identifiability", "mitigation")
     assert [word for word in words if word not in shown] == []
@@ -156,7 +156,7 @@ def test_one_sentence_without_questions():
     prior = {"x": pv.DiscreteUniform(0, 1), "y": pv.DiscreteUniform(0, 1)}
     seen = pv.Attack(lambda x, y: x + y, prior, "x")
     told = "An attacker who knows the distributions of x and y and sees that the output is 2 "
-    assert seen.run(pv.equals(2)).summary() == told + "goes from 50 % to 100 % sure that x is 1."
+    assert seen.run(pv.equals(2)).summary() == told + "becomes 100 % sure (was 50 %) that x is 1."
     assert seen.run().summary().endswith("x is 0; nothing was observed, so this says nothing about what leaks.")
     salary = pv.Attack(lambda s: s, {"s": pv.Uniform(20_000, 120_000)}, "s").run(pv.between(90_000, 100_000))
     before = "where it was between 25,000 and 115,000 before."

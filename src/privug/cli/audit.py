@@ -17,6 +17,7 @@ from privug.cli.refusal import UNDECIDED, Refusal, reported
 from privug.cli.sweep import named_function
 from privug.cli.terminal import doing
 from privug.cli.values import literal
+from privug.output import as_json as to_json
 
 BROKEN = 1
 FORMATS = (".json", ".txt")
@@ -72,7 +73,7 @@ def audit(
                 close = close or _neighbours(target.file, module, neighbours, name)
                 found[name] = pv.mechanisms.audit(mechanism, close, guarantee=guarantee, **settings)
     formats: dict[str, Callable[[], str]] = {
-        ".json": lambda: writing.as_json(
+        ".json": lambda: to_json(
             {"file": str(target.file), "audits": [{"variable": name, **one.to_dict()} for name, one in found.items()]}
         ),
         ".txt": lambda: "\n\n".join(f"[{name}] {one}" for name, one in found.items()),

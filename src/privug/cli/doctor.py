@@ -14,7 +14,7 @@ import click
 import privug as pv
 from privug.cli import options
 from privug.cli.terminal import doing
-from privug.cli.writing import as_json as to_json
+from privug.output import as_json as to_json
 
 BROKEN = 1
 

@@ -15,6 +15,7 @@ from privug.cli import options, writing
 from privug.cli.files import LAYOUTS, Observations, read
 from privug.cli.refusal import reported
 from privug.cli.terminal import doing
+from privug.output import as_json as to_json
 
 METHODS = ("auto", "frequentist", "nearest", "knn-log10", "knn-ln", "knn-sqrt")
 WIDTH = 110
@@ -75,7 +76,7 @@ def estimate(
         click.echo(told, err=True)
     with doing(f"measuring {len(train.secrets):,} rows"), reported():
         found = _Found(train, judge, method, seed)
-    formats: dict[str, Callable[[], str]] = {".json": lambda: writing.as_json(found.plain()), ".txt": found.text}
+    formats: dict[str, Callable[[], str]] = {".json": lambda: to_json(found.plain()), ".txt": found.text}
     click.echo(formats[".json" if as_json else ".txt"]())
     writing.write(reports, formats)
 

@@ -3,11 +3,12 @@
 import click
 
 import privug as pv
-from privug.cli import options, writing
+from privug.cli import options
 from privug.cli.finding import Target, attacks_in
 from privug.cli.loading import loaded
 from privug.cli.refusal import reported
 from privug.cli.terminal import doing
+from privug.output import as_json as to_json
 
 
 @click.command()
@@ -31,4 +32,4 @@ def explain(target: Target, names: tuple[str, ...], as_json: bool) -> None:
             found = {name: pv.explain(attack) for name, attack in chosen.items()}
     rows = [{"variable": name, **listing.to_dict()} for name, listing in found.items()]
     text = "\n\n".join(f"[{name}] {listing}" for name, listing in found.items())
-    click.echo(writing.as_json({"file": str(target.file), "attacks": rows}) if as_json else text)
+    click.echo(to_json({"file": str(target.file), "attacks": rows}) if as_json else text)

@@ -3,7 +3,6 @@
 from __future__ import annotations  # what they name is imported when it is needed
 
 import functools
-import json
 import operator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import privug as pv
 from privug.cli import options
 from privug.cli.refusal import reported
 from privug.cli.terminal import doing
+from privug.output import as_json as to_json
 
 
 @click.command()
@@ -50,7 +50,7 @@ def monitor(
         answers = pv.queries.replay(judge, asked, truth)
     if as_json:
         said = [{"query": one.query, "answered": one.answered, "reason": one.reason} for one in answers]
-        click.echo(json.dumps(said, indent=2))
+        click.echo(to_json(said))
     else:
         for one in answers:
             click.echo(f"{'answered' if one else 'refused '}  {one.query}{'' if one else f': {one.reason}'}")

@@ -6,7 +6,7 @@ import click
 
 from privug.cli import options
 from privug.cli.refusal import Refusal
-from privug.cli.writing import as_json as to_json
+from privug.output import as_json as to_json
 
 STARTERS = Path(__file__).with_name("starters")
 KINDS = {

@@ -8,8 +8,9 @@ from types import ModuleType
 import click
 
 import privug as pv
-from privug.cli import options, writing
+from privug.cli import options
 from privug.cli.refusal import Refusal
+from privug.output import as_json as to_json
 
 PACKAGE = "privug.experiments"
 BESIDE = Path(pv.__file__).parents[2] / "experiments"
@@ -48,7 +49,7 @@ def reproduce(names: tuple[str, ...], folder: Path, listed: bool, as_json: bool)
         raise Refusal(f"reproduce: there is no experiment {unknown[0]!r}; there are {', '.join(known)}")
     chosen = [known[name] for name in dict.fromkeys(names or known)]
     if listed and as_json:
-        click.echo(writing.as_json([{"name": e.name, "paper": e.paper, "title": e.title} for e in chosen]))
+        click.echo(to_json([{"name": e.name, "paper": e.paper, "title": e.title} for e in chosen]))
     elif listed:
         width = max(len(e.name) for e in chosen)
         for e in chosen:

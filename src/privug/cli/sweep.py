@@ -17,6 +17,8 @@ from privug.cli.loading import loaded
 from privug.cli.refusal import Refusal, exit_code, reported
 from privug.cli.terminal import doing
 from privug.cli.values import observation, parameter
+from privug.markup import page
+from privug.output import as_json as to_json
 
 PICTURES = (".png", ".svg", ".pdf")
 FORMATS = (*writing.REPORTS, *PICTURES)
@@ -116,8 +118,8 @@ def shown(title: str, found: pv.Sweep, outputs: tuple[Path, ...], as_json: bool)
     rows: Any = {"about": title, "rows": found.to_dict()}
     told = f"{title}: {str(found).partition(': ')[2]}"
     formats: dict[str, Callable[[], str]] = {
-        ".html": lambda: writing.page(title, [found._repr_html_()]),
-        ".json": lambda: writing.as_json(rows),
+        ".html": lambda: page(title, f"<main>{found._repr_html_()}</main>"),
+        ".json": lambda: to_json(rows),
         ".txt": lambda: told,
     }
     click.echo(formats[".json" if as_json else ".txt"]())

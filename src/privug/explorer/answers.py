@@ -39,10 +39,7 @@ def number(estimate: Estimate) -> Plain:
     """Return an estimate as plain values, with the text that a report shows."""
     unit = f" {estimate.unit}" if estimate.unit else ""
     return {
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "exact": estimate.exact,
+        **estimate.to_dict(),
         "text": f"{estimate.number()}{unit}",
         "how": "exact" if estimate.exact else estimate.method,
     }

@@ -18,8 +18,8 @@ from typing import Any
 from privug.errors import ArgumentError
 from privug.explorer.answers import one_line, rough, stages
 from privug.explorer.sources import Source
+from privug.output import as_json
 from privug.report.page import page
-from privug.report.text import as_json
 
 Request = Mapping[str, Any]
 LENGTH = struct.Struct("!I")

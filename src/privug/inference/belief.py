@@ -78,7 +78,7 @@ def described(belief: Any) -> list[tuple[str, str]]:
     if belief.batch.numbers() is not None:
         lines = [("mean", belief.mean().number()), ("standard deviation", belief.std().number())]
         low, high = belief.interval(0.9)
-        lines.append(("90 % of belief lies in", f"{low.number()} to {high.number()}"))
+        lines.append(("90 % credible interval", f"{low.number()} to {high.number()}"))
     if belief.curve is None and (not lines or belief.batch.distinct() <= MOST_DESCRIBED):
         try:
             likeliest = list(belief.distribution().items())[:MOST_DESCRIBED]

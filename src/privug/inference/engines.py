@@ -57,7 +57,7 @@ from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
-from privug.observation.observations import Equals, Observation
+from privug.observation.observations import Equals, Observation, StatedFact
 from privug.progress import ProgressMeter, tell
 from privug.runtime.critical import quietly
 
@@ -141,11 +141,20 @@ def positive(name: str, value: Any, example: str) -> float | None:
 
 
 def checked_facts(assume: Any) -> tuple[Callable[..., Any], ...]:
-    """Return predicates on the inputs, of which there may be one."""
+    """Return predicates on the inputs, of which there may be one, or some with a claim in words each."""
     facts = (assume,) if callable(assume) else assume
-    if not isinstance(facts, list | tuple) or not all(callable(fact) for fact in facts):
-        raise QuestionError(f"assume must be a predicate on the inputs, or a list of them, not {shown(assume)}")
-    return tuple(facts)
+    predicates = list(facts.values()) if isinstance(facts, Mapping) else facts
+    if not isinstance(predicates, list | tuple) or not all(callable(fact) for fact in predicates):
+        raise QuestionError(
+            "assume must be a predicate on the inputs, a list of them, or a dict of claims in words with their "
+            f"predicates, not {shown(assume)}"
+        )
+    if not isinstance(facts, Mapping):
+        return tuple(facts)
+    unnamed = [claim for claim in facts if not isinstance(claim, str) or not claim.strip()]
+    if unnamed:
+        raise QuestionError(f"assume: a claim is a sentence, such as 'the CEO earns most', not {shown(unnamed[0])}")
+    return tuple(StatedFact(words, predicate) for words, predicate in facts.items())
 
 
 class Tried:

@@ -353,10 +353,7 @@ class LeakageRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain values."""
-        number = self.estimate
-        plain = {"value": number.value, "low": number.low, "high": number.high, "unit": number.unit}
-        how = {"method": number.method, "exact": number.exact, "confidence": number.confidence}
-        return {"measure": self.name, "about": self.about, **plain, **how, "meaning": self.meaning}
+        return {"measure": self.name, "about": self.about, **self.estimate.to_dict(), "meaning": self.meaning}
 
 
 @dataclass(frozen=True)

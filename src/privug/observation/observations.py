@@ -627,9 +627,33 @@ class Seen(Portable):
         return equal_values(self.program(*inputs), self.value)
 
 
+class StatedFact(Portable):
+    """A fact in words, and the predicate on the inputs that says whether it is true."""
+
+    def __init__(self, words: str, predicate: Callable[..., Any]) -> None:
+        self.words = words
+        self.predicate = predicate
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.predicate(*inputs)
+
+
 def looked_at(fact: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of the inputs that a fact is about: a predicate is about itself."""
-    return fact.program if isinstance(fact, Seen) else fact
+    match fact:
+        case Seen():
+            return fact.program
+        case StatedFact():
+            return fact.predicate
+    return fact
+
+
+def words_of(fact: Callable[..., Any]) -> str:
+    """Return a fact in words: as it was given, or the name of the predicate; empty if it has none."""
+    if isinstance(fact, StatedFact):
+        return fact.words
+    name = str(getattr(fact, "__name__", "<lambda>"))
+    return "" if name == "<lambda>" else name.replace("_", " ")
 
 
 def told_by(fact: Callable[..., Any], found: Any) -> Likelihood:

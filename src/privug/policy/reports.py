@@ -14,13 +14,13 @@ from privug.arguments import check_kind, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
+from privug.output import as_json
 from privug.pictures import plots
 from privug.policy.checks import Check, Outcome
 from privug.policy.policies import Policy
 from privug.policy.verdict import Status, Verdict, all_of
 from privug.progress import ProgressMeter
 from privug.report.files import written
-from privug.report.text import as_json
 
 
 def relative(path: Path) -> str:

@@ -15,8 +15,8 @@ from privug.estimate import ROUNDING, Estimate
 from privug.inference.belief import Belief
 from privug.markup import paragraphs
 from privug.model.node import Array
+from privug.output import as_json
 from privug.pictures import plots
-from privug.report.text import as_json
 
 
 class Status(StrEnum):
@@ -189,9 +189,7 @@ class Verdict:
         plain: dict[str, Any] = {"status": str(self.status), "claim": self.claim, "scope": self.scope}
         plain |= {"reason": self.reason, "engine": self.engine, "samples_needed": self.needed}
         if self.worst is not None:
-            number = self.worst
-            plain["worst"] = {"value": number.value, "low": number.low, "high": number.high, "exact": number.exact}
-            plain["worst"] |= {"unit": number.unit, "method": number.method, "about": self.about}
+            plain["worst"] = {**self.worst.to_dict(), "about": self.about}
         if secrets:
             plain["details"] = self.details
             plain["evidence"] = [

@@ -208,10 +208,7 @@ class Risks:
         return {
             "columns": list(self.columns),
             "secret": self.secret,
-            **{
-                name: {"value": e.value, "low": e.low, "high": e.high, "method": e.method}
-                for name, e in numbers.items()
-            },
+            **{name: estimate.to_dict() for name, estimate in numbers.items()},
             **({} if self.unique_rows is None else {"unique_rows": self.unique_rows.to_dict()}),
         }
 

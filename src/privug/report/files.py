@@ -1,6 +1,5 @@
 """Reports written to files, in the format that the file's name ends in."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +7,9 @@ from typing import Any
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
+from privug.output import as_json, write_whole
 from privug.report.page import page
-from privug.report.text import as_json, side_by_side
+from privug.report.text import side_by_side
 
 
 def _as_text(results: Sequence[Any], title: str) -> str:
@@ -43,22 +43,8 @@ def written(path: Any, formats: Mapping[str, Callable[..., str]], *told: Any) ->
         known = ", ".join(formats)
         raise ArgumentError(f"save: a report ends in one of {known}, not {target.name!r}; plot() draws pictures")
     try:
-        _replace(target, f"{report(*told)}\n")
+        write_whole(target, f"{report(*told)}\n")
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         reason = error.strerror if isinstance(error, OSError) else error
         raise ArgumentError(f"save: {target} cannot be written: {reason}") from None
     return target
-
-
-def _replace(target: Path, text: str) -> None:
-    """Write a whole file or none: on a full disk a report that was there before stays as it was."""
-    target = target.resolve()
-    if target.exists() and not target.is_file():  # a terminal or a pipe
-        target.write_text(text, encoding="utf-8")
-        return
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)

@@ -296,7 +296,7 @@ def _singling_out(result: Any, summary: Summary) -> str:
         )
     if worst is not None:
         told.append(f"After the worst output it is {_certainty(worst)}.")
-    ranges = [line for line in summary.comparisons if line.label.endswith("90 % of belief lies in")]
+    ranges = [line for line in summary.comparisons if line.label.endswith("90 % credible interval")]
     for line in ranges[:1] if not told else ():
         told.append(_narrowing(line))
     unique = "Whether a combination of columns is unique is asked by pv.reidentification.quasi_identifiers."
@@ -310,9 +310,9 @@ def _certainty(worst: Estimate) -> str:
 def _narrowing(line: Any) -> str:
     before, after = line.before, line.after
     if after is None:
-        return f"90 % of the belief lies in {shown_text(before)}."
+        return f"The 90 % credible interval is {shown_text(before)}."
     widths = [end.high.value - end.low.value for end in (before, after)]
-    told = f"The range that holds 90 % of the belief goes from {shown_text(before)} to {shown_text(after)}"
+    told = f"The 90 % credible interval was {shown_text(before)} and becomes {shown_text(after)}"
     narrower = widths[0] / widths[1] if widths[1] > 0 else 1.0
     return f"{told}, {number_text(float(f'{narrower:.2g}'))} times narrower." if narrower >= ALIKE else f"{told}."
 

@@ -21,6 +21,7 @@ from privug.model.framed import rows_of
 from privug.model.node import Kind
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
+from privug.observation.observations import StatedFact, words_of
 from privug.prior.family import describe
 
 Shown = Estimate | CredibleInterval
@@ -96,7 +97,7 @@ def shown_text(value: Shown) -> str:
 
 def _plain(value: Shown) -> dict[str, Any]:
     if isinstance(value, Estimate):
-        return {"value": value.value, "low": value.low, "high": value.high, "unit": value.unit, "exact": value.exact}
+        return value.to_dict()
     ends = {"low": value.low.value, "high": value.high.value}
     return {**ends, "probability": value.probability, "exact": value.low.exact and value.high.exact}
 
@@ -144,11 +145,14 @@ def _rows_of_inputs(question: Question) -> dict[str, int | None]:
 
 def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:
     """Say what is assumed, by the names of the facts, and how likely that was before."""
-    names = [str(getattr(fact, "__name__", "<lambda>")) for fact in facts]
-    named = [name.replace("_", " ") for name in names if name != "<lambda>"]
-    unnamed = len(names) - len(named)
-    shown = named + ([f"{unnamed} fact{'s' if unnamed > 1 else ''} about the inputs"] if unnamed else [])
-    return f"{'; '.join(shown)} (of probability {probability.number()} under the prior alone)"
+    return f"{'; '.join(facts_in_words(facts))} (of probability {probability.number()} under the prior alone)"
+
+
+def facts_in_words(facts: Sequence[Callable[..., Any]]) -> list[str]:
+    """Return facts in words, and how many there are without."""
+    words = [words_of(fact) for fact in facts]
+    unnamed = words.count("")
+    return [word for word in words if word] + ([how_many(unnamed, "fact") + " about the inputs"] if unnamed else [])
 
 
 LONGEST_CLAUSE = 90
@@ -159,17 +163,22 @@ NOTHING_SEEN = "nothing was observed, so this says nothing about what leaks"
 
 @dataclass(frozen=True)
 class Attacker:
-    """Who the sentences are about: what they know and what they see, as the ends of 'An attacker who ...'."""
+    """Who the sentences are about: what they know, what else, and what they see: the ends of 'An attacker who ...'."""
 
     knows: str = ""
     sees: str = ""
+    facts: str = ""
 
     def __str__(self) -> str:
         seen = f"that {self.sees}{',' if ',' in self.sees or ';' in self.sees else ''}"
         sees = f"sees {seen if len(seen) <= LONGEST_CLAUSE else 'the output'}"
-        clauses = [f"knows {self.knows}"] if self.knows else []
-        clauses += [sees] if self.sees else []
-        return "An attacker" + (f" who {' and '.join(clauses)}" if clauses else "")
+        clauses = [f"knows {known}" for known in (self.knows, self.facts) if known] + ([sees] if self.sees else [])
+        return "An attacker" + (f" who {listed(clauses)}" if clauses else "")
+
+
+def listed(clauses: Sequence[str]) -> str:
+    """Return clauses as one: 'a', 'a and b', 'a, b and c'."""
+    return " and ".join([", ".join(clauses[:-1]), clauses[-1]]) if len(clauses) > 1 else "".join(clauses)
 
 
 def about_a_claim(attacker: Attacker, claim: str, before: Estimate, after: Estimate | None) -> str:
@@ -177,7 +186,7 @@ def about_a_claim(attacker: Attacker, claim: str, before: Estimate, after: Estim
 
     >>> seen = Attacker("a lot", "the output is 55.3")
     >>> print(about_a_claim(seen, "Alice is under 18", Estimate(0.18, 0.17, 0.19), Estimate(0.0044, 0.003, 0.006)))
-    An attacker who knows a lot and sees that the output is 55.3 goes from 18 % to 0.44 % sure that Alice is under 18.
+    An attacker who knows a lot and sees that the output is 55.3 becomes 0.44 % sure (was 18 %) that Alice is under 18.
     """
     start = str(attacker)
     if after is None:
@@ -190,7 +199,7 @@ def about_a_claim(attacker: Attacker, claim: str, before: Estimate, after: Estim
         end = f"less than {percent_text(after.high)}"
     elif after.value == 1 and not after.exact:
         end = f"more than {percent_text(after.low)}"
-    return f"{start} goes from {percent_text(before.value)} to {end} sure that {claim}."
+    return f"{start} becomes {end} sure (was {percent_text(before.value)}) that {claim}."
 
 
 def about_the_secret(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:
@@ -289,7 +298,7 @@ def _single_comparisons(before: Belief, after: Belief | None) -> list[Comparison
         lines = [
             _line("mean", [belief.mean() for belief in beliefs]),
             _line("standard deviation", [belief.std() for belief in beliefs]),
-            _line("90 % of belief lies in", [_range(belief) for belief in beliefs]),
+            _line("90 % credible interval", [_range(belief) for belief in beliefs]),
         ]
     if before.kind is Kind.CONTINUOUS or any(belief.curve is not None for belief in beliefs):
         return lines
@@ -388,7 +397,16 @@ def _attacker(result: Any) -> Attacker:
         knows = f"the distributions of {len(names)} inputs"
     else:
         knows = f"the distribution{'s' * (len(names) > 1)} of {' and '.join(names)}"
-    return Attacker(knows, "" if result.observation is None else str(result.observation))
+    sees = "" if result.observation is None else str(result.observation)
+    return Attacker(knows, sees, _known_facts(result.attack.question.facts))
+
+
+def _known_facts(facts: Sequence[Callable[..., Any]]) -> str:
+    """Return what an attacker knows besides distributions, as the end of 'An attacker who knows'."""
+    told = listed([f"that {fact.words}" if isinstance(fact, StatedFact) else words_of(fact) for fact in facts])
+    if all(isinstance(fact, StatedFact) for fact in facts) and len(told) <= LONGEST_CLAUSE:
+        return told
+    return how_many(len(facts), "fact") + " about the inputs"
 
 
 def _facts(result: Any, answer: Answer, remarks: Sequence[str]) -> list[tuple[str, str]]:

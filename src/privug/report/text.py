@@ -2,12 +2,9 @@
 
 import importlib
 import io
-import json
-import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -19,31 +16,8 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.leakage.register import LeakageRow, LeakageTable
 from privug.markup import definitions, paragraphs, table, text
+from privug.output import as_json
 from privug.report.summary import Summary, known_inputs
-
-
-def as_json(value: Any, indent: int | None = 2) -> str:
-    """Return nested plain values as JSON; characters that do something, rather than show something, are escaped."""
-    text = json.dumps(finite_numbers(value), indent=indent, ensure_ascii=False, default=_as_plain)
-    return "".join(c if c == "\n" or inert(c) == c else json.dumps(c)[1:-1] for c in text)
-
-
-def _as_plain(value: Any) -> Any:
-    """Return a number of NumPy as Python's own, and anything else that JSON does not know as text."""
-    item = getattr(value, "item", None)
-    plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
-    return finite_numbers(plain) if isinstance(plain, bool | int | float) else str(plain)
-
-
-def finite_numbers(value: Any) -> Any:
-    """Return nested plain values with infinite numbers as strings, which JSON has no numbers for."""
-    if isinstance(value, dict):
-        return {key: finite_numbers(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [finite_numbers(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "undefined" if math.isnan(value) else str(value)
-    return value
 
 
 def as_frame(rows: list[dict[str, Any]]) -> Any:
@@ -188,14 +162,6 @@ def grid_html(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], 
     """Return a table as HTML to stand inside a page or a notebook."""
     foot = paragraphs(f"({number}) {note}" for number, note in enumerate(notes, 1))
     return f"<h3>{text(title)}</h3>{table(header, rows, numbers=len(header))}{foot}"
-
-
-def grid_page(title: str, body: str) -> str:
-    """Return a page of its own around pieces of HTML, in the style of reports."""
-    style = files("privug.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{text(title)}</title><style>{style}</style>"
-    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body><main>{body}</main></body></html>'
 
 
 class Grids(ABC):

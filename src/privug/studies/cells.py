@@ -228,10 +228,8 @@ def gathered(jobs: Sequence[Job], study: Settings, label: str) -> list[Outcome]:
 def plain_cell(cell: Cell) -> dict[str, Any]:
     """Return a cell as plain values."""
     if isinstance(cell, Refusal):
-        return {"value": None, "low": None, "high": None, "unit": "", "method": "", "exact": False,
-                "refusal": cell.reason}  # fmt: skip
-    return {"value": cell.value, "low": cell.low, "high": cell.high, "unit": cell.unit, "method": cell.method,
-            "exact": cell.exact, "refusal": None}  # fmt: skip
+        return {**dict.fromkeys(Estimate.exactly(0.0).to_dict()), "refusal": cell.reason}
+    return {**cell.to_dict(), "refusal": None}
 
 
 def cell_text(cell: Cell, notes: list[str]) -> str:

@@ -11,11 +11,12 @@ from privug.arguments import as_names, is_number, is_one_of, kinds_checked, show
 from privug.digits import how_many, percent_text
 from privug.errors import ArgumentError
 from privug.escaping import inert
-from privug.markup import paragraphs
+from privug.markup import page, paragraphs
+from privug.output import as_json
 from privug.pictures import plots
 from privug.progress import ProgressMeter
 from privug.report.files import written
-from privug.report.text import as_json, grid_html, grid_page, grid_text
+from privug.report.text import grid_html, grid_text
 from privug.tables.posteriors import (
     MOST_WORK,
     PRIORS,
@@ -151,7 +152,7 @@ def _as_json(found: "TableAudit") -> str:
 
 
 def _as_page(found: "TableAudit") -> str:
-    return grid_page(found.title, found._repr_html_())
+    return page(found.title, f"<main>{found._repr_html_()}</main>")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.inference.belief import Belief
 from privug.markup import paragraphs
+from privug.output import as_json
 from privug.pictures import plots
 from privug.policy.checking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
@@ -24,7 +25,6 @@ from privug.policy.monitoring.queries import Answered, Query
 from privug.policy.monitoring.truths import check_against_answers, true_inputs
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
-from privug.report.text import as_json
 
 CLOSED = "the monitor has closed itself, because an answer came up that had not been foreseen"
 UNFORESEEN = "the answer is not one of those that were judged: it is not handed out, and the monitor closes itself"
