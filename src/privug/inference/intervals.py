@@ -303,7 +303,7 @@ def mean_estimate(
         return infinite_mean(bool(np.isneginf(values).any()), bool(np.isposinf(values).any()), method, confidence)
     within = None if shift else reach  # whole numbers beyond floats are counted from the least
     beyond = within is not None and _is_finite_beyond(values, within)
-    if binary and not shift and _is_binary(values) and not beyond:
+    if binary and not shift and np.all((values == 0) | (values == 1)) and not beyond:
         return share_estimate(values == 1, weighting, method, confidence)
     if is_constant(values, several=weighting.squares is not None) and not beyond:
         return _constant(values, method, confidence)
@@ -435,10 +435,6 @@ def _constant(values: Array, method: str, confidence: float) -> Estimate:
     distinct, counts = np.unique(values, return_counts=True)
     value = float(distinct[int(np.argmax(counts))])
     return Estimate(value, value, value, method=method, confidence=confidence)
-
-
-def _is_binary(values: Array) -> bool:
-    return bool(np.all((values == 0) | (values == 1)))
 
 
 def _is_finite_beyond(values: Array, reach: tuple[float, float]) -> bool:

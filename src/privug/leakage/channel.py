@@ -14,8 +14,9 @@ from privug.errors import ArgumentError, InferenceError
 from privug.estimate import Estimate
 from privug.inference.belief import as_list, as_numbers
 from privug.inference.joint import Joint
+from privug.leakage import register
 from privug.leakage.finite import Pairs, alike_pairs, pairs_of
-from privug.leakage.register import POSITIVE, PROBABILITY, Of, capacity_in_bits_range, capacity_range, measure
+from privug.leakage.register import POSITIVE, PROBABILITY, Of, capacity_range, measure
 from privug.leakage.strategy import TELLING_DIGITS
 from privug.leakage.vulnerability import RARE, in_bits
 from privug.model.node import Array, Kind
@@ -140,7 +141,7 @@ def bayes_capacity(channel: Channel | Joint) -> Estimate:
     return Estimate(value, max(1.0, value - lost), value + lost, method="cells of a density")
 
 
-@measure(Of.CHANNEL, capacity_in_bits_range)
+@measure(Of.CHANNEL, register.range_in_bits(capacity_range))
 def min_capacity(channel: Channel | Joint) -> Estimate:
     """The greatest min-entropy leakage over all priors, in bits: the logarithm of the Bayes capacity. Exact.
 
@@ -288,7 +289,7 @@ class Certified(NamedTuple):
         return self.high - self.low
 
 
-@measure(Of.CHANNEL, capacity_in_bits_range)
+@measure(Of.CHANNEL, register.range_in_bits(capacity_range))
 def shannon_capacity(channel: Channel | Joint) -> Estimate:
     """The greatest mutual information of secret and output over all priors.
 

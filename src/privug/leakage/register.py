@@ -243,11 +243,6 @@ def ratio_range(joint: Joint) -> Range:
     return Range(1.0, min(_values(joint.output), math.inf if before == 0 else 1 / before))
 
 
-def ratio_in_bits_range(joint: Joint) -> Range:
-    """The same in bits."""
-    return Range(0.0, math.log2(ratio_range(joint).high))
-
-
 def g_leakage_range(joint: Joint, *_: Any, kind: str = "multiplicative", **__: Any) -> Range:
     """A ratio is at most the number of secrets or of outputs, whatever the gain (Alvim et al., CSF 2012)."""
     if kind == "additive":
@@ -291,9 +286,9 @@ def capacity_range(channel: Any) -> Range:
     return Range(1.0, min(secrets, outputs))
 
 
-def capacity_in_bits_range(channel: Any) -> Range:
-    """The same in bits."""
-    return Range(0.0, math.log2(capacity_range(channel).high))
+def range_in_bits(range_of: Callable[..., Range]) -> Callable[..., Range]:
+    """Return the range of the logarithm of a ratio, given that of the ratio."""
+    return lambda about: Range(0.0, math.log2(range_of(about).high))
 
 
 def _most_bits(belief: Belief) -> float:

@@ -5,6 +5,7 @@ then the log of the sum over sizes of P(size) times the likelihood of the observ
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -180,19 +181,16 @@ class Lockstep:
         for lanes, columns in zip(inner, outer, strict=True):
             self._found[tuple(map(id, lanes))] = self._side(columns)
         terms = self._side([fold.term for fold in folds])
-        if terms.lengths is None or folds[0].how == "map":
-            if folds[0].how != "map":
-                raise OutOfStep
+        if folds[0].how == "map":
             return terms
+        if terms.lengths is None:
+            raise OutOfStep
         return self._reduced(folds[0].traits, terms)
 
 
 def _is_like(one: Elementwise, other: object) -> bool:
-    return isinstance(other, Elementwise) and (one.name, one.function, one.python) == (
-        other.name,
-        other.function,
-        other.python,
-    )
+    form = operator.attrgetter("name", "function", "python")
+    return isinstance(other, Elementwise) and bool(form(one) == form(other))
 
 
 def _has_table(operation: object, table: Array) -> bool:
