@@ -18,21 +18,13 @@ from privug import interruption, settings
 from privug.digits import how_many
 from privug.errors import ImpossibleObservation, PriorError, ProgramError, TooFewSamples
 from privug.estimate import CONFIDENCE, Estimate
+from privug.inference import workload
 from privug.inference.answer import Options, SampledAnswer
 from privug.inference.case_plan import CasePlan, Kept, explained, settled
 from privug.inference.diagnostics import Diagnostics, effective_sample_size, pareto_k, refuse_heavy
 from privug.inference.intervals import proportion_estimate, student
 from privug.inference.question import Case, Question, Sizes
 from privug.inference.solving import PILOT_SAMPLES
-from privug.inference.workload import (
-    MOST_RANDOM_NUMBERS,
-    TooMuchWork,
-    Workload,
-    pilot_samples,
-    quantities_in_all,
-    random_nodes,
-    random_numbers,
-)
 from privug.model.batch import Batch
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import SampleFailure
@@ -162,7 +154,7 @@ class BlockEvaluation(Shared):
 
 
 MOST_QUANTITIES = 5_000_000  # of a program that is lifted anew for every size: some minutes
-MOST_IN_PILOTS = MOST_RANDOM_NUMBERS // 10
+MOST_IN_PILOTS = workload.MOST_RANDOM_NUMBERS // 10
 
 
 def by_sizes(sizes: list[Array]) -> list[tuple[Sizes, Array]]:
@@ -273,8 +265,8 @@ class SizeSplit:
 
     def _check(self, sizes: int) -> None:
         """Refuse tables of more sizes than a program can be lifted for, before it is for the second one."""
-        if interruption.seconds_left() is None and quantities_in_all(self._question, sizes) > MOST_QUANTITIES:
-            raise TooMuchWork(
+        if interruption.seconds_left() is None and workload.quantities_in_all(self._question, sizes) > MOST_QUANTITIES:
+            raise workload.TooMuchWork(
                 f"the samples have tables of {sizes:,} different sizes, and the program has to be lifted for each of "
                 "them, which would take very long; ask for samples=100, for smaller tables, or for a size that varies "
                 "less"
@@ -287,8 +279,8 @@ class SizeSplit:
         """
         if self._observation is None or sizes < 2:
             return False
-        nodes = random_nodes(self._typical)
-        tried = sizes * pilot_samples(nodes, PILOT_SAMPLES) * random_numbers(nodes)
+        nodes = workload.random_nodes(self._typical)
+        tried = sizes * workload.pilot_samples(nodes, PILOT_SAMPLES) * workload.random_numbers(nodes)
         return tried > MOST_IN_PILOTS and self._waits
 
 
@@ -392,7 +384,7 @@ class Sampler:
         self._size_roots = self._evaluation.size_roots
         self._kept: list[Kept] = []
         self._draws = 0
-        self._workload = Workload()
+        self._workload = workload.Workload()
         self._split = SizeSplit(question, observation, self._size_roots)
         self._remarks: list[str] = []
 

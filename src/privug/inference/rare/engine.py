@@ -18,16 +18,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 import numpy as np
 import scipy
 
-from privug import interruption
-from privug.errors import (
-    ImpossibleObservation,
-    InferenceError,
-    NotConverged,
-    ObservationError,
-    PrivugError,
-    ProgramError,
-    TooFewSamples,
-)
+from privug import errors, interruption
 from privug.estimate import Estimate
 from privug.inference import sampling
 from privug.inference.answer import Options, SampledAnswer
@@ -182,11 +173,11 @@ FINAL_STEPS = 4, 30
 MOST_POINTS = 1000  # handed on
 
 
-class Spent(PrivugError):
+class Spent(errors.PrivugError):
     """The budget was spent before the observation was reached."""
 
 
-class Stuck(PrivugError):
+class Stuck(errors.PrivugError):
     """No particle could be brought closer to the observation."""
 
 
@@ -487,7 +478,7 @@ class _Search:
         self._model = LatentModel(question, observation, options.get("extra"), self._expected)
         case = self._model.typical
         if case.impossible is not None and not self._model.size_nodes:
-            raise ImpossibleObservation(f"this observation is impossible: {case.impossible}")
+            raise errors.ImpossibleObservation(f"this observation is impossible: {case.impossible}")
         self._case: LatentCase = case
         self._budget = budget or (LARGEST_OPAQUE_BUDGET if case.plan.is_opaque else LARGEST_BUDGET)
         self._runs = 0
@@ -509,7 +500,7 @@ class _Search:
             if refusal is None:
                 return self._result(outcomes)
             spent = self._runs * (1 + GROWTH) > self._budget
-            if isinstance(refusal, ImpossibleObservation) or spent or self._remarks or attempt is attempts[-1]:
+            if isinstance(refusal, errors.ImpossibleObservation) or spent or self._remarks or attempt is attempts[-1]:
                 raise refusal
         raise AssertionError("unreachable")
 
@@ -522,7 +513,7 @@ class _Search:
         points = np.concatenate(found)[:STEPS_ASIDE]
         moved = space.evaluate(points + LEAST_STEP * space.rng.standard_normal(points.shape))
         if not np.any(moved.distance <= 0):
-            raise ObservationError(
+            raise errors.ObservationError(
                 "this value of a continuous output has a density, which cannot be solved for one of the inputs, and no "
                 "probability; write pv.near(value, within=...) for a rounded output, or pv.noisy(value, sd=...)"
             )
@@ -598,10 +589,10 @@ class _Search:
         seconds, remarks = time.perf_counter() - self._started, tuple(self._remarks)
         return Diagnostics(self._runs, accepted, worth, evidence, self._budget, excluded, seconds, remarks, **further)
 
-    def _refusal(self, outcomes: Sequence[PopulationOutcome]) -> InferenceError | ProgramError | None:
+    def _refusal(self, outcomes: Sequence[PopulationOutcome]) -> errors.InferenceError | errors.ProgramError | None:
         """Say why these populations are no answer, if they are not."""
         if all(outcome.excluded == outcome.drawn > 0 for outcome in outcomes):
-            return ProgramError("the program failed on every input drawn from the prior")
+            return errors.ProgramError("the program failed on every input drawn from the prior")
         lost = [outcome for outcome in outcomes if outcome.obstacle is not None]
         if lost:
             return self._lost(lost, len(outcomes))
@@ -609,34 +600,34 @@ class _Search:
         shares = np.exp(logs - scipy.special.logsumexp(logs))
         counting = 1 / float((shares**2).sum())
         if counting < LEAST_EVEN * len(outcomes):
-            return NotConverged(
+            return errors.NotConverged(
                 f"the populations do not agree on the probability of the observation: it lies between "
                 f"{math.exp(logs.min()):.2g} and {math.exp(logs.max()):.2g}; {_ADVICE}"
             )
         if max(outcome.moved for outcome in outcomes) < LEAST_MOVED:
-            return NotConverged(f"the particles that agree with the observation hardly move on; {_ADVICE}")
+            return errors.NotConverged(f"the particles that agree with the observation hardly move on; {_ADVICE}")
         worth = _worth(outcomes, logs)
         if worth < min(LEAST_WORTH, self._samples):
-            return NotConverged(
+            return errors.NotConverged(
                 f"the populations do not agree about the secret: together they are worth {worth:.0f} samples; {_ADVICE}"
             )
         return None
 
-    def _lost(self, lost: Sequence[PopulationOutcome], populations: int) -> InferenceError:
+    def _lost(self, lost: Sequence[PopulationOutcome], populations: int) -> errors.InferenceError:
         obstacle = str(lost[0].obstacle)
         if any(str(outcome.obstacle).startswith("Spent") for outcome in lost):
-            return TooFewSamples(
+            return errors.TooFewSamples(
                 f"the budget of {self._budget:,} program runs was spent before the observation was reached "
                 f"({obstacle.removeprefix('Spent: ')}); raise budget=, or widen the observation"
             )
         ungraded = "" if all(self._case.graded) else _NO_DISTANCE
         reason = obstacle.removeprefix("Stuck: ")
         if len(lost) < populations:
-            return NotConverged(
+            return errors.NotConverged(
                 f"{len(lost)} of {populations} populations did not find the observation ({reason}); {_ADVICE}{ungraded}"
             )
         bound = math.exp(max(outcome.log_evidence for outcome in lost))
-        return ImpossibleObservation(
+        return errors.ImpossibleObservation(
             f"none of {self._runs:,} program runs agrees with the observation ({self._observation}): {reason}, of "
             f"probability {bound:.2g}, and the observation is rarer than that if it is possible at all.{ungraded}"
         )
