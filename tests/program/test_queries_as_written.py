@@ -125,7 +125,7 @@ def test_rows_that_are_no_table_are_refused(rows, words):
 
 
 def test_what_rows_make_fail_is_an_error_of_one_line():
-    with pytest.raises(ValueError, match="^sql: Conversion Error: .*$"):
+    with pytest.raises(ValueError, match=r"^sql: Conversion Error: .*$"):
         pv.sql("SELECT CAST(s AS DATE) AS d FROM people")([{"s": "x"}])
 
 
