@@ -45,7 +45,7 @@ def test_report_says_who_what_before_after_how_and_how_sure():
     text = " ".join(str(attack.run()).split())
     for part in (
         "engine 'exact (finite)'",
-        "computed from exact, finite enumeration of 25 states",
+        "computed from exact inference (finite enumeration of 25 states)",
         "becomes 100 % sure (was 40 %) that x is large",
     ):
         assert part in text

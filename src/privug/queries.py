@@ -4,6 +4,7 @@ import ast
 import operator
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,9 @@ def attack_on(
     >>> print(attack.run(pv.equals(5)).posterior.mean())
     0.25 (exact)
     """
-    if (prior is None) == (learn is None):
+    if prior is not None and learn is not None:
+        raise ArgumentError("give a prior in a TOML file or data to learn one from, not both")
+    if prior is None and learn is None:
         raise ArgumentError("what does the attacker know? Give a prior in a TOML file, or data to learn one from")
     program = query if isinstance(query, Query) else _read(query, dialect)
     if prior is not None:
@@ -203,8 +206,14 @@ def _read(path: str | Path, dialect: str | None = None) -> Query:
     path = Path(path)
     if "compiled" not in path.parts:
         return sql(path, dialect)
-    known = dbt_models(Path(*path.parts[: path.parts.index("compiled") + 1]), dialect)
-    return known[path.stem] if path.stem in known else sql(path, dialect)
+    folder = Path(*path.parts[: path.parts.index("compiled") + 1])
+    texts = {one.stem: one.read_text(encoding="utf-8-sig") for one in folder.rglob("models/**/*.sql")}
+    try:
+        return _model(path.read_text(encoding="utf-8-sig"), texts, dialect)
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read: {error.strerror}") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{path.name}: {error}") from None
 
 
 def dbt_models(folder: str | Path, dialect: str | None = None) -> dict[str, Query]:
@@ -213,6 +222,9 @@ def dbt_models(folder: str | Path, dialect: str | None = None) -> dict[str, Quer
     Args:
         folder: The folder `target/compiled` of the project.
         dialect: That of the warehouse.
+
+    Returns:
+        The models by their names; those that read no table, and those that are not understood, are left out.
 
     Raises:
         ArgumentError: There are no compiled models.
@@ -227,13 +239,18 @@ def dbt_models(folder: str | Path, dialect: str | None = None) -> dict[str, Quer
     files = {path.stem: path for path in sorted(Path(folder).rglob("models/**/*.sql"))}
     if not files:
         raise ArgumentError(f"{folder} has no compiled models; run dbt compile")
-    texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    texts = {name: path.read_text(encoding="utf-8-sig") for name, path in files.items()}
+    found = {}
+    for name, text in texts.items():
+        with suppress(ArgumentError):
+            found[name] = _model(text, texts, dialect)
+    return found
+
+
+def _model(text: str, models: Mapping[str, str], dialect: str | None) -> Query:
+    """Return a model of dbt as a query of sources alone."""
     parsing = import_module("privug.program.sql.parsing")
-    known = dialect or "duckdb"
-    return {
-        name: sql(parsing.with_models(text, {n: t for n, t in texts.items() if n != name}, known), dialect)
-        for name, text in texts.items()
-    }
+    return sql(parsing.with_models(text, models, dialect or "duckdb"), dialect)
 
 
 def replay(monitor: Monitor, log: str | Path | Sequence[str], truth: Mapping[str, Any]) -> list[Answer]:
@@ -244,8 +261,8 @@ def replay(monitor: Monitor, log: str | Path | Sequence[str], truth: Mapping[str
         log: A file of statements, or their texts.
         truth: The true tables; it is looked at only once a query is going to be answered.
 
-    Raises:
-        ArgumentError: A statement is no query of the tables.
+    Returns:
+        An answer to each statement; one that is no query is refused, with the reason.
 
     >>> import privug as pv
     >>> people = pv.Records(3, pv.Row(ill=pv.Bernoulli(0.5)))
@@ -257,7 +274,17 @@ def replay(monitor: Monitor, log: str | Path | Sequence[str], truth: Mapping[str
     [True, False]
     """
     texts = statements(log) if isinstance(log, str | Path) else list(log)
-    return [monitor.ask(sql(text), truth=truth, name=" ".join(text.split())) for text in texts]
+    return [_asked(monitor, text, truth) for text in texts]
+
+
+def _asked(monitor: Monitor, text: str, truth: Mapping[str, Any]) -> Answer:
+    """Ask a monitor one statement; what is no query of the tables is refused, too."""
+    name = " ".join(text.split())
+    try:
+        query = sql(text)
+    except ArgumentError as error:
+        return Answer(name, False, reason=str(error))
+    return monitor.ask(query, truth=truth, name=name)
 
 
 def statements(path: str | Path) -> list[str]:
@@ -270,7 +297,7 @@ def statements(path: str | Path) -> list[str]:
     ['SELECT COUNT(*) FROM a', 'SELECT COUNT(*) FROM b']
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ArgumentError(f"{path} cannot be read: {error.strerror}") from None
     return import_module("privug.program.sql.parsing").statements_of(text)  # type: ignore[no-any-return]

@@ -145,7 +145,7 @@ class ExactAnswer:
     @property
     def source(self) -> str:
         """What it was computed from."""
-        return f"exact, {self.computed_from}"
+        return f"exact inference ({self.computed_from})"
 
     def belief(self, position: int, known: Definition) -> Belief | None:
         """Return the belief about one of the quantities; None if only the joint has it."""

@@ -383,14 +383,14 @@ def representatives(numbers: Array, roundoff: Roundoff | None, counts: Array | N
     for start, stop in zip(starts, stops, strict=True):
         if stop - start < 2 or numbers[stop - 1] - numbers[start] > 2 * slack[start:stop].max():
             continue
-        if roundoff is None and sum(map(_is_short, numbers[start:stop].tolist())) > 1:
+        if roundoff is None and sum(map(is_short, numbers[start:stop].tolist())) > 1:
             continue  # beside a sentinel such as 1e300 all other numbers lie close together
         if counts is None or counts[start:stop].max() > 1:
             table[start:stop] = _shortest(numbers[start:stop])
     return None if np.array_equal(table, numbers) else table
 
 
-def _is_short(number: float) -> bool:
+def is_short(number: float) -> bool:
     """Say whether a number has so few digits that no rounding made it."""
     return float(f"{number:.{SHORT}g}") == number
 

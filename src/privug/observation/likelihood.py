@@ -13,7 +13,7 @@ from privug.arguments import is_truth, shown
 from privug.errors import ObservationError
 from privug.model.integers import apart
 from privug.model.maybe import is_maybe
-from privug.model.merging import UNTRACED, WRITTEN
+from privug.model.merging import UNTRACED, WRITTEN, is_short
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation
 from privug.model.operations import ArrayFunction, Elementwise, Index, SampleFailure, Stack, aligned, constant
 from privug.model.plan import Plan
@@ -72,8 +72,12 @@ class CloseTo(Operation):
         numbers = arguments[0]
         if self.tolerance is not None:
             return np.abs(numbers - self.value) <= self.tolerance
-        finite = np.abs(numbers[np.isfinite(numbers)])
-        return np.abs(numbers - self.value) <= ROUNDING * max(abs(self.value), float(finite.max(initial=0.0)))
+        scale = float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0))
+        near = np.abs(numbers - self.value) <= ROUNDING * max(abs(self.value), scale)
+        distinct, places = np.unique(numbers[near], return_inverse=True)
+        same = [_is_same(number, self.value, scale, ROUNDING) for number in distinct.tolist()]
+        near[near] = np.array(same, bool)[places]
+        return np.asarray(near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +184,20 @@ def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = RO
     if isinstance(left, float) or isinstance(right, float):
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             return False
-        return left == right or abs(left - right) <= rounding * max(abs(left), abs(right), scale) < math.inf
+        return _is_same(left, right, scale, rounding)
     same = left == right
     return bool(np.all(same)) if hasattr(same, "__len__") else bool(same)
+
+
+def _is_same(left: float, right: float, scale: float, rounding: float) -> bool:
+    """Say whether two numbers differ by rounding at most, relative to a scale at which terms may have cancelled.
+
+    Two numbers of few digits are what they are: beside one as large as 1e14 all others lie close together.
+    """
+    apart, own = abs(left - right), max(abs(left), abs(right))
+    if left == right or apart <= rounding * own < math.inf:
+        return True
+    return apart <= rounding * max(own, scale) < math.inf and not (is_short(left) and is_short(right))
 
 
 def is_opaque(value: Any) -> bool:

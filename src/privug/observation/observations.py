@@ -603,6 +603,8 @@ def as_observation(observe: Any) -> Observation:
         return Structured({key: equals(None) if part is None else _part(part) for key, part in observe.items()})
     if isinstance(observe, list | tuple) and observe:
         return Structured({position: _part(part) for position, part in enumerate(observe)}, len(observe))
+    if isinstance(observe, list | tuple):  # nothing was published, as of a query whose groups are all suppressed
+        return equals(observe)
     raise ObservationError(
         f"observe must be an observation, or a dict or list of them, not {shown(observe)}; "
         f"write pv.equals({shown(observe)}) for an exact value"

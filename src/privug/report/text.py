@@ -83,7 +83,11 @@ def _leakages(summaries: Sequence[Summary]) -> TextTable:
 
 def measure_title(row: LeakageRow) -> str:
     """Return the name of a measure as a table shows it."""
-    return f"{row.name.replace('_', ' ')} {row.about}".rstrip()
+    name = row.name.replace("_", " ").replace("kl ", "KL ").replace("bayes", "Bayes")
+    return f"{name} {_ABOUT.get(row.about, row.about)}".rstrip()
+
+
+_ABOUT = {"here": "of this observation", "here (differential)": "of this observation (differential)"}
 
 
 def measure_value(row: LeakageRow) -> str:

@@ -321,4 +321,4 @@ def test_arrays_stay_arrays():
 def test_report():
     text = str(paper.four_ages(var=(3, 10)).run())
     assert "engine 'exact (gaussian)'" in text
-    assert "exact, closed form of 4 normal variables" in text
+    assert "exact inference (closed form of 4 normal variables)" in text

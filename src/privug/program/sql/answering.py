@@ -6,25 +6,38 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
 import polars
+from sqlglot import exp
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
-from privug.program.sql.parsing import Parsed, Schema, Statement
+from privug.program.sql.parsing import TRANSPILED, Parsed, Schema, Statement
 
 ROWS_AT_ONCE = 100_000
 """How many rows of all samples together are asked about at once."""
 _connections: dict[str, Any] = {}
 _using = threading.Lock()
 """Held while a connection is used, of which there is one for each engine."""
-_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", datetime.date: "DATE"}
-_POLARS = {"Boolean": "BOOLEAN", "Float64": "DOUBLE", "Float32": "DOUBLE", "String": "VARCHAR", "Date": "DATE"}
+_TYPES: dict[type, str] = {
+    bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", decimal.Decimal: "DOUBLE",
+    datetime.datetime: "TIMESTAMP", datetime.date: "DATE", datetime.time: "TIME",
+}  # fmt: skip
+"""A class stands before those that it is a subclass of."""
+_POLARS = {
+    "Boolean": "BOOLEAN", "Float": "DOUBLE", "String": "VARCHAR", "Categorical": "VARCHAR", "Enum": "VARCHAR",
+    "Decimal": "DOUBLE", "Date": "DATE", "Datetime": "TIMESTAMP", "Time": "TIME", "Int": "BIGINT", "UInt": "BIGINT",
+    "Null": "BIGINT",
+}  # fmt: skip
+"""By how the names of types begin, without how many bits they have."""
+_MEANINGLESS = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, sqlite3.OperationalError)
+"""What engines raise where a query has no meaning, whatever the rows are."""
+_READ_FROM_TEXTS = ("VARCHAR", "DATE", "TIMESTAMP", "TIME")
 
 
 @dataclass(frozen=True)
@@ -39,17 +52,40 @@ class PlainTable:
 def plain_table(name: str, table: Any) -> PlainTable:
     """Return a frame of polars, or a list of dicts or rows, as a table."""
     if hasattr(table, "schema") and hasattr(table, "rows"):
-        types = tuple(_POLARS.get(str(kind), "BIGINT") for kind in table.schema.values())
+        types = tuple(_type_of_polars(name, column, str(kind)) for column, kind in table.schema.items())
         return PlainTable(tuple(table.columns), types, table.rows())
     if not isinstance(table, list | tuple) or not table or not all(hasattr(row, "keys") for row in table):
         raise ArgumentError(f"sql: the table {name!r} must be a polars frame, or a list of dicts, not {shown(table)}")
     names = tuple(table[0].keys())
-    rows = [[row[key] for key in names] for row in table]
-    return PlainTable(names, tuple(map(_type_of, zip(*rows, strict=True))), rows)
+    odd = [row for row in table if set(row.keys()) != set(names)]
+    if odd:
+        raise ArgumentError(f"sql: all rows of {name!r} need the columns {', '.join(names)}, unlike {shown(odd[0])}")
+    rows = [[value.item() if isinstance(value := row[key], np.generic) else value for key in names] for row in table]
+    types = [_type_of(name, column, values) for column, values in zip(names, zip(*rows, strict=True), strict=True)]
+    return PlainTable(names, tuple(types), rows)
 
 
-def _type_of(column: Sequence[Any]) -> str:
-    return next((_TYPES[type(value)] for value in column if type(value) in _TYPES), "VARCHAR")
+def _type_of(name: str, column: str, values: Sequence[Any]) -> str:
+    """Return the type of a column: of texts alone, of numbers of one kind or two, or of another kind alone."""
+    kinds = {
+        next((kind for known, kind in _TYPES.items() if isinstance(value, known)), type(value).__name__)
+        for value in values
+        if value is not None
+    }
+    kinds = kinds - {"BIGINT"} if kinds == {"BIGINT", "DOUBLE"} else kinds
+    if len(kinds) > 1 or not kinds <= set(_TYPES.values()):
+        raise ArgumentError(
+            f"sql: the column {column!r} of {name!r} holds {' and '.join(sorted(kinds))}; a column has booleans, "
+            "integers, floats, texts, dates or times"
+        )
+    return kinds.pop() if kinds else "VARCHAR"
+
+
+def _type_of_polars(name: str, column: str, kind: str) -> str:
+    found = _POLARS.get(kind.partition("(")[0].rstrip("0123456789"))
+    if found is None:
+        raise ArgumentError(f"sql: the column {column!r} of {name!r} is of the type {kind}, which queries do not take")
+    return found
 
 
 def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:
@@ -58,9 +94,25 @@ def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:
     given = {_named(name, table): _values(table, query.dialect) for name, table in plain.items()}
     found = []
     for statement in query.completed(_schema(plain)):
-        rows = _fetched(_beside(statement.text, given), query.dialect)
+        if query.written_in in TRANSPILED:
+            _check_texts(statement, plain.values(), query.written_in)
+        try:
+            rows = _fetched(_beside(statement.text, given), query.dialect)
+        except (duckdb.Error, sqlite3.Error) as error:  # of these rows: other ones may be answered
+            raise ValueError(f"sql: {str(error).splitlines()[0]}") from None
         found.append(_answer(statement, rows))
     return found if len(found) > 1 else found[0]
+
+
+def _check_texts(statement: Statement, tables: Iterable[PlainTable], dialect: str) -> None:
+    """Refuse numbers with fractions that are joined to texts: dialects write them in different ways."""
+    kinds = [(name.lower(), kind) for table in tables for name, kind in zip(table.names, table.types, strict=True)]
+    for joined in statement.tree.find_all(exp.DPipe):
+        for side in (joined.this, joined.expression):
+            if isinstance(side, exp.Column) and (side.name.lower(), "DOUBLE") in kinds:
+                raise ArgumentError(
+                    f"sql: {side.sql()} as a text is not known to mean the same in {dialect} and DuckDB"
+                )
 
 
 def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -115,7 +167,7 @@ def _arrays(name: str, tables: Sequence[Any]) -> tuple[PlainTable, dict[str, Any
         whole = polars.DataFrame(rows, schema=list(first.names), orient="row", infer_schema_length=None)
     found: dict[str, Any] = {"k": np.repeat(np.arange(len(tables)), sizes)}
     for place, (column, kind) in enumerate(zip(whole.iter_columns(), first.types, strict=True)):
-        if kind in ("VARCHAR", "DATE"):  # dates are read from texts
+        if kind in _READ_FROM_TEXTS:
             found[f"c{place}"] = column.cast(polars.String).to_numpy()
         else:
             filled = column.fill_null(False if kind == "BOOLEAN" else 0).to_numpy()
@@ -128,7 +180,7 @@ def _schema(tables: Mapping[str, PlainTable]) -> Schema:
 
 
 def _named(name: str, table: PlainTable) -> str:
-    return f"{name}({', '.join(_quoted(column) for column in table.names)})"
+    return f"{_quoted(name)}({', '.join(_quoted(column) for column in table.names)})"
 
 
 def _quoted(name: str) -> str:
@@ -156,7 +208,7 @@ def _fetched(text: str, dialect: str, data: Mapping[str, Any] | None = None) -> 
             for name, arrays in (data or {}).items():
                 connection.register(name, arrays)
             return connection.execute(text).fetchall()  # type: ignore[no-any-return]
-        except (duckdb.CatalogException, duckdb.BinderException, sqlite3.OperationalError) as error:
+        except _MEANINGLESS as error:
             raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
         except (duckdb.FatalException, duckdb.InternalException):  # after which it answers nothing more
             _connections.pop(dialect).close()
@@ -188,12 +240,12 @@ def _values(table: PlainTable, dialect: str) -> str:
     typed = [f"CAST({{}} AS {kind})" if dialect == "duckdb" else "{}" for kind in table.types]
     if not table.rows:
         return f"SELECT {', '.join(cast.format('NULL') for cast in typed)} WHERE 1 = 0"
-    first, *others = ([_literal(value) for value in row] for row in table.rows)
+    first, *others = ([_literal(value, dialect) for value in row] for row in table.rows)
     lines = [", ".join(cast.format(value) for cast, value in zip(typed, first, strict=True)), *map(", ".join, others)]
     return "VALUES " + ", ".join(f"({line})" for line in lines)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any, dialect: str) -> str:
     match value:
         case None:
             return "NULL"
@@ -203,8 +255,16 @@ def _literal(value: Any) -> str:
             return str(value)
         case float():
             return repr(value) if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+        case decimal.Decimal():
+            return str(value)
+        case datetime.date() | datetime.time() if dialect == "sqlite":  # which has texts for these
+            return f"'{value}'"
+        case datetime.datetime():
+            return f"TIMESTAMP '{value}'"
         case datetime.date():
-            return f"DATE '{value.isoformat()}'"
+            return f"DATE '{value}'"
+        case datetime.time():
+            return f"TIME '{value}'"
     return "'" + str(value).replace("'", "''") + "'"
 
 

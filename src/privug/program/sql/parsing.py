@@ -1,8 +1,10 @@
 """What a query says: parsed, qualified and completed by sqlglot; all but SELECTs of known functions are refused."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from keyword import iskeyword
 from typing import Any
 
 import sqlglot
@@ -29,6 +31,12 @@ ALIKE = (
     exp.LastValue, exp.Extract, exp.Year, exp.Month, exp.Day, exp.Rollup, exp.Cube, exp.GroupingSets,
 )  # fmt: skip
 """Functions that mean the same in all of them."""
+ORDERED = (exp.GroupConcat, exp.ArrayAgg, exp.First, exp.Last)
+"""Aggregates whose value depends on the order of rows; they are completed by one."""
+ARBITRARY = (exp.AnyValue, exp.Mode, exp.ArgMax, exp.ArgMin, exp.ApproxQuantile, exp.ApproxDistinct)
+"""Aggregates that pick one of several values that would do."""
+CLOCKS = ("current", "local", "utc", "sysdate", "systimestamp", "rand", "uuid")
+"""How the names begin of functions that give another value each time."""
 HARMFUL = (exp.Command, exp.DDL, exp.DML, exp.Pragma, exp.Set, exp.Use, exp.Attach, exp.Detach, exp.Copy, exp.Into)
 
 
@@ -53,6 +61,8 @@ class Parsed:
     statements: tuple[Tree, ...]
     tables: tuple[str, ...]
     dialect: str
+    """Of the engine that it is asked in."""
+    written_in: str = "duckdb"
 
     def completed(self, schema: Schema) -> tuple[Statement, ...]:
         """Return the statements, qualified by the columns that tables have, each with an order that is total."""
@@ -61,41 +71,94 @@ class Parsed:
 
 def without_schemas(text: str, dialect: str = "duckdb") -> str:
     """Return the text of a query with tables by their own names alone."""
-    return "; ".join(_without_schema(tree, {}).sql(dialect=dialect) for tree in _trees(text, dialect))
+    return with_models(text, {}, dialect)
 
 
 def with_models(text: str, models: Mapping[str, str], dialect: str) -> str:
-    """Return the text of a query that names other ones as tables, with these as common tables."""
-    known = {name: _trees(other, dialect)[0] for name, other in models.items()}
-    return "; ".join(_without_schema(tree, known).sql(dialect=dialect) for tree in _trees(text, dialect))
+    """Return the text of a query that names other ones as tables, with these in their place."""
+    sources: dict[str, str] = {}
+    trees = [_without_schema(tree, models, dialect, (), sources) for tree in _trees(text, dialect)]
+    return "; ".join(tree.sql(dialect=dialect) for tree in trees)
 
 
 def statements_of(text: str) -> list[str]:
     """Return the statements of a log, which end in semicolons, or stand in lines of their own if there are none."""
-    if ";" not in text:
+    tokens = sqlglot.tokenize(text, dialect="duckdb")
+    ends = [token.end + 1 for token in tokens if token.token_type == sqlglot.TokenType.SEMICOLON]
+    if not ends and not _is_one_query(text):
         return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("--")]
-    return [tree.sql(dialect="duckdb") for tree in _trees(text, "duckdb")]
+    starts = [token.start for token in tokens if token.token_type != sqlglot.TokenType.SEMICOLON]
+    bounds = list(zip([0, *ends], [*ends, len(text)], strict=True))
+    pieces = [text[low:high] for low, high in bounds if any(low <= start < high for start in starts)]
+    return [_without_comments(piece.strip().removesuffix(";").strip()) for piece in pieces]
 
 
-def _without_schema(tree: Tree, models: Mapping[str, Tree]) -> Tree:
-    """Return a query whose tables have no schemas, and of which some are other queries."""
+def _without_comments(text: str) -> str:
+    """Return a statement on one line; as it is if it is none."""
+    try:
+        return str(_trees(text, "duckdb")[0].sql(dialect="duckdb", comments=False))
+    except ArgumentError:
+        return text
+
+
+def _is_one_query(text: str) -> bool:
+    try:
+        return len(_trees(text, "duckdb")) == 1
+    except ArgumentError:
+        return False
+
+
+def _without_schema(
+    tree: Tree, models: Mapping[str, str], dialect: str, within: tuple[str, ...], sources: dict[str, str]
+) -> Tree:
+    """Return a query whose tables have no schemas, and of which some are other queries; `within` are those around."""
     found = tree.copy()
-    for table in list(found.find_all(exp.Table)):
+    for table in [one for one in found.find_all(exp.Table) if not _is_common(one)]:
+        name, whole = table.name, ".".join(part.name for part in table.parts)
         table.set("db", None)
         table.set("catalog", None)
-        if table.name in models:
-            others = {name: one for name, one in models.items() if name != table.name}
-            inner = _without_schema(models[table.name], others)
-            table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
+        if name not in models:
+            if sources.setdefault(name.lower(), whole) != whole:
+                raise ArgumentError(f"sql: {sources[name.lower()]} and {whole} are two tables of one name")
+            continue
+        if name in within:
+            raise ArgumentError(f"sql: the model {name!r} refers to itself")
+        inner = _trees(models[name], dialect)
+        if len(inner) != 1:
+            raise ArgumentError(f"sql: the model {name!r} must be one query")
+        made = _without_schema(inner[0], models, dialect, (*within, name), sources)
+        table.replace(exp.Subquery(this=made, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
     return found
 
 
+def _is_common(table: Tree) -> bool:
+    """Say whether a name of a table is that of a common one (WITH) where it stands."""
+    if table.args.get("db") is not None:
+        return False
+    name, child = table.name.lower(), table
+    while (node := child.parent) is not None:
+        if isinstance(node, exp.With):
+            before = node.expressions[: node.expressions.index(child) + bool(node.recursive)]
+        else:
+            beside = None if isinstance(child, exp.With) else node.args.get("with_")
+            before = [] if beside is None else beside.expressions
+        if any(one.alias.lower() == name for one in before):
+            return True
+        child = node
+    return False
+
+
 def _trees(text: str, dialect: str) -> list[Tree]:
+    logger = logging.getLogger("sqlglot")
+    before, logger.disabled = logger.disabled, True  # what it would say of syntax is said by refusals
     try:
-        return [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
+        trees = sqlglot.parse(text.removeprefix("\ufeff"), dialect=dialect)
     except SqlglotError as error:
         said = str(error).split("\n")[0]
         raise ArgumentError(f"sql: this is no query in the dialect {dialect!r}: {said}") from None
+    finally:
+        logger.disabled = before
+    return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
 
 
 @lru_cache(maxsize=256)
@@ -110,17 +173,36 @@ def parsed(text: str, dialect: str) -> Parsed:
     if dialect in TRANSPILED:
         trees = [_transpiled(tree, dialect) for tree in trees]
     for tree in trees:
-        own = {cte.alias for cte in tree.find_all(exp.CTE)}
-        tables |= dict.fromkeys(table.name for table in tree.find_all(exp.Table, bfs=False) if table.name not in own)
+        for table in [one for one in tree.find_all(exp.Table, bfs=False) if not _is_common(one)]:
+            tables.setdefault(table.name.lower(), table.name)
     if not tables:
         raise ArgumentError("sql: the query asks no table, and so tells nothing about anybody")
-    return Parsed(tuple(trees), tuple(tables), "duckdb" if dialect in TRANSPILED else dialect)
+    for name in tables.values():
+        if not name.isidentifier() or iskeyword(name):
+            raise ArgumentError(f"sql: the table {shown(name)} cannot be a parameter; give it another name")
+    trees = [_apart(tree, tables) for tree in trees]
+    return Parsed(tuple(trees), tuple(tables.values()), "duckdb" if dialect in TRANSPILED else dialect, dialect)
+
+
+def _apart(tree: Tree, tables: Collection[str]) -> Tree:
+    """Return a query whose common tables have other names than those that are given."""
+    found = tree.copy()
+    common = [one for one in found.find_all(exp.Table) if one.name.lower() in tables and _is_common(one)]
+    for table in common:
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+        table.set("this", exp.to_identifier(f"{table.name.lower()}_of_query"))
+    for one in found.find_all(exp.CTE):
+        if one.alias.lower() in tables:
+            one.args["alias"].set("this", exp.to_identifier(f"{one.alias.lower()}_of_query"))
+    return found
 
 
 def _transpiled(tree: Tree, dialect: str) -> Tree:
     """Return a query of another dialect as DuckDB has it; what means something else there is refused."""
     for node in tree.walk():
         same = isinstance(node, ALIKE) or not isinstance(node, exp.Func) or _means_the_same(node, dialect)
+        same = same and not isinstance(node, exp.SimilarTo) and _has_no_escapes(node, dialect)
         if not same or (isinstance(node, exp.Collate | exp.Lateral | exp.Unnest | exp.Mod) and not _divides(node)):
             raise ArgumentError(f"sql: {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB")
         if isinstance(node, exp.Div) and not (_divides(node) and _is_of_floats(node, dialect)):
@@ -133,8 +215,8 @@ def _transpiled(tree: Tree, dialect: str) -> Tree:
 
 def _means_the_same(node: Tree, dialect: str) -> bool:
     match node:
-        case exp.Cast():
-            return node.to.this in (exp.DataType.Type.DOUBLE, exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+        case exp.Cast():  # as text, numbers have other digits
+            return bool(node.to.this == exp.DataType.Type.DOUBLE)
         case exp.Avg():  # of integers, Snowflake keeps six digits
             return dialect != "snowflake"
         case exp.Round():  # in PostgreSQL halves go where the type of the number says
@@ -143,6 +225,19 @@ def _means_the_same(node: Tree, dialect: str) -> bool:
             start = node.args.get("start")
             return isinstance(start, exp.Literal) and start.this.isdigit() and int(start.this) > 0
     return False
+
+
+def _has_no_escapes(node: Tree, dialect: str) -> bool:
+    """Say whether a pattern reads the same with and without escapes by backslashes; texts are joined to texts alone."""
+    if isinstance(node, exp.DPipe):
+        texts = (exp.Column, exp.DPipe, exp.Upper, exp.Lower, exp.Substring, exp.Paren)
+        return all(
+            getattr(side, "is_string", False) or isinstance(side, texts) for side in (node.this, node.expression)
+        )
+    if not isinstance(node, exp.Like | exp.ILike):
+        return True
+    pattern = node.expression
+    return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
 
 
 def _divides(node: Tree) -> bool:
@@ -182,8 +277,25 @@ def _check(tree: Tree) -> None:
             raise ArgumentError(f"sql: a table must be one of those that are given, not {shown(node.sql())}")
         if isinstance(node, exp.Table) and any(mark in node.name for mark in "./\\:*"):
             raise ArgumentError(f"sql: a table must be one of those that are given, not the file {shown(node.name)}")
-        if isinstance(node, exp.Rand | exp.Uuid | exp.CurrentTimestamp | exp.CurrentDate | exp.CurrentTime):
-            raise ArgumentError(f"sql: {node.key} gives another value each time; put it into a table")
+        if isinstance(node, exp.TableSample) or (isinstance(node, exp.Func) and _tells_the_time(node)):
+            raise ArgumentError(f"sql: {_called(node)} gives another value each time; put it into a table")
+        if isinstance(node, exp.Parameter | exp.Placeholder | exp.Columns | exp.Pivot):
+            raise ArgumentError(f"sql: {_called(node)} is not supported; write out what it stands for")
+        if isinstance(node, ARBITRARY) or (isinstance(node, exp.First | exp.Last) and not node.find(exp.Order)):
+            raise ArgumentError(f"sql: what {_called(node)} gives depends on the order of rows; write MIN or MAX")
+
+
+def _called(node: Tree) -> str:
+    return str(node.sql_name()) if isinstance(node, exp.Func) else str(node.key).upper()
+
+
+def _tells_the_time(node: Tree) -> bool:
+    """Say whether a function gives another value each time: clocks, and the dates of SQLite of 'now' or of nothing."""
+    if node.key.startswith(CLOCKS):
+        return True
+    given = [one for one in node.find_all(exp.Literal) if one.is_string]
+    is_date = isinstance(node, exp.Date | exp.TimeToStr | exp.TsOrDsToTimestamp | exp.TsOrDsToDate)
+    return is_date and (not any(node.iter_expressions()) or any(one.this.strip().lower() == "now" for one in given))
 
 
 @lru_cache(maxsize=256)
@@ -206,7 +318,10 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
     if len(set(columns)) < len(columns) or not all(columns):
         raise ArgumentError("sql: every column of the answer needs a name of its own; write AS")
     is_value = len(columns) == 1 and _has_one_row(qualified)
+    if dialect == "sqlite":
+        _refuse_bare_columns(qualified)
     _complete_windows(qualified, schema)
+    _complete_aggregates(qualified, dialect)
     for query in list(qualified.find_all(exp.Query)):
         if query is qualified or query.args.get("limit") is not None or query.args.get("offset") is not None:
             _put_in_order(query)
@@ -217,6 +332,8 @@ def _unordered(tree: Tree, dialect: str) -> tuple[str, tuple[str, ...]]:
     """Return the text of a query without its order, unless rows are counted in it, and columns that give the order."""
     inner, names, order = tree.copy(), list(tree.named_selects), []
     if tree.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:  # DuckDB fails on these in LATERAL
+        return "", ()
+    if any(distinct.args.get("on") is not None for distinct in tree.find_all(exp.Distinct)):  # needs its order
         return "", ()
     for ordered in tree.args["order"].expressions:
         by = ordered.this
@@ -269,6 +386,39 @@ def _complete_windows(tree: Tree, schema: Schema) -> None:
             known = order.expressions if order is not None else ()
             rest = [exp.Ordered(this=one.copy(), desc=False, nulls_first=False) for one in every if one not in known]
             window.set("order", exp.Order(expressions=[*known, *rest]))
+
+
+def _complete_aggregates(tree: Tree, dialect: str) -> None:
+    """Add the value itself to what lists and joined texts are ordered by: equal values are alike."""
+    for node in list(tree.find_all(*ORDERED)):
+        if dialect == "sqlite":
+            raise ArgumentError(
+                f"sql: what {_called(node)} gives depends on the order of rows, which SQLite leaves open"
+            )
+        inner = node.this
+        known = inner.expressions if isinstance(inner, exp.Order) else []
+        values = inner.this if isinstance(inner, exp.Order) else inner
+        value = values.expressions[0] if isinstance(values, exp.Distinct) else values
+        last = exp.Ordered(this=value.copy(), desc=False, nulls_first=False)
+        node.set("this", exp.Order(this=values.copy(), expressions=[*(one.copy() for one in known), last]))
+
+
+def _refuse_bare_columns(tree: Tree) -> None:
+    """Refuse columns beside aggregates or groups that are neither: SQLite takes them from any row."""
+    for select in tree.find_all(exp.Select):
+        group = select.args.get("group")
+        keys = [] if group is None else group.expressions
+        stands_alone = partial(_stands_alone, keys=keys)
+        walked = [node for one in select.selects for node in one.walk(prune=stands_alone)]
+        if group is None and not any(isinstance(node, exp.AggFunc) for node in walked):
+            continue
+        bare = [node for node in walked if isinstance(node, exp.Column) and node not in keys]
+        if bare:
+            raise ArgumentError(f"sql: {bare[0].sql()} is neither a key of the groups nor inside a summary")
+
+
+def _stands_alone(node: Tree, keys: Sequence[Tree]) -> bool:
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.Subquery | exp.Window) or node in keys
 
 
 def _columns_in(scope: Tree, schema: Mapping[str, Sequence[str]]) -> list[Tree]:

@@ -118,7 +118,7 @@ def _text_of(query: Any) -> str:
     """Return the text of a query, which may be in a file or an object of another library."""
     if isinstance(query, Path):
         try:
-            return query.read_text(encoding="utf-8")
+            return query.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(f"sql: {query} cannot be read: {error}") from None
     if hasattr(query, "sql_query"):  # a relation of DuckDB
