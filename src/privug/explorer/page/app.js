@@ -202,8 +202,8 @@ function complain(text) {
 
 // ---- drawing ----------------------------------------------------------------------------------------------------
 function draw(parts) {
-  if (parts.error && parts.error !== "cancelled") complain(parts.error);
   document.body.dataset.stale = parts.error && !view.answer ? "yes" : "no"; // what is shown is of other settings
+  if (parts.error && parts.error !== "cancelled") complain(parts.error);
   else if (parts.answer || parts.rough) complain("");
   if (parts.error === "cancelled") $("status").textContent = "Cancelled.";
   else if (document.body.dataset.stale === "yes") { $("sentences").replaceChildren(); $("status").textContent = "No answer at these settings."; }
