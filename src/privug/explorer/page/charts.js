@@ -74,6 +74,7 @@ function categories(host, picture) {
     one.shares.forEach((share, place) => row(box, place ? "" : one.value, share, place ? "after" : "before"));
   }
   host.append(element("p", picture.name), box);
+  if (picture.more) host.append(element("p", `and ${picture.more} less likely values`, "how"));
 }
 
 // A bar for a probability, with its interval unless it is exact.
@@ -129,12 +130,24 @@ export function joint(host, found, column) {
   return { total, posterior, at: (x) => Math.min(columns - 1, Math.max(0, Math.floor((x - left) / cell.width))) };
 }
 
+function stroke(u, from, to) {
+  u.ctx.beginPath();
+  u.ctx.moveTo(u.valToPos(from[0], "x", true), u.valToPos(from[1], "y", true));
+  u.ctx.lineTo(u.valToPos(to[0], "x", true), u.valToPos(to[1], "y", true));
+  u.ctx.stroke();
+}
+
 // Mutual information over expected error, the present value marked.
 export function tradeoff(host, found) {
   host.replaceChildren();
   const points = [...found.points].sort((a, b) => a.error.value - b.error.value);
   const now = points.findIndex((point) => point.parameter === found.at);
   const mark = (u) => {
+    u.ctx.strokeStyle = css("--before");
+    for (const { leak, error } of points) { // intervals of what is not exact
+      if (!leak.exact) stroke(u, [error.value, leak.low], [error.value, leak.high]);
+      if (!error.exact) stroke(u, [error.low, leak.value], [error.high, leak.value]);
+    }
     if (now < 0) return;
     u.ctx.fillStyle = css("--after");
     u.ctx.beginPath();
