@@ -17,10 +17,10 @@ from privug.errors import PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.explorer.parameters import Parameter, Variations, protected
-from privug.inference.belief import Belief, Kind
+from privug.inference.belief import Belief
 from privug.leakage.information import mutual_information
 from privug.mechanisms.mechanism import Mechanism
-from privug.model.node import Array
+from privug.model.node import Array, Kind
 from privug.policy.checks import Check
 from privug.policy.verdict import Verdict
 from privug.report.shapes import Side, cells_of, is_truth, shape_of, shown_range
@@ -93,12 +93,17 @@ def _beliefs(before: Belief, after: Belief | None, names: Any) -> Iterator[Plain
 
 def _picture(name: str, before: Belief, after: Belief | None) -> Plain:
     held = [before] if after is None else [before, after]
-    if any(belief.batch.numbers() is None or is_truth(belief) for belief in held):
+    if any(belief.batch.numbers() is None or is_truth(belief) or _is_yes_or_no(belief) for belief in held):
         listed, more = _categories(held)
         return {"name": inert(name), "categories": listed, "more": more}
     low, high = shown_range(held)
     lines = [_line(belief, low, high) for belief in held]
     return {"name": inert(name), "low": low, "high": high, "lines": lines}
+
+
+def _is_yes_or_no(belief: Belief) -> bool:
+    numbers = belief.batch.numbers()
+    return belief.kind is Kind.DISCRETE and numbers is not None and bool(np.isin(numbers, (0, 1)).all())
 
 
 def _line(belief: Belief, low: float, high: float) -> Plain:
@@ -168,8 +173,8 @@ def _side(side: Side, belief: Belief) -> Plain:
         labels = [inert(str(one)) for one in side.values]
         return {"labels": labels, "cells": labels}
     labels = [number_text(one) for one in side.values]
-    atoms = np.unique(belief.batch.numbers().astype(float)) if belief.kind is Kind.DISCRETE else ()
-    if 0 < len(atoms) <= len(labels):  # one value in each cell
+    numbers = belief.batch.numbers()
+    if belief.kind is Kind.DISCRETE and numbers is not None and len(np.unique(numbers)) <= len(labels):
         return {"labels": labels, "cells": labels}
     ends = [number_text(one) for one in np.asarray(side.edges).tolist()]
     return {"labels": labels, "cells": [f"{low} to {high}" for low, high in itertools.pairwise(ends)]}
@@ -181,7 +186,7 @@ def verdict(check: Check, found: Verdict, seconds: float) -> Plain:
     return {
         "name": inert(check.policy_name or check.name),
         "status": str(found.status),
-        "sentence": inert(found.sentence()),
+        "sentence": inert(found.sentence().removeprefix(f"{found.status}: ")),
         "seconds": seconds,
         "worst": None if worst is None else {"output": inert(_output_text(worst.output)), **number(worst.level)},
     }
@@ -194,7 +199,9 @@ def _output_text(output: Any) -> str:
 def tradeoff(attack: Attack, moved: Parameter, run: Callable[[Attack], Result], noiseless: Any) -> Iterator[Plain]:
     """Yield privacy and utility at some values of a parameter: mutual information and expected error."""
     variations = Variations(attack)
-    for value in spaced(moved):
+    values = spaced(moved)
+    present = values.index(moved.value)
+    for value in sorted(values, key=lambda one: abs(values.index(one) - present)):  # what is near comes first
         try:
             result = run(variations.at({moved.name: value}))
             leak, error = mutual_information(result.joint), expected_error(result, noiseless)
@@ -272,17 +279,15 @@ def stages(
         judged = check.run(seconds=options.get("seconds"))
         found.append(verdict(check, judged, time.perf_counter() - began))
     yield {"policies": found}
-    protected = protection(attack, known)
-    if protected is not None:
-        points: list[Plain] = []
-        began = time.perf_counter()
-        for point in tradeoff(attack, protected[0], run, protected[1]):
-            points.append(point)
-            yield {
-                "tradeoff": {
-                    "parameter": protected[0].name,
-                    "at": protected[0].value,
-                    "points": list(points),
-                    "seconds": time.perf_counter() - began,
-                }
-            }
+    traded = protection(attack, known)
+    if traded is None:
+        return
+    moved, noiseless = traded
+    points: list[Plain] = []
+    began = time.perf_counter()
+    for point in tradeoff(attack, moved, run, noiseless):
+        points = sorted([*points, point], key=lambda one: one["parameter"])
+        seconds = time.perf_counter() - began
+        yield {"tradeoff": {"parameter": moved.name, "at": moved.value, "points": points, "seconds": seconds}}
+        if seconds > options.get("seconds", math.inf) / 2:  # the points that are there have to do
+            return

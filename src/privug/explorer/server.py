@@ -219,15 +219,18 @@ class Site:
     async def _follow(self, tab: Tab, run: int, asked: Mapping[str, Any]) -> None:
         """Hand on the answers of a run as they come, and a rough one before them where they take their time."""
         drawing = asyncio.create_task(self._draw(tab, run, asked))
-        ended = False
+        ended, answered = False, False
         try:
             async with asyncio.timeout(self._seconds + GRACE):
                 async for answer in self._answers({**asked, "what": "run"}):
-                    drawing.cancel()
+                    if "answer" in answer or "error" in answer:
+                        drawing.cancel()
                     ended = bool(answer.get("done"))
+                    answered = answered or "answer" in answer
                     tab.tell(run, answer)
         except TimeoutError:
-            tab.tell(run, {"error": self._too_long, "done": True})
+            told = f"the run was ended after {self._seconds + GRACE:.0f} seconds; what is missing took too long"
+            tab.tell(run, {"error": told if answered else self._too_long, "done": True})
             return
         finally:
             drawing.cancel()

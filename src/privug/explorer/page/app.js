@@ -247,7 +247,7 @@ function drawAnswer(answer, rough) {
   $("sentences").dataset.drawn = `${view.run} ${rough ? "rough" : "answer"}`;
   $("sentences").replaceChildren(...answer.sentences.map((one) => element("p", one)));
   const kind = rough ? "a rough first answer" : answer.exact ? "exact" : "from samples, with intervals";
-  $("status").textContent = `${kind} · ${answer.engine} · program ${answer.program} · ${took(answer.seconds)}`
+  $("status").textContent = `${answer.engine.startsWith(kind) ? "" : `${kind} · `}${answer.engine} · program ${answer.program} · ${took(answer.seconds)}`
     + (answer.evidence ? ` · P(observation) ${answer.evidence.text}` : "");
   $("status").className = rough ? "rough" : "";
   $("notes").replaceChildren(...answer.notes.map((one) => element("li", one)));
@@ -284,15 +284,16 @@ function drawBeliefs(answer) {
     belief(host, picture, picture.lines ? same : []);
   });
   $("pinned-key").hidden = !state.pins.length;
+  $("interval-key").hidden = answer.beliefs.every((picture) => picture.categories);
 }
 
 function drawLeakage() {
-  $("warning").textContent = view.warning || view.why || "";
+  $("warning").textContent = view.warning || "";
   $("leakage").caption.textContent = took(view.leakage_seconds);
   fill($("leakage").tBodies[0], view.leakage.map((one) => [one.measure, one.text, one.how]));
   [...$("leakage").tBodies[0].rows].forEach((line, place) => { line.title = view.leakage[place].meaning; });
   $("cursor-label").hidden = !view.joint;
-  if (!view.joint) { $("joint").replaceChildren(); $("cursor-text").textContent = ""; return; }
+  if (!view.joint) { $("joint").replaceChildren(); $("joint-legend").textContent = view.why || ""; $("cursor-text").textContent = ""; return; }
   const columns = view.joint.outputs.labels.length;
   if (Number($("cursor").max) !== columns - 1) { $("cursor").max = columns - 1; column = Math.min(column || Math.floor(columns / 2), columns - 1); }
   drawJoint();
@@ -304,6 +305,7 @@ function drawJoint() {
   const { total, posterior, at } = joint($("joint"), found, column);
   const best = posterior.indexOf(Math.max(...posterior));
   const label = found.outputs.cells[column];
+  $("joint-legend").textContent = `Across: ${found.output}. Up: ${found.secret}. On the right: the belief after the output that is marked.`;
   const told = total
     ? `Output ${label}: probability ${total.toPrecision(3)}; the likeliest ${found.secret} then is ${found.secrets.cells[best]}, with ${(100 * posterior[best]).toPrecision(3)} %${sampled(found, posterior[best], total)}.`
     : `Output ${label} ${found.exact ? "does not occur" : "was not sampled"}.`;
