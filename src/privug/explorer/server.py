@@ -180,7 +180,8 @@ class Site:
         try:
             async with asyncio.timeout(self._seconds + GRACE):
                 async for answer in self._answers(request):
-                    return answer
+                    if "parameters" not in answer:  # those come before what is asked for
+                        return answer
         except TimeoutError:
             return {"error": self._too_long}
         return {"error": ENDED}
