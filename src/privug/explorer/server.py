@@ -48,12 +48,13 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Tab:
-    """One tab of a browser: the events that wait for it, and its latest run."""
+    """One tab of a browser: the events that wait for it, its latest run, and whether its latest answer was sampled."""
 
     def __init__(self) -> None:
         self.events: asyncio.Queue[str] = asyncio.Queue()
         self.run = 0
         self.task: asyncio.Task[None] | None = None
+        self.is_sampled = False
 
     def tell(self, run: int, answer: Mapping[str, Any]) -> None:
         """Put an answer in the queue, unless a newer run was asked for."""
@@ -227,7 +228,8 @@ class Site:
                     if "answer" in answer or "error" in answer:
                         drawing.cancel()
                     ended = bool(answer.get("done"))
-                    answered = answered or "answer" in answer
+                    if "answer" in answer:
+                        answered, tab.is_sampled = True, not answer["answer"]["exact"]
                     tab.tell(run, answer)
         except TimeoutError:
             told = f"the run was ended after {self._seconds + GRACE:.0f} seconds; what is missing took too long"
@@ -239,7 +241,7 @@ class Site:
             tab.tell(run, {"error": ENDED, "done": True})
 
     async def _draw(self, tab: Tab, run: int, asked: Mapping[str, Any]) -> None:
-        await asyncio.sleep(ROUGH_AFTER)
+        await asyncio.sleep(0 if tab.is_sampled else ROUGH_AFTER)
         async for answer in self._answers({**asked, "what": "rough"}):
             if "rough" in answer:  # what is wrong is told by the other run
                 tab.tell(run, answer)

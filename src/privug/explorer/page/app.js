@@ -262,7 +262,7 @@ function drawAnswer(answer, rough) {
   $("questions-card").hidden = !answer.questions.length;
   const head = element("tr");
   const columns = answer.changes.some((line) => line.length > 2) ? ["", "before", "after"] : ["", "before"];
-  head.append(...columns.map((name) => { const cell = element("th", name); cell.scope = "col"; return cell; }));
+  head.append(...columns.map((name) => { const cell = element(name ? "th" : "td", name); if (name) cell.scope = "col"; return cell; }));
   $("changes").tHead.replaceChildren(head);
   fill($("changes").tBodies[0], answer.changes);
   drawPins();
