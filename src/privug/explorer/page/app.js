@@ -331,7 +331,7 @@ function drawPolicies() {
   $("policies-card").hidden = !view.policies.length;
   $("policies").replaceChildren(...view.policies.map((one) => {
     const item = element("li");
-    item.append(element("strong", `${one.status}: `, one.status), element("span", `${one.name}. ${one.sentence}.`));
+    item.append(element("strong", `${one.status}: `, one.status), element("span", `${one.name}: ${one.sentence}.`));
     if (one.worst) item.append(element("span", ` Worst output: ${one.worst.output} (${one.worst.text}).`));
     item.append(element("span", ` ${took(one.seconds)}`, "how"));
     return item;

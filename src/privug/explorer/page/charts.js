@@ -130,7 +130,7 @@ export function joint(host, found, column) {
   ctx.fillStyle = css("--soft");
   const step = (count, room) => Math.max(1, Math.ceil(count / room));
   found.secrets.labels.forEach((label, i) => { if (i % step(rows, 9) === 0) ctx.fillText(cut(label, 8), 2, place(i) + cell.height / 2 + 4); });
-  found.outputs.labels.forEach((label, j) => { if (j % step(columns, 5) === 0) ctx.fillText(cut(label, 11), left + j * cell.width, HEIGHT - 6); });
+  found.outputs.labels.forEach((label, j) => { if (j % step(columns, Math.max(1, Math.floor((width - left - right) / 72))) === 0) ctx.fillText(cut(label, 11), left + j * cell.width, HEIGHT - 6); });
   return { total, posterior, at: (x) => Math.min(columns - 1, Math.max(0, Math.floor((x - left) / cell.width))) };
 }
 
