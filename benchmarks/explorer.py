@@ -28,6 +28,11 @@ attack = pv.Attack(
 )
 """
 
+REDRAWN = """(old) => {
+    const drawn = document.getElementById('sentences').dataset.drawn;
+    return drawn !== old && drawn.endsWith('answer');  // a rough answer does not count
+}"""
+
 
 def started(path):
     command = [sys.executable, "-m", "privug.cli.main", "explore", str(path), "--no-browser", "--json"]
@@ -43,6 +48,13 @@ def resident(process):
     return own + sum(resident(int(child)) for child in children)
 
 
+def heap(page):
+    """Return what the page holds after its garbage was collected, in MiB."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    return session.send("Runtime.getHeapUsage")["usedSize"] / 2**20
+
+
 def measured(page, moves):
     """Return the seconds from each move of the first slider to the sentence drawn anew."""
     slider = page.locator("input[type=range]").first
@@ -52,7 +64,7 @@ def measured(page, moves):
         before = page.evaluate("() => document.getElementById('sentences').dataset.drawn")
         began = time.perf_counter()
         slider.press("ArrowRight")
-        page.wait_for_function("(old) => document.getElementById('sentences').dataset.drawn !== old", arg=before)
+        page.wait_for_function(REDRAWN, arg=before, polling="raf")
         seconds.append(time.perf_counter() - began)
     return seconds
 
@@ -79,11 +91,13 @@ def main():
             print(f"{path.stem}: median {1000 * statistics.median(seconds):.0f} ms from move to redrawn page", end="")
             print(f" ({1000 * min(seconds):.0f} to {1000 * max(seconds):.0f} ms, {options.moves} moves)")
             if path.stem == "explore_running_example" and options.memory:
-                before, slider = resident(process.pid), page.locator("input[type=range]").first
+                before, held = resident(process.pid), heap(page)
+                slider = page.locator("input[type=range]").first
                 for number in range(options.memory):
                     slider.press("ArrowLeft" if number % 2 else "ArrowRight")
                 page.wait_for_selector("body[data-state=done]")
                 print(f"memory: {before:.0f} MiB before, {resident(process.pid):.0f} MiB after {options.memory} moves")
+                print(f"memory of the page: {held:.1f} MiB before, {heap(page):.1f} MiB after")
             page.close()
             process.terminate()
             process.wait()

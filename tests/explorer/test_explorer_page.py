@@ -204,19 +204,77 @@ def test_hostile_names_stay_inert(opened):
     assert page.problems == []
 
 
+LONG = """
+    import privug as pv
+
+    share = pv.parameter("share", 0.1, 0.9, default=0.5)
+    attack = pv.Attack(
+        pv.mechanisms.discrete_laplace(lambda x, y: x + y, sensitivity=1, epsilon=1.0),
+        {"x": pv.Bernoulli(share), "y": pv.Bernoulli(1 - share * share)}, "x", observe=pv.equals(1),
+        questions={"x" * 300: lambda x: x == 1}, name="long",
+    )
+    other = pv.Attack(lambda x: x, {"x": pv.Choice(["y" * 300, "z"])}, "x", name="long")
+"""
+
+
+def test_numbers_that_follow_what_was_declared_are_shown(opened):
+    page = opened(LONG, width=390)
+    assert page.field("y: Bernoulli p").input_value() == "0.75"
+    page.set("share", 0.6)
+    assert page.field("y: Bernoulli p").input_value() == "0.64"
+    assert page.page.locator("#attack option").all_inner_texts() == ["attack: long", "other: long"]
+    assert "now: error" in page.page.inner_text("#tradeoff-text")
+    page.page.select_option("#attack", "other")
+    page.settle()
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.problems == []
+
+
+def test_a_link_opened_in_the_same_tab_is_followed(opened):
+    page = opened()
+    page.set("spread", 3.5)
+    link = page.page.evaluate("location.href")
+    page.set("spread", 5.0)
+    page.page.goto(link)
+    page.settle()
+    assert page.field("spread").input_value() == "3.5"
+    assert page.question() == expected(3.5, 12.0)
+
+
+def test_a_setting_is_pinned_with_its_own_numbers_while_a_run_goes_on(opened):
+    page = opened()
+    page.field("spread").fill("4")
+    page.page.evaluate(
+        "() => { const field = document.querySelector('[data-parameter=spread] input[type=number]');"
+        " field.dispatchEvent(new Event('change')); document.getElementById('pin').click(); }"
+    )
+    page.settle()
+    page.page.wait_for_function("() => document.querySelector('#pins').innerText.includes('exact\\texact')")
+    numbers = re.search(r"P\(x is over 11\)\t(\S+)\t(\S+)", page.page.inner_text("#pins"))
+    assert numbers is not None
+    assert set(numbers.groups()) == {expected(4.0, 12.0)[1]}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_fit_and_are_accessible(browser, path, width, scheme):
+def test_examples_fit(browser, path, width, scheme):
     running = Running(path)
     page = Page(browser, running.address, width=width, scheme=scheme)
     assert page.problems == []
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-    if AXE.is_file():
-        found = page.page.evaluate(AXE.read_text(encoding="utf-8") + "; axe.run()")
-        assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
     page.close()
     running.end()
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there: npm install axe-core, or set PRIVUG_AXE")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(opened, scheme):
+    page = opened(scheme=scheme, width=390)
+    page.page.click("#pin")
+    page.page.wait_for_selector("#pins-card:not([hidden])")
+    found = page.page.evaluate(AXE.read_text(encoding="utf-8") + "; axe.run()")
+    assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
 
 
 def test_the_keyboard_is_enough(opened):

@@ -271,3 +271,13 @@ def test_the_running_example_can_be_moved():
     moved = varied(running_example.bit, {"records (rows): Binomial n": 30, "records.age: Normal mean": 60.0})
     assert moved.run(engine="sample", samples=300).posterior is not None
     assert names(running_example.lot)[2] == "records: rows"
+
+
+def test_what_is_seen_may_lie_between_integers():
+    prior = {"x": pv.Normal(12, sd=1)}
+    window = pv.Attack(lambda x: x, prior, "x", observe=pv.between(11, 13))
+    assert pv.explorer.varied(window, {"seen: low": 12.9}).observe == pv.between(12.9, 13)
+    exact = pv.Attack(lambda x: x, prior, "x", observe=pv.equals(12))
+    assert pv.explorer.varied(exact, {"seen: value": 12.5}).observe == pv.equals(12.5)
+    (seen, *_) = pv.explorer.Variations(exact).parameters.values()
+    assert seen.integer

@@ -277,6 +277,48 @@ def test_closing_the_page_ends_its_run(explorer):
     wait_until(lambda: children_of(running.process.pid) == nursery)
 
 
+def test_closing_the_page_ends_a_report(explorer):
+    running = explorer(BAD)
+    nursery = children_of(running.process.pid)
+    client = Client(running)
+    asking = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
+    origin = {"Origin": f"http://127.0.0.1:{running.port}"}
+    asking.request("POST", f"{client.base}report", json.dumps({"attack": "attack", "position": {"kind": 3}}), origin)
+    wait_until(lambda: children_of(running.process.pid) - nursery)
+    asking.close()
+    wait_until(lambda: children_of(running.process.pid) == nursery)
+    client.close()
+
+
+def test_control_c_says_nothing_while_a_page_is_open(explorer):
+    running = explorer(BAD, fresh=True)
+    client = Client(running)
+    client.run({"kind": 3})
+    os.kill(running.process.pid, signal.SIGINT)
+    assert "Traceback" not in running.process.communicate(timeout=40)[1]
+    client.close()
+
+
+FOLLOWING = """
+    import privug as pv
+
+    share = pv.parameter("share", 0.1, 0.9, default=0.5)
+    prior = {"x": pv.Bernoulli(share), "y": pv.Bernoulli(1 - share * share)}
+    attack = pv.Attack(lambda x, y: x + y, prior, "x", name="sum")
+"""
+
+
+def test_what_follows_a_declared_parameter_is_told(explorer):
+    client = Client(explorer(FOLLOWING))
+    answer = client.wait(client.run({"share": 0.6}))
+    assert answer["asked"]["position"] == {"share": 0.6}
+    assert {one["name"]: one["value"] for one in answer["parameters"]}["y: Bernoulli p"] == pytest.approx(0.64)
+    status, text = client.post("answer", {"attack": "attack", "position": {"share": 0.6}})
+    assert status == 200
+    assert "answer" in json.loads(text)
+    client.close()
+
+
 SLOW = """
     import time
     import privug as pv

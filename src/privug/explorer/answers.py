@@ -1,6 +1,8 @@
 """What the page shows at a position, as plain values: beliefs, questions, leakage, joint, policies and utility."""
 
+import contextlib
 import inspect
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ from privug.explorer.parameters import Parameter, Variations, protected
 from privug.inference.belief import Belief
 from privug.leakage.information import mutual_information
 from privug.mechanisms.mechanism import Mechanism
-from privug.model.node import Array
+from privug.model.node import Array, Kind
 from privug.policy.checks import Check
 from privug.policy.verdict import Verdict
 from privug.report.shapes import Side, cells_of, is_truth, shape_of, shown_range
@@ -32,7 +34,9 @@ MOST_CATEGORIES = 24
 MOST_PARTS = 6
 MOST_POINTS = 300  # of a line
 TRADEOFF_POINTS = 9
-ROUGH_SAMPLES = 400
+ROUGH_SAMPLES = (100, 1_000)
+ROUGH_SECONDS = 0.25
+"""Most time for the first of the rough answers."""
 
 
 def number(estimate: Estimate) -> Plain:
@@ -86,11 +90,17 @@ def _beliefs(before: Belief, after: Belief | None, names: Any) -> Iterator[Plain
 
 def _picture(name: str, before: Belief, after: Belief | None) -> Plain:
     held = [before] if after is None else [before, after]
-    if any(belief.batch.numbers() is None or is_truth(belief) for belief in held):
-        return {"name": inert(name), "categories": _categories(held)}
+    if any(belief.batch.numbers() is None or is_truth(belief) or _is_yes_or_no(belief) for belief in held):
+        listed, more = _categories(held)
+        return {"name": inert(name), "categories": listed, "more": more}
     low, high = shown_range(held)
     lines = [_line(belief, low, high) for belief in held]
     return {"name": inert(name), "low": low, "high": high, "lines": lines}
+
+
+def _is_yes_or_no(belief: Belief) -> bool:
+    numbers = belief.batch.numbers()
+    return belief.kind is Kind.DISCRETE and numbers is not None and bool(np.isin(numbers, (0, 1)).all())
 
 
 def _line(belief: Belief, low: float, high: float) -> Plain:
@@ -113,54 +123,68 @@ def _digits(numbers: Array) -> list[float | None]:
     return [float(f"{one:.6g}") if math.isfinite(one) else None for one in np.asarray(numbers, float)]
 
 
-def _categories(held: Sequence[Belief]) -> list[Plain]:
+def _categories(held: Sequence[Belief]) -> tuple[list[Plain], int]:
+    """Return the likeliest values with their probabilities, and how many others there are."""
     tables = [belief.distribution() for belief in held]
     listed = dict.fromkeys(value for table in tables for value in table)
     likeliest = sorted(
         listed, key=lambda value: -max(table[value].value if value in table else 0.0 for table in tables)
     )
     zero = Estimate.exactly(0.0)
-    return [
+    shown = [
         {"value": inert(str(value)), "shares": [number(table.get(value, zero)) for table in tables]}
         for value in likeliest[:MOST_CATEGORIES]
     ]
+    return shown, len(likeliest) - len(shown)
 
 
 def leakage(result: Result) -> Plain:
     """Return the leakage table and the joint in cells, secrets up and outputs across."""
+    started = time.perf_counter()
     table = result.leakage()
     rows = [
         {"measure": inert(measure_title(row)), "meaning": inert(row.meaning), **number(row.estimate)} for row in table
     ]
-    found: Plain = {"leakage": rows, "warning": inert(table.warning or "")}
+    seconds = time.perf_counter() - started
+    found: Plain = {"leakage": rows, "leakage_seconds": seconds, "warning": inert(table.warning or "")}
     try:
         across, up, shares = cells_of(result.joint)
     except PrivugError as error:
         return {**found, "joint": None, "why": one_line(error)}
+    output, secret = result.joint.output, result.joint.secret
     joint = {
-        "outputs": _side(across),
-        "secrets": _side(up),
+        "outputs": _side(across, output),
+        "secrets": _side(up, secret),
         "shares": [_digits(row) for row in shares],
-        "exact": result.joint.secret.exact,
-        "output": inert(result.joint.output.quantity or "output"),
-        "secret": inert(result.joint.secret.quantity or "secret"),
+        "exact": secret.exact,
+        "samples": 0 if secret.exact else len(secret.batch),
+        "output": inert(output.quantity or "output"),
+        "secret": inert(secret.quantity or "secret"),
     }
     return {**found, "joint": joint}
 
 
-def _side(side: Side) -> Plain:
-    if side.numeric:
-        return {"numeric": True, "edges": _digits(side.edges), "labels": [number_text(one) for one in side.values]}
-    return {"numeric": False, "labels": [inert(str(one)) for one in side.values]}
+def _side(side: Side, belief: Belief) -> Plain:
+    """Return the cells of one side: their labels, and what each holds, a value or a range."""
+    if not side.numeric:
+        labels = [inert(str(one)) for one in side.values]
+        return {"labels": labels, "cells": labels}
+    labels = [number_text(one) for one in side.values]
+    numbers = belief.batch.numbers()
+    if belief.kind is Kind.DISCRETE and numbers is not None and len(np.unique(numbers)) <= len(labels):
+        return {"labels": labels, "cells": labels}
+    ends = [number_text(one) for one in np.asarray(side.edges).tolist()]
+    return {"labels": labels, "cells": [f"{low} to {high}" for low, high in itertools.pairwise(ends)]}
 
 
-def verdict(check: Check, found: Verdict) -> Plain:
+def verdict(check: Check, found: Verdict, seconds: float) -> Plain:
     """Return what a check of a policy found, with the worst output."""
     worst = found.evidence[0] if found.evidence else None
     return {
         "name": inert(check.policy_name or check.name),
         "status": str(found.status),
-        "sentence": inert(found.sentence()),
+        "sentence": inert(found.sentence().removeprefix(f"{found.status}: ")),
+        "seconds": seconds,
         "worst": None if worst is None else {"output": inert(_output_text(worst.output)), **number(worst.level)},
     }
 
@@ -172,7 +196,9 @@ def _output_text(output: Any) -> str:
 def tradeoff(attack: Attack, moved: Parameter, run: Callable[[Attack], Result], noiseless: Any) -> Iterator[Plain]:
     """Yield privacy and utility at some values of a parameter: mutual information and expected error."""
     variations = Variations(attack)
-    for value in spaced(moved):
+    values = spaced(moved)
+    present = values.index(moved.value)
+    for value in sorted(values, key=lambda one: abs(values.index(one) - present)):  # what is near comes first
         try:
             result = run(variations.at({moved.name: value}))
             leak, error = mutual_information(result.joint), expected_error(result, noiseless)
@@ -223,11 +249,13 @@ def one_line(error: BaseException) -> str:
     return inert(said if told and said else f"{type(error).__name__}: {said}" if said else type(error).__name__)
 
 
-def rough(attack: Attack, options: Mapping[str, Any]) -> Plain:
-    """Return an answer from a few samples, for as long as the other is not there."""
-    started = time.perf_counter()
-    result = attack.run(engine="sample", samples=ROUGH_SAMPLES, seed=options.get("seed", 0), seconds=options["seconds"])
-    return {"rough": answer(result, time.perf_counter() - started)}
+def rough(attack: Attack, options: Mapping[str, Any]) -> Iterator[Plain]:
+    """Yield answers from a few samples and from more, for as long as the other is not there."""
+    for samples, seconds in zip(ROUGH_SAMPLES, (ROUGH_SECONDS, options["seconds"]), strict=True):
+        started = time.perf_counter()
+        with contextlib.suppress(PrivugError):  # too few, in so little time
+            result = attack.run(engine="sample", samples=samples, seed=options.get("seed", 0), seconds=seconds)
+            yield {"rough": answer(result, time.perf_counter() - started)}
 
 
 def stages(
@@ -244,12 +272,19 @@ def stages(
     yield leakage(result)
     found = []
     for check in checks:
+        began = time.perf_counter()
         judged = check.run(seconds=options.get("seconds"))
-        found.append(verdict(check, judged))
+        found.append(verdict(check, judged, time.perf_counter() - began))
     yield {"policies": found}
-    protected = protection(attack, known)
-    if protected is not None:
-        points: list[Plain] = []
-        for point in tradeoff(attack, protected[0], run, protected[1]):
-            points.append(point)
-            yield {"tradeoff": {"parameter": protected[0].name, "at": protected[0].value, "points": list(points)}}
+    traded = protection(attack, known)
+    if traded is None:
+        return
+    moved, noiseless = traded
+    points: list[Plain] = []
+    began = time.perf_counter()
+    for point in tradeoff(attack, moved, run, noiseless):
+        points = sorted([*points, point], key=lambda one: one["parameter"])
+        seconds = time.perf_counter() - began
+        yield {"tradeoff": {"parameter": moved.name, "at": moved.value, "points": points, "seconds": seconds}}
+        if seconds > options.get("seconds", math.inf) / 2:  # the points that are there have to do
+            return

@@ -9,18 +9,19 @@ import time
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from privug.attack import Attack
 from privug.errors import ArgumentError
-from privug.explorer.answers import stages
+from privug.explorer.answers import rough, stages
 from privug.explorer.runs import Nursery
 from privug.explorer.sources import Source, of_attack, of_file
 from privug.mechanisms.noise import laplace
 from privug.model.table import Row
 from privug.observation.observations import Near
-from privug.prior.continuous import Uniform
+from privug.prior.discrete import Bernoulli
 from privug.prior.table import Records
 
 SECONDS = 60.0
@@ -55,7 +56,10 @@ class Explorer:
         atexit.unregister(self.close)
 
     def _repr_html_(self) -> str:
-        return f'<iframe src="{escape(self.address)}" width="100%" height="{HEIGHT}" title="Privug explorer"></iframe>'
+        source, rights = escape(self.address), "clipboard-write"
+        return (
+            f'<iframe src="{source}" width="100%" height="{HEIGHT}" allow="{rights}" title="Privug explorer"></iframe>'
+        )
 
     def __repr__(self) -> str:
         return f"<Explorer at {self.address}>"
@@ -88,9 +92,9 @@ def _started(source: Source, title: str, options: Mapping[str, Any], port: int, 
         raise ArgumentError("explore: a token is made of letters, digits, - and _")
     settings = {"samples": 10_000, "seed": 0, "seconds": SECONDS, **options}
     listening = module.bound(port)
-    source.at({})  # what is wrong with a file is told before a page is opened
+    state = {"title": title, "seconds": settings["seconds"], "attacks": source.at({}).to_dict()}
     nursery = Nursery(source, settings, _warmed_up)
-    site = module.Site(nursery, title, token, settings["seconds"], framed=framed)
+    site = module.Site(nursery, state, token, framed=framed)
     return _Parts(nursery, listening, site, module.server_of(site), token)
 
 
@@ -100,11 +104,12 @@ def _warmed_up() -> None:
     def mean(rows: Any) -> Any:
         return sum(row.x for row in rows) / len(rows)
 
-    prior = {"rows": Records(3, Row(x=Uniform(0, 1)))}
+    prior = {"rows": Records(3, Row(x=Bernoulli(0.5)))}
     for program in (mean, laplace(mean, sensitivity=1, epsilon=1.0)):
-        attack = Attack(program, prior, lambda rows: rows[0].x, observe=Near(0.5, 0.01))
-        for _ in stages(attack, [], {"samples": 100, "seconds": SECONDS}, {}):
+        attack = Attack(program, prior, lambda rows: rows[0].x, observe=Near(1 / 3, 0.01))
+        for _ in islice(stages(attack, [], {"samples": 100, "seconds": SECONDS}, {}), 2):
             pass
+    next(rough(attack, {"seconds": SECONDS}), None)
     gc.collect()
     gc.freeze()  # runs then share this memory instead of copying it
 

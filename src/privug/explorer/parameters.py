@@ -85,11 +85,10 @@ class Parameter:
         if not _is_finite(value):
             raise ArgumentError(f"{self.name} must be a finite number, not {shown(value)}")
         number = float(value)
-        if self.integer:
-            if number != int(number):
-                raise ArgumentError(f"{self.name} must be an integer, not {shown(value)}")
-            return int(number)
-        return number
+        whole = number == int(number)
+        if self.integer and not whole and self.group != "seen":  # what is seen may lie between what is likely
+            raise ArgumentError(f"{self.name} must be an integer, not {shown(value)}")
+        return int(number) if whole and isinstance(self.value, int) else number
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as plain values."""
@@ -441,7 +440,8 @@ def _of_observation(seen: Observation | None, name: str = "seen") -> Iterator[Pa
                 if math.isfinite(number):
                     yield _location(f"{name}: {end}", number, 4 * width)
         case Equals(value=int() | float() as value) if not isinstance(value, bool) and math.isfinite(value):
-            yield _location(f"{name}: value", value, 0.0)
+            location = _location(f"{name}: value", value, 0.0)
+            yield replace(location, integer=isinstance(value, int))
         case Structured(parts=parts):
             for key, part in parts.items():
                 yield from _of_observation(part, f"{name}[{key!r}]")
@@ -451,7 +451,7 @@ def _location(name: str, value: float, width: float) -> Parameter:
     reach = max(width, abs(value)) or 1.0
     if isinstance(value, int):
         reach = max(10, round(reach))
-    return Parameter(name, value - reach, value + reach, value, integer=isinstance(value, int), group="seen")
+    return Parameter(name, value - reach, value + reach, value, group="seen")
 
 
 def _moved_observation(seen: Observation | None, name: str, changed: Position) -> Any:

@@ -26,11 +26,9 @@ LENGTH = struct.Struct("!I")
 
 
 def work(source: Source, request: Request, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a request asks for: what there is to move, a script, a report, or the answers at a position."""
+    """Yield what a request asks for: a script, a report, or the answers at a position."""
     name, position = request.get("attack", ""), request.get("position", {})
     match request["what"]:
-        case "state":
-            yield {"attacks": source.at({}).to_dict()}
         case "script":
             yield {"script": source.script(name, _checked(source, name, position), options)}
         case "report":
@@ -38,11 +36,13 @@ def work(source: Source, request: Request, options: Mapping[str, Any]) -> Iterat
             yield {"report": page([attack.run(**options)])}
         case "rough":
             attack, _ = source.at(position).at(name, position)
-            yield rough(attack, options)
+            yield from rough(attack, options)
         case "run":
             found = source.at(position)
             attack, checks = found.at(name, position)
             known = {**found.declared, **found.variations(name).parameters}
+            if found.declared:  # what else is found may follow what was declared
+                yield {"parameters": found.parameters_of(name)}
             yield from stages(attack, checks, options, known)
 
 
@@ -91,7 +91,10 @@ class Nursery:
 
 
 def _forever(control: socket.socket, source: Source, options: Mapping[str, Any], prepare: Callable[[], object]) -> None:
-    """Fork a run for each request, until the server has ended."""
+    """Fork a run for each request, until the server has ended; what runs print goes nowhere."""
+    with open(os.devnull, "r+b", buffering=0) as nowhere:
+        for stream in (0, 1, 2):
+            os.dup2(nowhere.fileno(), stream)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, whose socket then ends this
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for runs
     with contextlib.suppress(BaseException):
@@ -123,12 +126,9 @@ def _received(control: socket.socket, length: int) -> bytes:
 
 
 def _run(answers: socket.socket, source: Source, request: Request, options: Mapping[str, Any]) -> None:
-    """Do what a request asks for in this process, and end it; what it prints goes nowhere."""
+    """Do what a request asks for in this process, and end it."""
     os.setsid()
     threading.Thread(target=_end_with, args=(answers,), daemon=True).start()
-    with open(os.devnull, "r+b", buffering=0) as nowhere:
-        for stream in (0, 1, 2):
-            os.dup2(nowhere.fileno(), stream)
     try:
         for answer in work(source, request, options):
             _send(answers, answer)

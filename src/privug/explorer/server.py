@@ -48,12 +48,13 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Tab:
-    """One tab of a browser: the events that wait for it, and its latest run."""
+    """One tab of a browser: the events that wait for it, its latest run, and whether its latest answer was sampled."""
 
     def __init__(self) -> None:
         self.events: asyncio.Queue[str] = asyncio.Queue()
         self.run = 0
         self.task: asyncio.Task[None] | None = None
+        self.is_sampled = False
 
     def tell(self, run: int, answer: Mapping[str, Any]) -> None:
         """Put an answer in the queue, unless a newer run was asked for."""
@@ -70,13 +71,14 @@ class Tab:
 class Site:
     """The page's addresses and what stands behind them."""
 
-    def __init__(self, nursery: Nursery, title: str, token: str, seconds: float, *, framed: bool) -> None:
+    def __init__(self, nursery: Nursery, state: Mapping[str, Any], token: str, *, framed: bool) -> None:
         self._nursery = nursery
-        self._title = title
+        self._begins = state
         self._token = token
-        self._seconds = seconds
+        self._seconds: float = state["seconds"]
         self._framed = framed
         self._tabs: dict[str, Tab] = {}
+        self._answering: set[asyncio.Task[dict[str, Any]]] = set()
         self._numbers = itertools.count(1)
         self.port = 0
 
@@ -138,8 +140,7 @@ class Site:
         return Response(_file(name), media_type=f"{STATIC[name]}; charset=utf-8")
 
     async def _state(self, request: Request) -> Response:
-        answer = await self._asked({"what": "state"})
-        return JSONResponse({"title": self._title, "seconds": self._seconds, **answer})
+        return JSONResponse(self._begins)
 
     async def _answer(self, request: Request) -> Response:
         return await self._told(request, "run")  # of which the first answer is enough
@@ -151,17 +152,37 @@ class Site:
         return await self._told(request, "script")
 
     async def _told(self, request: Request, what: str) -> Response:
+        """Answer a request by a run, which ends when the page is closed or the server is to end."""
         asked = await _body(request)
         if asked is None:
             return Response(status_code=400)
-        return JSONResponse(await self._asked({**asked, "what": what}))
+        answering = asyncio.create_task(self._asked({**asked, "what": what}))
+        leaving = asyncio.create_task(_gone(request))
+        self._answering.add(answering)
+        try:
+            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            done = answering.done() and not answering.cancelled()
+            return JSONResponse(answering.result()) if done else Response(status_code=503)
+        finally:
+            answering.cancel()
+            leaving.cancel()
+            self._answering.discard(answering)
+
+    def end(self) -> None:
+        """End all runs and streams of events, so that nothing waits for the server to end."""
+        for answering in self._answering:
+            answering.cancel()
+        for tab in self._tabs.values():
+            tab.end()
+            tab.events.put_nowait("")
 
     async def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the first answer of a run, or why there is none."""
         try:
             async with asyncio.timeout(self._seconds + GRACE):
                 async for answer in self._answers(request):
-                    return answer
+                    if "parameters" not in answer:  # those come before what is asked for
+                        return answer
         except TimeoutError:
             return {"error": self._too_long}
         return {"error": ENDED}
@@ -185,6 +206,7 @@ class Site:
             return Response(status_code=400)
         tab.end()
         tab.run = next(self._numbers)
+        tab.tell(tab.run, {"asked": asked})
         tab.task = asyncio.create_task(self._follow(tab, tab.run, asked))
         return JSONResponse({"run": tab.run})
 
@@ -199,15 +221,19 @@ class Site:
     async def _follow(self, tab: Tab, run: int, asked: Mapping[str, Any]) -> None:
         """Hand on the answers of a run as they come, and a rough one before them where they take their time."""
         drawing = asyncio.create_task(self._draw(tab, run, asked))
-        ended = False
+        ended, answered = False, False
         try:
             async with asyncio.timeout(self._seconds + GRACE):
                 async for answer in self._answers({**asked, "what": "run"}):
-                    drawing.cancel()
+                    if "answer" in answer or "error" in answer:
+                        drawing.cancel()
                     ended = bool(answer.get("done"))
+                    if "answer" in answer:
+                        answered, tab.is_sampled = True, not answer["answer"]["exact"]
                     tab.tell(run, answer)
         except TimeoutError:
-            tab.tell(run, {"error": self._too_long, "done": True})
+            told = f"the run was ended after {self._seconds + GRACE:.0f} seconds; what is missing took too long"
+            tab.tell(run, {"error": told if answered else self._too_long, "done": True})
             return
         finally:
             drawing.cancel()
@@ -215,7 +241,7 @@ class Site:
             tab.tell(run, {"error": ENDED, "done": True})
 
     async def _draw(self, tab: Tab, run: int, asked: Mapping[str, Any]) -> None:
-        await asyncio.sleep(ROUGH_AFTER)
+        await asyncio.sleep(0 if tab.is_sampled else ROUGH_AFTER)
         async for answer in self._answers({**asked, "what": "rough"}):
             if "rough" in answer:  # what is wrong is told by the other run
                 tab.tell(run, answer)
@@ -237,6 +263,8 @@ class Site:
                 except TimeoutError:
                     yield ": still there\n\n"
                     continue
+                if not told:
+                    return
                 yield f"data: {told}\n\n"
         finally:
             tab.end()
@@ -251,14 +279,21 @@ async def _nothing(request: Request, error: Exception) -> Response:
 
 
 async def _body(request: Request) -> dict[str, Any] | None:
-    """Return the attack and the position that a request names; None if it is no such request."""
+    """Return the attack and the position that a request names, and its number on the page; None if it is no such."""
     if int(request.headers.get("content-length") or 0) > MOST_BYTES:
         return None
     with contextlib.suppress(ValueError, RecursionError):
         asked = json.loads(await request.body())
         if isinstance(asked, dict) and isinstance(asked.get("attack"), str) and _is_position(asked.get("position")):
-            return {"attack": asked["attack"], "position": asked["position"]}
+            move = asked.get("move")
+            return {"attack": asked["attack"], "position": asked["position"], "move": move if type(move) is int else 0}
     return None
+
+
+async def _gone(request: Request) -> None:
+    """Return when nobody waits for the answer of a request any more."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _is_position(position: Any) -> bool:
@@ -284,9 +319,22 @@ def bound(port: int) -> socket.socket:
     return listening
 
 
-def server_of(site: Site) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that ends what a site does before it waits for it."""
+
+    def __init__(self, settings: uvicorn.Config, site: Site) -> None:
+        super().__init__(settings)
+        self._site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the server."""
+        self._site.end()
+        await super().shutdown(sockets)
+
+
+def server_of(site: Site) -> Server:
     """Return the server of a site."""
     settings = uvicorn.Config(
         site.application(), log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1
     )
-    return uvicorn.Server(settings)
+    return Server(settings, site)

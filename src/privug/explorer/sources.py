@@ -40,14 +40,14 @@ class Exploration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the names of attacks and what can be moved in each, as plain values."""
-        declared = [parameter.to_dict() for parameter in self.declared.values()]
         return {
-            name: {
-                "title": attack.name,
-                "parameters": declared + [one.to_dict() for one in self.variations(name).parameters.values()],
-            }
+            name: {"title": attack.name, "parameters": self.parameters_of(name)}
             for name, attack in self.attacks.items()
         }
+
+    def parameters_of(self, name: str) -> list[dict[str, Any]]:
+        """Return what can be moved in an attack, as plain values."""
+        return [one.to_dict() for one in (*self.declared.values(), *self.variations(name).parameters.values())]
 
 
 class Source:

@@ -16,12 +16,17 @@ let view = {};
 let column = 0;
 let tab = "";
 let latest = 0;
-let waiting = null;
+let waiting = null; // a request that is to be sent
+let sent = null; // when the last one was sent, as long as nothing has come back
 let moves = 0;
+const PATIENCE = 250; // milliseconds that a run has, while a slider is dragged, before a newer one ends it
+const CARDS = { "beliefs-card": "answer", "questions-card": "answer", "joint-card": "leakage", "leakage-card": "leakage", "policies-card": "policies", "tradeoff-card": "tradeoff" };
 
 const copied = (value) => JSON.parse(JSON.stringify(value));
 const position = () => (state.positions[state.attack] ||= {});
 const shown = (value) => String(Number(Number(value).toPrecision(6)));
+const withUnit = (one, value) => (one.unit ? `${shown(value)} ${one.unit}` : shown(value));
+const took = (seconds) => `${(1000 * seconds).toFixed(0)} ms`;
 
 // ---- the address ------------------------------------------------------------------------------------------------
 function remember() {
@@ -65,14 +70,14 @@ function control(one, number) {
   Object.assign(slider, { type: "range", id: `slider-${number}`, min: 0, max: STEPS, step: 1, value: toSlider(one, value) });
   Object.assign(field, { type: "number", id: `number-${number}`, step: one.integer ? 1 : "any", value: shown(value) });
   label.htmlFor = slider.id;
-  slider.setAttribute("aria-valuetext", shown(value));
+  slider.setAttribute("aria-valuetext", withUnit(one, value));
   field.setAttribute("aria-label", `${one.name}, as a number`);
   box.dataset.parameter = one.name;
   const move = (next) => {
     if (!Number.isFinite(next)) return;
     keep();
     position()[one.name] = next;
-    slider.setAttribute("aria-valuetext", shown(next));
+    slider.setAttribute("aria-valuetext", withUnit(one, next));
     remember();
     ask();
   };
@@ -102,8 +107,9 @@ function drawControls() {
     box.append(element("summary", title), ...members.map((one) => control(one, number++)));
     form.append(box);
   }
+  const titles = Object.values(attacks).map((one) => one.title);
   $("attack").replaceChildren(...Object.entries(attacks).map(([name, one]) => {
-    const option = element("option", one.title);
+    const option = element("option", titles.filter((title) => title === one.title).length > 1 ? `${name}: ${one.title}` : one.title);
     option.value = name;
     option.selected = name === state.attack;
     return option;
@@ -143,19 +149,18 @@ function now() {
 
 function ask() {
   document.body.dataset.state = "running";
-  document.body.dataset.asked = ++moves;
-  clearTimeout(waiting);
-  waiting = setTimeout(send, 20);
+  moves += 1;
+  if (waiting === null) waiting = setTimeout(send, sent === null ? 0 : Math.max(0, sent + PATIENCE - performance.now()));
 }
 
 async function send() {
+  clearTimeout(waiting);
+  waiting = null;
   if (!tab) return;
-  const move = moves;
+  sent = performance.now();
   $("cancel").hidden = false;
   try {
-    const answer = await post(`run?tab=${tab}`, now());
-    latest = Math.max(latest, answer.run);
-    document.body.dataset.sent = move;
+    await post(`run?tab=${tab}`, { ...now(), move: moves });
   } catch {
     lost();
   }
@@ -163,17 +168,39 @@ async function send() {
 
 function heard(message) {
   if (message.run < latest) return;
-  if (message.run > latest || !view.run || view.run < message.run) view = { run: message.run, joint: view.joint, leakage: view.leakage };
   latest = message.run;
   const { run, ...parts } = message;
-  if (parts.answer) delete view.rough;
+  if (parts.asked) view = { run, joint: view.joint, leakage: view.leakage, fresh: new Set() };
+  Object.keys(parts).forEach((part) => view.fresh?.add(part));
   Object.assign(view, parts);
-  view.run = run;
+  if (parts.parameters) follow(parts.parameters);
+  if (parts.answer || parts.error) {
+    delete view.rough;
+    sent = null;
+    if (waiting !== null) send();
+  }
   draw(parts);
-  if (parts.done) {
+  if (parts.done && view.asked?.move === moves) {
     document.body.dataset.state = "done";
-    document.body.dataset.answered = document.body.dataset.sent || "";
     $("cancel").hidden = true;
+  }
+}
+
+// What the file declares may change what else is found: numbers that nobody has moved follow.
+function follow(parameters) {
+  const { attack } = view.asked;
+  const same = parameters.map((one) => one.name).join("\n") === attacks[attack].parameters.map((one) => one.name).join("\n");
+  attacks[attack].parameters.forEach((one, place) => { if (same) one.value = parameters[place].value; });
+  if (!same) attacks[attack].parameters = parameters;
+  if (attack !== state.attack) return;
+  if (!same) { drawControls(); return; }
+  for (const box of $("controls").querySelectorAll(".control")) {
+    const one = parameters.find((other) => other.name === box.dataset.parameter);
+    if (one.name in position()) continue;
+    const [slider, field] = box.querySelectorAll("input");
+    slider.value = toSlider(attacks[attack].parameters.find((other) => other.name === one.name), one.value);
+    field.value = shown(one.value);
+    slider.setAttribute("aria-valuetext", withUnit(one, one.value));
   }
 }
 
@@ -184,8 +211,10 @@ function connect() {
     if (event.data === undefined) return; // the connection itself; the server's own event follows
     tab = name;
     latest = 0;
+    sent = null;
     complain("");
     ask();
+    answerPins();
   });
   events.onmessage = (event) => heard(JSON.parse(event.data));
   events.onerror = () => { events.close(); tab = ""; lost(); setTimeout(connect, 1000); };
@@ -202,23 +231,23 @@ function complain(text) {
 
 // ---- drawing ----------------------------------------------------------------------------------------------------
 function draw(parts) {
+  for (const [card, part] of Object.entries(CARDS)) $(card).classList.toggle("stale", Boolean(view.done && !view.fresh?.has(part))); // of other settings
   if (parts.error && parts.error !== "cancelled") complain(parts.error);
-  document.body.dataset.stale = parts.error && !view.answer ? "yes" : "no"; // what is shown is of other settings
   else if (parts.answer || parts.rough) complain("");
   if (parts.error === "cancelled") $("status").textContent = "Cancelled.";
-  else if (document.body.dataset.stale === "yes") { $("sentences").replaceChildren(); $("status").textContent = "No answer at these settings."; }
+  else if (parts.error && !view.answer) { $("sentences").replaceChildren(); $("notes").replaceChildren(); $("status").textContent = "No answer at these settings."; }
   if (parts.answer || parts.rough) drawAnswer(parts.answer || parts.rough, Boolean(parts.rough));
   if (parts.leakage) drawLeakage();
   if (parts.policies) drawPolicies();
   if (parts.tradeoff) drawTradeoff();
-  if (parts.done && !view.tradeoff) $("tradeoff-card").hidden = true;
+  if (parts.done && !parts.error && !view.tradeoff) $("tradeoff-card").hidden = true;
 }
 
 function drawAnswer(answer, rough) {
   $("sentences").dataset.drawn = `${view.run} ${rough ? "rough" : "answer"}`;
   $("sentences").replaceChildren(...answer.sentences.map((one) => element("p", one)));
   const kind = rough ? "a rough first answer" : answer.exact ? "exact" : "from samples, with intervals";
-  $("status").textContent = `${kind} · ${answer.engine} · program ${answer.program} · ${(1000 * answer.seconds).toFixed(0)} ms`
+  $("status").textContent = `${answer.engine.startsWith(kind) ? "" : `${kind} · `}${answer.engine} · program ${answer.program} · ${took(answer.seconds)}`
     + (answer.evidence ? ` · P(observation) ${answer.evidence.text}` : "");
   $("status").className = rough ? "rough" : "";
   $("notes").replaceChildren(...answer.notes.map((one) => element("li", one)));
@@ -233,7 +262,7 @@ function drawAnswer(answer, rough) {
   $("questions-card").hidden = !answer.questions.length;
   const head = element("tr");
   const columns = answer.changes.some((line) => line.length > 2) ? ["", "before", "after"] : ["", "before"];
-  head.append(...columns.map((name) => { const cell = element("th", name); cell.scope = "col"; return cell; }));
+  head.append(...columns.map((name) => { const cell = element(name ? "th" : "td", name); if (name) cell.scope = "col"; return cell; }));
   $("changes").tHead.replaceChildren(head);
   fill($("changes").tBodies[0], answer.changes);
   drawPins();
@@ -255,14 +284,16 @@ function drawBeliefs(answer) {
     belief(host, picture, picture.lines ? same : []);
   });
   $("pinned-key").hidden = !state.pins.length;
+  $("interval-key").hidden = answer.beliefs.every((picture) => picture.categories);
 }
 
 function drawLeakage() {
-  $("warning").textContent = view.warning || view.why || "";
+  $("warning").textContent = view.warning || "";
+  $("leakage").caption.textContent = took(view.leakage_seconds);
   fill($("leakage").tBodies[0], view.leakage.map((one) => [one.measure, one.text, one.how]));
   [...$("leakage").tBodies[0].rows].forEach((line, place) => { line.title = view.leakage[place].meaning; });
   $("cursor-label").hidden = !view.joint;
-  if (!view.joint) { $("joint").replaceChildren(); $("cursor-text").textContent = ""; return; }
+  if (!view.joint) { $("joint").replaceChildren(); $("joint-legend").textContent = view.why || ""; $("cursor-text").textContent = ""; return; }
   const columns = view.joint.outputs.labels.length;
   if (Number($("cursor").max) !== columns - 1) { $("cursor").max = columns - 1; column = Math.min(column || Math.floor(columns / 2), columns - 1); }
   drawJoint();
@@ -273,10 +304,11 @@ function drawJoint() {
   $("cursor").value = column;
   const { total, posterior, at } = joint($("joint"), found, column);
   const best = posterior.indexOf(Math.max(...posterior));
-  const label = found.outputs.labels[column];
+  const label = found.outputs.cells[column];
+  $("joint-legend").textContent = `Across: ${found.output}. Up: ${found.secret}. On the right: the belief after the output that is marked.`;
   const told = total
-    ? `Output ${label}: probability ${total.toPrecision(3)}; the likeliest ${found.secret} then is ${found.secrets.labels[best]}, with ${(100 * posterior[best]).toPrecision(3)} %.`
-    : `Output ${label} never occurs.`;
+    ? `Output ${label}: probability ${total.toPrecision(3)}; the likeliest ${found.secret} then is ${found.secrets.cells[best]}, with ${(100 * posterior[best]).toPrecision(3)} %${sampled(found, posterior[best], total)}.`
+    : `Output ${label} ${found.exact ? "does not occur" : "was not sampled"}.`;
   $("cursor-text").textContent = told;
   $("cursor").setAttribute("aria-valuetext", told);
   const canvas = $("joint").querySelector("canvas");
@@ -285,12 +317,23 @@ function drawJoint() {
   canvas.addEventListener("pointermove", follow);
 }
 
+// A share of few samples has a wide interval: Wilson's, at 95 %.
+function sampled(found, share, total) {
+  if (found.exact) return "";
+  const n = Math.max(1, total * found.samples);
+  const z = 1.96;
+  const middle = (share + z * z / (2 * n)) / (1 + z * z / n);
+  const half = z * Math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n);
+  return `, ${(100 * Math.max(0, middle - half)).toPrecision(3)} to ${(100 * Math.min(1, middle + half)).toPrecision(3)} % (from about ${Math.round(n)} samples)`;
+}
+
 function drawPolicies() {
   $("policies-card").hidden = !view.policies.length;
   $("policies").replaceChildren(...view.policies.map((one) => {
     const item = element("li");
-    item.append(element("strong", `${one.status}: `, one.status), element("span", `${one.name}. ${one.sentence}`));
+    item.append(element("strong", `${one.status}: `, one.status), element("span", `${one.name}: ${one.sentence}.`));
     if (one.worst) item.append(element("span", ` Worst output: ${one.worst.output} (${one.worst.text}).`));
+    item.append(element("span", ` ${took(one.seconds)}`, "how"));
     return item;
   }));
 }
@@ -298,7 +341,7 @@ function drawPolicies() {
 function drawTradeoff() {
   $("tradeoff-card").hidden = false;
   const told = tradeoff($("tradeoff"), view.tradeoff);
-  $("tradeoff-text").textContent = `${view.tradeoff.parameter} from ${shown(view.tradeoff.points[0].parameter)} to ${shown(view.tradeoff.points.at(-1).parameter)}${told ? `; ${told}` : ""}`;
+  $("tradeoff-text").textContent = `${view.tradeoff.parameter} from ${shown(view.tradeoff.points[0].parameter)} to ${shown(view.tradeoff.points.at(-1).parameter)}${told ? `; ${told}` : ""} · ${took(view.tradeoff.seconds)}`;
 }
 
 // ---- pins -------------------------------------------------------------------------------------------------------
@@ -306,8 +349,9 @@ async function pin() {
   const names = new Set(state.pins.map((one) => one.name));
   let number = state.pins.length + 1;
   while (names.has(`setting ${number}`)) number += 1;
-  state.pins.push({ name: `setting ${number}`, attack: state.attack, position: copied(position()), answer: view.answer });
+  state.pins.push({ name: `setting ${number}`, attack: state.attack, position: copied(position()), answer: document.body.dataset.state === "done" ? view.answer : undefined });
   remember();
+  drawPins();
   await answerPins();
 }
 
@@ -318,21 +362,23 @@ async function answerPins() {
         const found = await post("answer", { attack: one.attack, position: one.position });
         one.answer = found.answer;
         one.error = found.error;
-      } catch { lost(); }
+      } catch { lost(); return; }
     }
   }
   if (view.answer) drawAnswer(view.answer, false);
+  else drawPins();
 }
 
 function drawPins() {
   $("pins-card").hidden = !state.pins.length;
-  const held = [...state.pins, { name: "now", attack: state.attack, position: position(), answer: view.answer }];
+  const held = [...state.pins, { name: "now", ...(view.asked || now()), answer: view.answer }];
   const head = element("tr");
   head.append(element("td", ""), ...held.map((one, place) => {
-    const cell = element("th", one.name);
+    const cell = element("th", place < state.pins.length ? "" : one.name);
     cell.scope = "col";
     if (place < state.pins.length) {
-      for (const [text, act] of [["Rename", () => rename(one)], ["Show", () => show(one)], ["Remove", () => unpin(one)]]) {
+      cell.append(nameOf(one, place));
+      for (const [text, act] of [["Show", () => show(one)], ["Remove", () => unpin(one)]]) {
         const button = element("button", text);
         button.type = "button";
         button.setAttribute("aria-label", `${text} ${one.name}`);
@@ -357,9 +403,12 @@ function drawPins() {
   ]);
 }
 
-function rename(one) {
-  const name = prompt("Name of this setting", one.name);
-  if (name) { one.name = name.slice(0, 80); remember(); drawPins(); }
+function nameOf(one, place) {
+  const field = element("input");
+  Object.assign(field, { type: "text", value: one.name, maxLength: 80, id: `pin-${place}` });
+  field.setAttribute("aria-label", `Name of setting ${place + 1}`);
+  field.addEventListener("change", () => { one.name = field.value.trim() || one.name; remember(); drawPins(); });
+  return field;
 }
 
 function show(one) {
@@ -386,13 +435,16 @@ async function copy(text, button) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    prompt("Copy this", text);
+    $("copied").querySelector("textarea").value = text;
+    $("copied").showModal();
+    $("copied").querySelector("textarea").select();
   }
   setTimeout(() => { button.textContent = before; }, 1500);
 }
 
 async function python() {
-  const found = await post("script", now());
+  const found = await post("script", now()).catch(() => null);
+  if (!found) return lost();
   if (found.error) return complain(found.error);
   document.body.dataset.script = found.script;
   return copy(found.script, $("python"));
@@ -401,7 +453,8 @@ async function python() {
 async function save() {
   $("save").disabled = true;
   try {
-    const found = await post("report", now());
+    const found = await post("report", now()).catch(() => null);
+    if (!found) return lost();
     if (found.error) return complain(found.error);
     const link = element("a");
     link.href = URL.createObjectURL(new Blob([found.report], { type: "text/html" }));
@@ -425,7 +478,6 @@ async function start() {
   state = recalled();
   drawControls();
   connect();
-  if (state.pins.length) answerPins();
 }
 
 $("attack").addEventListener("change", () => { gesture = false; keep(); gesture = false; state.attack = $("attack").value; view = {}; remember(); drawControls(); ask(); });
@@ -439,10 +491,11 @@ $("cancel").addEventListener("click", () => post(`cancel?tab=${tab}`, now()).cat
 $("cursor").addEventListener("input", () => { column = Number($("cursor").value); drawJoint(); });
 $("controls").addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("keydown", (event) => {
-  if ((event.ctrlKey || event.metaKey) && event.key === "z" && event.target.type !== "number") { event.preventDefault(); undo(); }
+  if ((event.ctrlKey || event.metaKey) && event.key === "z" && !["number", "text", "textarea"].includes(event.target.type)) { event.preventDefault(); undo(); }
 });
 const redraw = () => { if (view.answer) drawAnswer(view.answer, false); if (view.joint) drawJoint(); if (view.tradeoff) drawTradeoff(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+window.addEventListener("hashchange", () => { gesture = false; keep(); gesture = false; state = recalled(); drawControls(); ask(); answerPins(); });
 let resizing = null;
 window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
 start().catch(lost);

@@ -2,6 +2,7 @@
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 230;
+const DECADES = 1e4; // what is smaller, in proportion, is drawn at the left edge of a log scale
 
 export function element(tag, text = "", classes = "") {
   const made = document.createElement(tag);
@@ -11,7 +12,8 @@ export function element(tag, text = "", classes = "") {
 }
 
 function axes(x, y) {
-  const look = { stroke: css("--soft"), grid: { stroke: css("--rule"), width: 1 }, ticks: { stroke: css("--rule") } };
+  const values = (u, splits) => splits.map((one) => (one === null ? "" : String(Number(one.toPrecision(3)))));
+  const look = { values, stroke: css("--soft"), grid: { stroke: css("--rule"), width: 1 }, ticks: { stroke: css("--rule") } };
   return [{ ...look, label: x, labelSize: 20, size: 36 }, { ...look, label: y, labelSize: 20, size: 58 }];
 }
 
@@ -26,6 +28,8 @@ function chart(host, label, options, data) {
     ...options,
   }, data, figure);
 }
+
+const cut = (label, length) => (label.length > length ? `${label.slice(0, length - 1)}…` : label);
 
 function faded(colour, share) {
   return `color-mix(in srgb, ${colour} ${Math.round(100 * share)}%, transparent)`;
@@ -74,6 +78,7 @@ function categories(host, picture) {
     one.shares.forEach((share, place) => row(box, place ? "" : one.value, share, place ? "after" : "before"));
   }
   host.append(element("p", picture.name), box);
+  if (picture.more) host.append(element("p", `and ${picture.more} less likely values`, "how"));
 }
 
 // A bar for a probability, with its interval unless it is exact.
@@ -124,28 +129,48 @@ export function joint(host, found, column) {
   posterior.forEach((share, i) => ctx.fillRect(width - right + 6, place(i) + 1, (right - 12) * share / highest, Math.max(1, cell.height - 1)));
   ctx.fillStyle = css("--soft");
   const step = (count, room) => Math.max(1, Math.ceil(count / room));
-  found.secrets.labels.forEach((label, i) => { if (i % step(rows, 9) === 0) ctx.fillText(label.slice(0, 8), 2, place(i) + cell.height / 2 + 4); });
-  found.outputs.labels.forEach((label, j) => { if (j % step(columns, 5) === 0) ctx.fillText(label.slice(0, 10), left + j * cell.width, HEIGHT - 6); });
+  found.secrets.labels.forEach((label, i) => { if (i % step(rows, 9) === 0) ctx.fillText(cut(label, 8), 2, place(i) + cell.height / 2 + 4); });
+  found.outputs.labels.forEach((label, j) => { if (j % step(columns, Math.max(1, Math.floor((width - left - right) / 72))) === 0) ctx.fillText(cut(label, 11), left + j * cell.width, HEIGHT - 6); });
   return { total, posterior, at: (x) => Math.min(columns - 1, Math.max(0, Math.floor((x - left) / cell.width))) };
+}
+
+function stroke(u, from, to) {
+  u.ctx.beginPath();
+  u.ctx.moveTo(u.valToPos(from[0], "x", true), u.valToPos(from[1], "y", true));
+  u.ctx.lineTo(u.valToPos(to[0], "x", true), u.valToPos(to[1], "y", true));
+  u.ctx.stroke();
 }
 
 // Mutual information over expected error, the present value marked.
 export function tradeoff(host, found) {
   host.replaceChildren();
   const points = [...found.points].sort((a, b) => a.error.value - b.error.value);
+  const most = points.at(-1).error.value;
+  const least = most / DECADES;
+  const across = (error) => (most > 0 ? Math.max(error, least) : error); // on a log scale there is no zero
   const now = points.findIndex((point) => point.parameter === found.at);
   const mark = (u) => {
+    u.ctx.strokeStyle = css("--before");
+    for (const { leak, error } of points) { // intervals of what is not exact
+      if (!leak.exact) stroke(u, [across(error.value), leak.low], [across(error.value), leak.high]);
+      if (!error.exact) stroke(u, [across(error.low), leak.value], [across(error.high), leak.value]);
+    }
     if (now < 0) return;
     u.ctx.fillStyle = css("--after");
     u.ctx.beginPath();
-    u.ctx.arc(u.valToPos(points[now].error.value, "x", true), u.valToPos(points[now].leak.value, "y", true), 6 * devicePixelRatio, 0, 7);
+    u.ctx.arc(u.valToPos(across(points[now].error.value), "x", true), u.valToPos(points[now].leak.value, "y", true), 6 * devicePixelRatio, 0, 7);
     u.ctx.fill();
   };
   const told = now < 0 ? "" : `now: error ${points[now].error.text}, leak ${points[now].leak.text}`;
   chart(host, `Mutual information over expected error. ${told}`, {
-    scales: { x: { time: false, distr: points.every((p) => p.error.value > 0) ? 3 : 1 } },
+    scales: {
+      x: most > 0
+        ? { time: false, distr: 3, range: (u, low, high) => [low / 1.4, high * 1.4] }
+        : { time: false, range: (u, low, high) => [low - 1, high + 1] },
+      y: { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] },
+    },
     axes: axes("expected error", "mutual information, bit"), hooks: { draw: [mark] },
     series: [{}, { stroke: css("--before"), width: 2, points: { show: true, size: 6 } }],
-  }, [points.map((p) => p.error.value), points.map((p) => p.leak.value)]);
+  }, [points.map((p) => across(p.error.value)), points.map((p) => p.leak.value)]);
   return told;
 }
