@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.case_plan import Quantity
-from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, CountedStates, Lattice, Reading, RowBlock
+from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, Lattice, Reading, RowBlock
 from privug.inference.exact.finite.elimination import eliminated, full, schedule, value_of
 from privug.inference.exact.finite.solver import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
@@ -37,7 +37,7 @@ from privug.inference.graph.conditions import clauses
 from privug.inference.graph.support import is_truncated, support, support_sizes
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
-from privug.model.batch import combined, digits, first_places
+from privug.model.batch import combined, digits, first_places, repeated
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import Index, constant
 from privug.model.plan import Plan
@@ -622,22 +622,22 @@ class CountModel:
         asked = reached([node for some in self._images for node in some], lambda node: node.is_random)
         return {node: array for node, array in self._combinations.arrays.items() if node in asked}
 
-    def read(self, counted: CountedStates) -> tuple[list[list[Array]], Array]:
+    def read(self, counted: States) -> tuple[list[list[Array]], Array]:
         """Return the arrays of each quantity, and logarithms of weights, for all states that are left."""
-        first, shared = first_places(self._groups), counted.columns[SHARED]
+        first, shared = first_places(self._groups), counted.arrays[SHARED]
         known = {node: array[first] for node, array in self._asked_of_shared.items()} | {_GROUP: np.arange(len(first))}
         shares = np.bincount(self._groups, self._combinations.weights)
         classes = self._classes[first]
-        states = States({_STATE: np.arange(len(counted))}, counted.logs)
+        states = States({_STATE: np.arange(len(counted))}, counted.weights)
         states = _joined(states, shared, classes, known, np.log(shares / np.bincount(classes, shares)[classes]))
         for number, law in enumerate(self._laws):
             if law.asked:
-                own = counted.columns["class", number][states.arrays[_STATE]]
+                own = counted.arrays["class", number][states.arrays[_STATE]]
                 wanted = states.arrays[_GROUP] * len(law.values) + own
                 states = _joined(states, wanted, *self._apart(law))
         known = dict(states.arrays)
         for place, node in enumerate(self._kept):
-            known[node] = counted.columns["kept", self._factors + place][known[_STATE]]
+            known[node] = counted.arrays["kept", self._factors + place][known[_STATE]]
         found = [
             _evaluated(quantity.nodes, images, known, len(states))
             for quantity, images in zip(self._quantities, self._images, strict=True)
@@ -660,9 +660,8 @@ def _joined(states: States, wanted: Array, codes: Array, arrays: Mapping[Node, A
     """Put each state beside all lines whose code it wants; weights are logarithms."""
     order = np.argsort(codes, kind="stable")
     first, last = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
-    owner = np.repeat(np.arange(len(states)), last - first)
-    starts = np.cumsum(last - first) - (last - first)
-    place = order[first[owner] + np.arange(len(owner)) - starts[owner]]
+    owner, more = repeated(last - first)
+    place = order[first[owner] + more]
     taken = states.take(owner)
     return States({**taken.arrays, **{n: array[place] for n, array in arrays.items()}}, taken.weights + logs[place])
 

@@ -249,7 +249,7 @@ def _probability_of_facts(request: Request) -> float:
     total = 0.0
     for sizes, start in groups:
         model = CountModel(request.case(sizes).likelihood(None), [], 0, start)
-        total += float(np.exp(model.lattice.states().logs).sum())
+        total += float(np.exp(model.lattice.states().weights).sum())
     return total
 
 

@@ -406,7 +406,7 @@ def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
             parts.append(_merged(_computed(grown, one), one.kept))
             if sum(map(len, parts)) > MOST_COMBINATIONS or work > most:
                 raise UnsuitableEngine(TOO_MANY)
-        states = parts[0] if len(parts) == 1 else _merged(_concatenated(parts, one.kept), one.kept)
+        states = parts[0] if len(parts) == 1 else _merged(States.concatenated(parts), one.kept)
         states, cut = _without_negligible(states)
         lost += cut
     return states, lost
@@ -477,11 +477,6 @@ def _computed(states: States, one: EliminationRound) -> States:
 def full(array: Array, rows: int) -> Array:
     """Return one value for each row."""
     return array if len(array) == rows else np.repeat(array, rows, axis=0)
-
-
-def _concatenated(parts: Sequence[States], kept: Sequence[Node]) -> States:
-    arrays = {node: np.concatenate([part.arrays[node] for part in parts]) for node in kept}
-    return States(arrays, np.concatenate([part.weights for part in parts]))
 
 
 def _merged(states: States, kept: Sequence[Node]) -> States:

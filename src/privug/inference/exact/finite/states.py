@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +26,12 @@ MOST_LOOKED_AT = 100_000  # combinations of other roots looked at to see how man
 
 @dataclass(frozen=True)
 class States:
-    """Some combinations of values: an array for each root that has been given values, and their probabilities."""
+    """Some combinations of values: an array for each root that has been given values, and their probabilities.
 
-    arrays: Mapping[Node, Array]
+    The states of a table of counts have columns of other kinds, and the logarithms of their weights.
+    """
+
+    arrays: Mapping[Any, Array]
     weights: Array
 
     def __len__(self) -> int:
@@ -36,6 +40,12 @@ class States:
     def take(self, which: Array | slice) -> "States":
         """Return some of the combinations."""
         return States({root: array[which] for root, array in self.arrays.items()}, self.weights[which])
+
+    @staticmethod
+    def concatenated(parts: "Sequence[States]") -> "States":
+        """Return the combinations of several parts, which have values for the same roots."""
+        arrays = {root: np.concatenate([part.arrays[root] for part in parts]) for root in parts[0].arrays}
+        return States(arrays, np.concatenate([part.weights for part in parts]))
 
 
 CERTAIN = States({}, np.ones(1))
