@@ -35,7 +35,7 @@ from privug.inference.question import Case, Question
 from privug.inference.sampling import Sampler, probability_of_observation
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Column
-from privug.model.graph import everything_behind
+from privug.model.graph import everything_behind, random_nodes
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise
 from privug.model.structure import random_leaves
@@ -301,11 +301,8 @@ def _is_continuous(node: Node) -> bool:
 
 def _culprit(order: Sequence[Node]) -> tuple[str, Node] | None:
     """Return the first thing that the program does to a continuous quantity and that is no weighted sum."""
-    random: set[Node] = set()
-    continuous: set[Node] = set()
+    random, continuous = random_nodes(order), set[Node]()
     for node in order:
-        if node.operation.random or not random.isdisjoint(node.parents):
-            random.add(node)
         touched = [parent for parent in node.parents if parent in continuous]
         if isinstance(node.operation, Draw):
             if _is_continuous(node):

@@ -24,7 +24,7 @@ from privug.inference.measure.density import (
     tabulate,
     united,
 )
-from privug.model.batch import Batch
+from privug.model.batch import Batch, grouped
 from privug.model.node import Array
 from privug.prior.scalar import ScalarFamily, StandardNormal
 from privug.program.predicates import holds
@@ -368,8 +368,7 @@ class Curve:
     @classmethod
     def discrete(cls, values: Any, probabilities: Any, error: float = 0.0) -> "Curve":
         """Make a distribution of atoms alone."""
-        atoms, codes = np.unique(np.asarray(values, float), return_inverse=True)
-        masses = np.bincount(codes.reshape(-1), np.asarray(probabilities, float), len(atoms))
+        atoms, masses = grouped(np.asarray(values, float), np.asarray(probabilities, float))
         return cls((), atoms[masses > 0], masses[masses > 0] / masses.sum(), error)
 
     @classmethod
@@ -393,8 +392,7 @@ class Curve:
         atoms = np.concatenate([curve.atoms for _, curve in chosen])
         masses = np.concatenate([share * curve.masses for share, curve in chosen])
         error = sum(share * curve.error for share, curve in chosen)
-        values, codes = np.unique(atoms, return_inverse=True)
-        merged = cls(parts, values, np.bincount(codes.reshape(-1), masses, len(values)), error)
+        merged = cls(parts, *grouped(atoms, masses), error)
         return merged if len(parts) <= MOST_PARTS else merged._compressed()
 
     def _compressed(self) -> "Curve":

@@ -19,6 +19,7 @@ from privug.inference.graph.conditions import Range
 from privug.inference.measure.curve import Curve, Density, Mapped
 from privug.inference.measure.density import Analytic, Tabulated
 from privug.inference.workload import spend
+from privug.model.batch import grouped
 from privug.model.graph import between, signature
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
@@ -502,9 +503,8 @@ class Image:
         flat = np.where(self.steps, curve.mass(*self.bounds) - self._atoms_inside(curve), 0.0)
         atoms = np.concatenate([self.middles, self.values(curve.atoms)]).astype(float)
         masses = np.concatenate([flat, curve.masses])
-        values, codes = np.unique(atoms[masses > 0], return_inverse=True)
+        values, found = grouped(atoms[masses > 0], masses[masses > 0])
         total = sum(share for share, _ in parts) + masses.sum()
-        found = np.bincount(codes.reshape(-1), masses[masses > 0], len(values))
         shares = tuple((share / total, part) for share, part in parts)
         return Curve(shares, values, found / total, curve.error + abs(1 - float(total)))
 

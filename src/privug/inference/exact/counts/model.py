@@ -22,18 +22,28 @@ from privug.inference.exact.finite.elimination import eliminated, full, schedule
 from privug.inference.exact.finite.solver import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
 from privug.inference.exact.request import Obstacle
-from privug.inference.exact.rows.cells import Partition, Row, added_terms, curve_of, quadrature, rows_of
+from privug.inference.exact.rows.cells import (
+    Partition,
+    RootsBehind,
+    Row,
+    added_terms,
+    alone,
+    curve_of,
+    quadrature,
+    roots_behind,
+    rows_of,
+)
 from privug.inference.exact.rows.pullback import Constraint, Pullback
 from privug.inference.exact.rows.regrouping import (
     Addend,
     NotRows,
-    Placeholder,
     Regrouping,
     RowSum,
     check_followed,
     placeholder,
+    placeholders_behind,
 )
-from privug.inference.graph.conditions import clauses
+from privug.inference.graph.conditions import by_clauses
 from privug.inference.graph.support import is_truncated, support, support_sizes
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
@@ -133,47 +143,22 @@ class _Cell:
     """The class of each combination of values of what is shared."""
 
 
-def row_law(terms: Sequence[Node], lanes: Sequence[Node], columns: Sequence[Node]) -> RowLaw | Obstacle:
-    """Return the joint distribution of terms that are computed from lanes, the cells of one row."""
-    behind = {id(lane): {lane} for lane in lanes}
-    order = ancestors(terms)
-    for node in order:
-        if id(node) not in behind:
-            behind[id(node)] = set().union(*(behind[id(parent)] for parent in node.parents)) if node.parents else set()
-    inside = [node for node in order if behind[id(node)]]
+def row_law(terms: Sequence[Node], roots: Sequence[Node]) -> RowLaw | Obstacle:
+    """Return the joint distribution of terms that are computed from the roots of one row, its cells."""
+    behind = roots_behind(terms, roots)
     cells: list[_Cell] = []
-    for lane, column in zip(lanes, columns, strict=True):
-        frontier = _frontier(lane, inside, terms, behind)
-        cell = _cell(lane, column, frontier, behind)
+    for root in roots:
+        cell = _cell(root, alone(terms, root, behind), behind)
         if isinstance(cell, Obstacle):
             return cell
         cells.append(cell)
-    return _combined(terms, cells, inside, behind)
+    return _combined(terms, cells, behind)
 
 
-def _frontier(lane: Node, inside: Sequence[Node], terms: Sequence[Node], behind: dict[int, Any]) -> list[Node]:
-    """Return the nodes of one cell alone that other nodes or the terms need."""
-    only = {lane}
-    needed = {id(term) for term in terms}
-    needed |= {id(parent) for node in inside if behind[id(node)] != only for parent in node.parents}
-    return [node for node in inside if behind[id(node)] == only and id(node) in needed]
-
-
-def _shared_parents(nodes: Sequence[Node], behind: dict[int, Any]) -> tuple[Node, ...]:
+def _shared_parents(nodes: Sequence[Node], behind: RootsBehind) -> tuple[Node, ...]:
     """Return the quantities that nodes need and that no cell enters, constants aside."""
-    found: dict[Node, None] = {}
-    frontier, seen = list(nodes), set[int]()
-    while frontier:
-        node = frontier.pop()
-        if id(node) in seen or not behind[id(node)]:
-            continue
-        seen.add(id(node))
-        for parent in node.parents:
-            if behind[id(parent)]:
-                frontier.append(parent)
-            elif not isinstance(parent.operation, ConstantValue):
-                found[parent] = None
-    return tuple(found)
+    found = reached(nodes, lambda node: not behind[node])
+    return tuple(node for node in found if not behind[node] and not isinstance(node.operation, ConstantValue))
 
 
 def listed_values(node: Node) -> Array | None:
@@ -186,13 +171,13 @@ def listed_values(node: Node) -> Array | None:
     return None if known is None or len(known) > MOST_VALUES else np.sort(np.asarray(known, node.dtype))
 
 
-def _cell(lane: Node, column: Node, frontier: list[Node], behind: dict[int, Any]) -> _Cell | Obstacle:
-    operation = column.operation
-    if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in column.parents):
+def _cell(root: Node, frontier: list[Node], behind: RootsBehind) -> _Cell | Obstacle:
+    operation = root.operation
+    if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in root.parents):
         return Obstacle("the columns of its table depend on each other")
     if not operation.family.listable:
         return Obstacle("a column of its table has more values than can be listed", vague=True)
-    parameters = [p.operation.array for p in column.parents if isinstance(p.operation, ConstantValue)]
+    parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
     if support_sizes(operation.family, parameters).max() > MOST_COMBINATIONS:
         return Obstacle("a column of its table has more values than can be listed", vague=True)
     possible = support(operation.family, parameters, 1)
@@ -206,7 +191,7 @@ def _cell(lane: Node, column: Node, frontier: list[Node], behind: dict[int, Any]
         return Obstacle(f"a column and what its rows share have {count * states:,} combinations of values")
     grids = np.meshgrid(*[v for v in lists if v is not None], indexing="ij")
     known = {node: np.repeat(grid.reshape(-1), states) for node, grid in zip(shared, grids, strict=True)}
-    known[lane] = np.tile(possible.values, count)
+    known[root] = np.tile(possible.values, count)
     arrays = Plan(frontier, list(known)).run(count * states, np.random.Generator(np.random.SFC64(0)), known)
     codes, values = _distinct(arrays)
     owner = np.repeat(np.arange(count), states)
@@ -225,19 +210,10 @@ def _distinct(arrays: Sequence[Array]) -> tuple[Array, tuple[Array, ...]]:
     return codes, tuple(array[first] for array in arrays)
 
 
-def _combined(
-    terms: Sequence[Node], cells: Sequence[_Cell], inside: Sequence[Node], behind: dict[int, Any]
-) -> RowLaw | Obstacle:
+def _combined(terms: Sequence[Node], cells: Sequence[_Cell], behind: RootsBehind) -> RowLaw | Obstacle:
     """Combine the cells of a row: the values of the terms for all combinations of what matters of each cell."""
-    several = [node for node in inside if len(behind[id(node)]) > 1]
-    direct = tuple(
-        dict.fromkeys(
-            p
-            for node in several
-            for p in node.parents
-            if not behind[id(p)] and not isinstance(p.operation, ConstantValue)
-        )
-    )
+    parents = dict.fromkeys(parent for node, own in behind.items() if len(own) > 1 for parent in node.parents)
+    direct = tuple(p for p in parents if not behind[p] and not isinstance(p.operation, ConstantValue))
     shared = tuple(dict.fromkeys([*direct, *(node for cell in cells for node in cell.shared)]))
     lists = [listed_values(node) for node in shared]
     if any(values is None for values in lists):
@@ -352,19 +328,18 @@ class CountModel:
         Raises NotRows where the question is none of sums over independent, discrete rows.
         """
         self._start, self._quantities, self._halvings = start, quantities, halvings
-        conditions = [clause for condition in likelihood.conditions for clause in clauses(condition)]
-        points = [node for node, _ in likelihood.points]
-        told = [*conditions, *points, *likelihood.log_weights]
+        likelihood = by_clauses(likelihood)
+        told = likelihood.nodes
         self._parts = [_scalars(one.nodes) for one in quantities]
         check_followed([*told, *(part for some in self._parts for part in some)])
         whole = [part for some in self._parts[:outputs] for part in some]
         found = Regrouping([*told, *whole], self._parts[outputs:]).found
         if any(one.ranks for one in found.sums):
             raise NotRows("it puts its rows in order")
-        self._split = len(conditions), len(conditions) + len(points)
-        self._told, images = found.targets[: len(told)], iter(found.targets[len(told) :])
+        self._seen, images = likelihood.about(found.targets[: len(told)]), iter(found.targets[len(told) :])
+        self._told = self._seen.nodes
         self._images = [[next(images) for _ in some] for some in self._parts[:outputs]] + found.asked
-        self._tests: list[Callable[[Array], Array]] = [_holds] * len(conditions)
+        self._tests: list[Callable[[Array], Array]] = [_holds] * len(likelihood.conditions)
         self._tests += [partial(_equals, value) for _, value in likelihood.points]
         self._tests += [_weighs] * len(likelihood.log_weights)
         self._sums = [one.node for one in found.sums]
@@ -373,10 +348,10 @@ class CountModel:
         self._rows, self._shared = rows_of([*found.sums, *alone], found.counts, self._behind, local=True)
         adding = Counter(j for row in self._rows for j in {j for j, _ in row.terms})
         self.sums_up = max(adding.values(), default=0) > 1 or any(row.count > 1 for row in self._rows)
-        self._noisy = self._noise(likelihood)
+        self._noisy = self._noise()
         self._rows = self._rows or [Row((), (), 1)]  # nobody is in the table: one row that adds nothing
 
-    def _noise(self, likelihood: Likelihood) -> dict[int, NoisySum]:
+    def _noise(self) -> dict[int, NoisySum]:
         """Return the sums to which one row adds continuous noise of its own, with what was seen of them."""
         found: dict[int, NoisySum] = {}
         for row in [row for row in self._rows if not all(family_of(root).listable for root in row.roots)]:
@@ -391,20 +366,14 @@ class CountModel:
                 or self._behind.intersection(row.roots)
             ):
                 raise NotRows("a row has a continuous quantity")
-            own = {node for node in self._told if _sums_behind([node]) == [self._sums[place]]}
-            values = [value for _, value in likelihood.points]
-            first, second = self._split
-            seen = Likelihood(
-                tuple(node for node in self._told[:first] if node in own),
-                tuple(node for node in self._told[second:] if node in own),
-                tuple((n, v) for n, v in zip(self._told[first:second], values, strict=True) if n in own),
-            )
+            own = {node for node in self._told if placeholders_behind([node]) == [self._sums[place]]}
+            seen = self._seen.where(own.__contains__)
             found[place] = NoisySum(place, self._sums[place], row, len(self._sums), seen)
             self._rows.remove(row)
         noisy = {self._sums[place] for place in found}
         images = [node for some in self._images for node in some]
-        several = [node for node in self._told if len(_sums_behind([node])) > 1]
-        if not noisy.isdisjoint(_sums_behind([*images, *several])):
+        several = [node for node in self._told if len(placeholders_behind([node])) > 1]
+        if not noisy.isdisjoint(placeholders_behind([*images, *several])):
             raise NotRows("noisy sums are put together")
         return found
 
@@ -455,7 +424,7 @@ class CountModel:
         factors = [
             self._reading(node, test)
             for node, test in zip(self._told, self._tests, strict=True)
-            if noisy.keys().isdisjoint(_sums_behind([node]))
+            if noisy.keys().isdisjoint(placeholders_behind([node]))
         ]
         factors += [self._reading(node, one.log_factor) for node, one in noisy.items()]
         self._factors = len(factors)
@@ -479,7 +448,7 @@ class CountModel:
     def _kept(self) -> list[Node]:
         """The functions of sums that quantities are made of."""
         images = dict.fromkeys(node for some in self._images for node in some)
-        return [node for node in images if _sums_behind([node])]
+        return [node for node in images if placeholders_behind([node])]
 
     @cached_property
     def _laws(self) -> list[Law]:
@@ -513,7 +482,7 @@ class CountModel:
         roots = set(row.roots)
         if not roots or not all(roots.intersection(ancestors([node])) for node in added.values()):
             return None
-        law = row_law(list(added.values()), row.roots, row.roots)
+        law = row_law(list(added.values()), row.roots)
         if isinstance(law, Obstacle):
             return None
         known, count = self._combinations.arrays, len(self._combinations)
@@ -580,7 +549,7 @@ class CountModel:
 
     def _reading(self, node: Node, test: Callable[[Array], Array] | None, *, fails: bool = False) -> Reading:
         """Return how a function of sums is read off them: as it is, as the logarithm of a factor, or if it fails."""
-        nodes = _sums_behind([node])
+        nodes = placeholders_behind([node])
         places = {one: place for place, one in enumerate(self._sums)}
         scales = [self._scaled[0][places[one]] for one in nodes]
         coordinates = tuple(dict.fromkeys(scale.coordinate for scale in scales))
@@ -707,10 +676,6 @@ def _projected(block: RowBlock, sums: Sequence[int]) -> RowBlock:
     chances = np.zeros((len(block.chances), len(values)))
     np.add.at(chances.T, codes.reshape(-1), block.chances.T)
     return RowBlock(values, chances, block.count)
-
-
-def _sums_behind(nodes: Sequence[Node]) -> list[Node]:
-    return [one for one in ancestors(nodes) if isinstance(one.operation, Placeholder)]
 
 
 def _holds(found: Array) -> Array:

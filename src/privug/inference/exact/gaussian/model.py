@@ -13,6 +13,7 @@ from privug.errors import ImpossibleObservation
 from privug.inference.graph.conditions import EVERYTHING, Range, Unreadable
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.density import tabulate
+from privug.model.graph import random_nodes
 from privug.model.node import Array, ConstantValue, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
@@ -65,10 +66,7 @@ class _Backward:
         self.normals: dict[Node, Weight] = {}
         self.constants: list[float] = []
         self._owned: set[Node] = set()
-        self._random: set[Node] = set()
-        for node in order:
-            if node.operation.random or not self._random.isdisjoint(node.parents):
-                self._random.add(node)
+        self._random = random_nodes(order)
 
     def reach(self, node: Node, weight: Weight) -> None:
         """Add to the weight of a node; what is certain goes into the constant."""

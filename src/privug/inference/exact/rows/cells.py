@@ -29,6 +29,7 @@ from privug.inference.measure.density import panel_nodes
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
 from privug.inference.measure.piecewise_map import Image, Images, ScalarFunction, Unfollowed
 from privug.inference.workload import spend
+from privug.model.batch import grouped
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
 from privug.model.plan import Plan
@@ -77,7 +78,11 @@ def quadrature(curve: Curve, kinks: Array | None = None, halvings: int = 0) -> t
     return nodes.reshape(-1)[weights > 0], weights[weights > 0] / weights.sum()
 
 
-def _behind(nodes: Sequence[Node], roots: Collection[Node]) -> dict[Node, frozenset[Node]]:
+RootsBehind = Mapping[Node, frozenset[Node]]
+
+
+def roots_behind(nodes: Sequence[Node], roots: Collection[Node]) -> RootsBehind:
+    """Return which of some roots each node behind others is made of, parents before children."""
     behind: dict[Node, frozenset[Node]] = {}
     for node in ancestors(nodes):
         own = frozenset([node] if node in roots else ())
@@ -87,12 +92,11 @@ def _behind(nodes: Sequence[Node], roots: Collection[Node]) -> dict[Node, frozen
 
 def meeting(nodes: Sequence[Node], roots: Collection[Node]) -> Node | None:
     """Return the first thing that is computed of several random quantities."""
-    return next((node for node, own in _behind(nodes, roots).items() if len(own) > 1), None)
+    return next((node for node, own in roots_behind(nodes, roots).items() if len(own) > 1), None)
 
 
-def alone(nodes: Sequence[Node], root: Node) -> list[Node]:
-    """Return the functions of one random quantity alone through which it enters everything else."""
-    behind = _behind(nodes, [node for node in ancestors(nodes) if node.is_random])
+def alone(nodes: Sequence[Node], root: Node, behind: RootsBehind) -> list[Node]:
+    """Return the functions of one root alone through which it enters everything else."""
     used = {parent for node, own in behind.items() if own != {root} for parent in node.parents}
     return [node for node, own in behind.items() if own == {root} and (node in used or node in nodes)]
 
@@ -326,9 +330,10 @@ class Partition:
 
     def _by_stretches(self, weight: float, roots: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Cell]:
         """Yield the cells of a row with several continuous quantities: one that only is compared is cut there."""
+        behind = roots_behind(nodes, [node for node in ancestors(nodes) if node.is_random])
         for root in roots:
             curve = curve_of(family_of(root), root.parents)
-            edges = _steps(curve, root, alone(nodes, root))
+            edges = _steps(curve, root, alone(nodes, root, behind))
             if edges is None:
                 continue
             for start, stop, share, part in _stretches(curve, edges):
@@ -367,9 +372,7 @@ class Partition:
             len(states), np.random.Generator(np.random.SFC64(0)), dict(states.arrays)
         )
         table = np.stack([np.broadcast_to(array, len(states)).astype(float) for array in arrays], axis=1)
-        distinct, codes = np.unique(table, axis=0, return_inverse=True)
-        weights = np.bincount(codes.reshape(-1), states.weights, len(distinct))
-        for line, weight in zip(distinct, weights, strict=True):
+        for line, weight in zip(*grouped(table, states.weights), strict=True):
             if weight > 0:
                 yield self._cell(float(weight), [Term(0.0, float(value)) for value in line], None)
 
@@ -718,8 +721,7 @@ def _total(laws: Sequence[SumLaw], width: int) -> SumLaw:
         if len(whole.values) * len(law.values) <= 4 * MOST_VECTORS:
             sums = (whole.values[:, np.newaxis] + law.values[np.newaxis]).reshape(-1, width)
             chances = np.multiply.outer(whole.probabilities, law.probabilities).reshape(-1)
-            distinct, codes = np.unique(sums, axis=0, return_inverse=True)
-            whole = SumLaw(distinct, np.bincount(codes.reshape(-1), chances), whole.lost + law.lost)
+            whole = SumLaw(*grouped(sums, chances), whole.lost + law.lost)
         else:
             both = total_law([whole, law])
             if both is None:

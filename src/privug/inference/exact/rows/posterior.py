@@ -37,11 +37,11 @@ from privug.inference.exact.rows.order_statistics import (
     ranked,
 )
 from privug.inference.exact.rows.pullback import Constraint, Outcomes, Pullback
-from privug.inference.exact.rows.regrouping import NotCounted, NotRows, Placeholder, Regrouping, row_key
+from privug.inference.exact.rows.regrouping import NotCounted, NotRows, Regrouping, placeholders_behind, row_key
 from privug.inference.graph.conditions import is_known, specialised, value_of
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.density import followed, panel_nodes, resolved
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Array, Node, ancestors, reached
 from privug.observation.likelihood import Likelihood
 from privug.prior.family import family_of
 
@@ -85,19 +85,9 @@ class Model:
         memory: Memory | None = None,
     ) -> None:
         self.memory = Memory() if memory is None else memory
-        told = likelihood.nodes
-        found = Regrouping([*told, *outputs], asked, facts).found
-        conditions = len(found.targets) - len(told) + len(likelihood.conditions) - len(outputs)
-        count = len(told) - len(likelihood.conditions)
-        told, self.outputs = found.targets[: conditions + count], found.targets[conditions + count :]
-        points = zip(told[conditions:], likelihood.points, strict=False)
-        self.likelihood = replace(
-            likelihood,
-            conditions=tuple(told[:conditions]),
-            points=tuple((node, value) for node, (_, value) in points),
-            log_weights=tuple(told[conditions + len(likelihood.points) :]),
-            distances=(),
-        )
+        found = Regrouping([*likelihood.nodes, *outputs], asked, facts).found
+        told = len(found.targets) - len(outputs)
+        self.likelihood, self.outputs = likelihood.about(found.targets[:told]), found.targets[told:]
         self.asked = found.asked
         self.sums = found.sums
         behind = {node for some in found.asked for node in ancestors(some) if node.is_random}
@@ -127,7 +117,7 @@ class Model:
 
     def is_of_table(self, asked: Sequence[Node]) -> bool:
         """Say whether some quantities are functions of sums over rows."""
-        return any(isinstance(node.operation, Placeholder) for node in ancestors(asked))
+        return bool(placeholders_behind(asked))
 
     def exposed(self, asked: Sequence[Node]) -> Row | None:
         """Return the row that some quantities are functions of; None if they are of none."""
@@ -630,16 +620,7 @@ def _over_unknown(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Be
 
 def _uses(asked: Sequence[Node], root: Node) -> bool:
     """Say whether quantities are functions of a root, and not only of others that are drawn by it."""
-    seen: set[Node] = set()
-    pending = list(asked)
-    while pending:
-        node = pending.pop()
-        if node is root:
-            return True
-        if node not in seen and not node.is_random:
-            seen.add(node)
-            pending.extend(node.parents)
-    return False
+    return root in reached(asked, lambda node: node.is_random)
 
 
 def _evidence(given: ConditionalModel, values: Array) -> Array:

@@ -9,18 +9,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.inference.exact.rows.regrouping import NotRows, Placeholder
+from privug.inference.exact.rows.regrouping import NotRows, Placeholder, placeholders_behind
 from privug.inference.graph.affine import Addends, AffineForm, addends_of
 from privug.inference.graph.conditions import (
     Range,
     Unreadable,
     Value,
-    clauses,
+    by_clauses,
     is_known,
     read,
     specialised,
@@ -29,6 +29,7 @@ from privug.inference.graph.conditions import (
 )
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.piecewise_map import Image, Unfollowed
+from privug.model.graph import random_nodes
 from privug.model.maybe import Maybe
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.operations import SampleFailure
@@ -45,10 +46,7 @@ def dominators(targets: Sequence[Node]) -> Iterator[Node]:
     """
     order = ancestors(targets)
     places = {node: place for place, node in enumerate(order)}
-    random: set[Node] = set()
-    for node in order:
-        if node.operation.random or not random.isdisjoint(node.parents):
-            random.add(node)
+    random = random_nodes(order)
     pending = {places[target] for target in targets if target in random}
     heap = [-place for place in pending]
     heapq.heapify(heap)
@@ -86,7 +84,7 @@ def _addends(node: Node) -> Addends | None:
 
 def core_of(node: Node) -> tuple[Node, AffineForm]:
     """Return the weighted sum of placeholders that a quantity is a function of, nearest to it."""
-    for narrow in islice(dominators([node]), MOST_NARROWS):
+    for narrow in chain([node], islice(dominators([node]), MOST_NARROWS)):
         found = affine(narrow)
         if found is not None:
             return narrow, found
@@ -141,18 +139,22 @@ def typed(node: Node, values: Array) -> Array:
     return values if node.dtype.kind == "f" else np.rint(values).astype(node.dtype)
 
 
+def _values(nodes: Sequence[Node], sums: Sequence[Node], totals: Array, discrete: Sequence[int]) -> list[Array] | None:
+    """Return functions of known sums, a line of these for each vector; None if the program fails for some."""
+    given = {sums[j]: typed(sums[j], totals[:, j]) for j in discrete}
+    try:
+        with np.errstate(all="ignore"):
+            return Plan(nodes, list(given)).run(len(totals), np.random.Generator(np.random.SFC64(0)), given)
+    except (SampleFailure, PrivugError):
+        return None
+
+
 class Pullback:
     """Takes an observation back to sums over rows: what depends on known sums alone at once, the rest by keys."""
 
     def __init__(self, likelihood: Likelihood, sums: Sequence[Node], known: Mapping[Node, object]) -> None:
-        self._impossible = likelihood.impossible is not None
         self._sums = list(sums)
-        nodes = specialised(likelihood.nodes, known)
-        first = len(likelihood.conditions)
-        self._conditions = [clause for condition in nodes[:first] for clause in clauses(condition)]
-        values = [value for _, value in likelihood.points]
-        self._points = list(zip(nodes[first : first + len(values)], values, strict=True))
-        self._log_weights = nodes[first + len(values) :]
+        self._told = by_clauses(likelihood.about(specialised(likelihood.nodes, known)))
         self._known: dict[tuple[tuple[int, float], ...], tuple[Seen, list[tuple[float, ...]]]] = {}
         self._reaches: dict[tuple[float, ...], Range] = {}
         self._used: list[tuple[float, ...]] = []
@@ -164,56 +166,44 @@ class Pullback:
         if key not in self._sided:
             known = {self._sums[j] for j in discrete}
 
-            def settled(node: Node) -> bool:
-                return all(one in known for one in ancestors([node]) if isinstance(one.operation, Placeholder))
+            def is_settled(node: Node) -> bool:
+                return known.issuperset(placeholders_behind([node]))
 
-            self._sided[key] = tuple(  # type: ignore[assignment]
-                Likelihood(
-                    tuple(node for node in self._conditions if settled(node) is side),
-                    tuple(node for node in self._log_weights if settled(node) is side),
-                    tuple((node, value) for node, value in self._points if settled(node) is side),
-                )
-                for side in (True, False)
-            )
+            self._sided[key] = self._told.where(is_settled), self._told.where(lambda node: not is_settled(node))
         return self._sided[key]
 
     def factors(self, totals: Array, discrete: Sequence[int]) -> Array:
         """Return what known sums, a line of them for each vector, say by themselves: how likely what was seen is."""
-        if self._impossible:
+        if self._told.impossible is not None:
             return np.zeros(len(totals))
         told, _ = self._split(discrete)
-        nodes = told.nodes
-        if not nodes or not len(totals):
+        if not told.nodes or not len(totals):
             return np.ones(len(totals))
-        given = {self._sums[j]: typed(self._sums[j], totals[:, j]) for j in discrete}
-        try:
-            with np.errstate(all="ignore"):
-                found = Plan(nodes, list(given)).run(len(totals), np.random.Generator(np.random.SFC64(0)), given)
-        except (SampleFailure, PrivugError):
-            raise NotRows("the program fails for some of the values that sums can take") from None
-        result = np.ones(len(totals))
-        for values in found[: len(told.conditions)]:
-            result = result * np.broadcast_to(values, len(totals))
-        for values, (_, value) in zip(found[len(told.conditions) :], told.points, strict=False):
-            result = result * (np.abs(values - value) <= EXACT_VALUE * max(1.0, abs(value)))
-        for values in found[len(told.conditions) + len(told.points) :]:
+        found = _values(told.nodes, self._sums, totals, discrete)
+        if found is None:
+            raise NotRows("the program fails for some of the values that sums can take")
+        arrays, result = iter(found), np.ones(len(totals))
+        for _ in told.conditions:
+            result = result * np.broadcast_to(next(arrays), len(totals))
+        for _, value in told.points:
+            result = result * (np.abs(next(arrays) - value) <= EXACT_VALUE * max(1.0, abs(value)))
+        for values in arrays:
             result = result * np.exp(values)
         return result
 
     def needs_keys(self, discrete: Sequence[int]) -> bool:
         """Say whether more was seen than known sums can tell."""
-        _, told = self._split(discrete)
-        return bool(told.nodes)
+        return bool(self._split(discrete)[1].nodes)
 
     @property
     def is_pointed(self) -> bool:
         """Whether exact values were seen."""
-        return bool(self._points)
+        return bool(self._told.points)
 
     @property
     def is_weighted(self) -> bool:
         """Whether what was seen has a density."""
-        return bool(self._log_weights)
+        return bool(self._told.log_weights)
 
     def at(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Seen:
         """Return what else was seen, given the values of some sums by their positions."""
@@ -229,27 +219,20 @@ class Pullback:
         return self._reaches[weights][0] <= low and high <= self._reaches[weights][1]
 
     def _pulled(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Seen:
-        _, told = self._split([j for j, _ in key])
-        nodes = specialised(
-            told.nodes,
-            {self._sums[j]: value for j, value in key},
-        )
-        first = len(told.conditions)
-        second = first + len(told.points)
+        _, rest = self._split([j for j, _ in key])
+        told = by_clauses(rest.about(specialised(rest.nodes, {self._sums[j]: value for j, value in key})))
         factor, found = 1.0, list[Constraint]()
-        for condition in nodes[:first]:
-            for clause in clauses(condition):
-                if is_known(clause):
-                    if not value_of(clause):
-                        return RULED_OUT
-                    continue
+        for clause in told.conditions:
+            if not is_known(clause):
                 found.append(self._condition(clause, reach))
-        for node, (_, value) in zip(nodes[first:second], told.points, strict=True):
+            elif not value_of(clause):
+                return RULED_OUT
+        for node, value in told.points:
             if not is_known(node):
                 found.append(self._point(node, value, reach))
             elif abs(float(value_of(node)) - value) > EXACT_VALUE * max(1.0, abs(value)):
                 return RULED_OUT
-        for node in nodes[second:]:
+        for node in told.log_weights:
             if is_known(node):
                 factor *= math.exp(float(value_of(node)))
             else:
@@ -300,19 +283,17 @@ class Pullback:
         return self._constraint(numbers[0], ranges=((windows[0].low, windows[0].high),))
 
     def _point(self, node: Node, value: float, reach: Reach) -> Constraint:
-        found = affine(node)
-        if found is not None:
-            return self._constraint(found, places=((value, 1.0),))
         core, found = core_of(node)
+        if core is node:
+            return self._constraint(found, places=((value, 1.0),))
         image = self.image(node, core, found, reach)
         alone = image.where(image.atom(value))
         return self._constraint(found, ranges=alone, places=tuple(image.branches(value)))
 
     def _noisy(self, told: Value, reach: Reach) -> Constraint:
-        found = affine(told.node)
-        if found is not None:
-            return self._constraint(found, places=((told.value, 1.0),), sd=told.sd)
         core, found = core_of(told.node)
+        if core is told.node:
+            return self._constraint(found, places=((told.value, 1.0),), sd=told.sd)
         image = self.image(told.node, core, found, reach)
         if not image.is_discrete:
             raise NotRows("the observation has noise on a function that is no step function", told.node)
@@ -416,16 +397,10 @@ class Outcomes:
     def settle(self, totals: Array, discrete: Sequence[int]) -> None:
         """Find the outputs for known sums, a line of them for each vector, at once if they depend on no others."""
         known = {self._sums[j] for j in discrete}
-        behind = [node for node in ancestors(self._outputs) if isinstance(node.operation, Placeholder)]
-        if len(totals) < MANY or not known.issuperset(behind):
+        if len(totals) < MANY or not known.issuperset(placeholders_behind(self._outputs)):
             return
-        given = {self._sums[j]: typed(self._sums[j], totals[:, j]) for j in discrete}
-        try:
-            with np.errstate(all="ignore"):
-                arrays = Plan(self._outputs, list(given)).run(
-                    len(totals), np.random.Generator(np.random.SFC64(0)), given
-                )
-        except (SampleFailure, PrivugError):
+        arrays = _values(self._outputs, self._sums, totals, discrete)
+        if arrays is None:
             return  # it fails for some vectors, which may be those that cannot be
         columns = [np.broadcast_to(array, len(totals)).tolist() for array in arrays]
         for line, label in zip(totals[:, list(discrete)].tolist(), zip(*columns, strict=True), strict=True):
@@ -443,7 +418,7 @@ class Outcomes:
         moving = [place for place, node in enumerate(label) if isinstance(node, Node)]
         if not moving:
             return Outcome(tuple(label))
-        cores = [self._core(label[place]) for place in moving]  # type: ignore[arg-type]
+        cores = [core_of(label[place]) for place in moving]  # type: ignore[arg-type]
         found = cores[0][1]
         weights = np.array([found.weights.get(node, 0.0) for node in self._sums])
         images = []
@@ -457,11 +432,6 @@ class Outcomes:
         if len(images) > 1 and any(image is None or not image.is_discrete for _, image in images):
             raise NotRows("several parts of the output have densities")
         return Outcome(tuple(label), weights, found.constant, tuple(images))
-
-    @staticmethod
-    def _core(node: Node) -> tuple[Node, AffineForm]:
-        found = affine(node)
-        return (node, found) if found is not None else core_of(node)
 
     @staticmethod
     def _image(node: Node, core: Node, found: AffineForm, weights: Array, reach: Reach) -> Image:

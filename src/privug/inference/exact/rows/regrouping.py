@@ -337,6 +337,11 @@ class Placeholder(Operation):
         raise AssertionError("a sum over rows has no value of its own")
 
 
+def placeholders_behind(nodes: Sequence[Node]) -> list[Node]:
+    """Return the sums and order statistics that some quantities are functions of."""
+    return [one for one in ancestors(nodes) if isinstance(one.operation, Placeholder)]
+
+
 @dataclass(frozen=True, eq=False)
 class Addend:
     """A term of a sum, with a weight, for each of so many rows that are alike."""

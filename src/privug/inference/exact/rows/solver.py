@@ -36,7 +36,7 @@ from privug.inference.joint import Joint
 from privug.inference.measure.convolution import Unsummable
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import Unfollowed
-from privug.model.batch import Batch, Column, first_places
+from privug.model.batch import Batch, Column, first_places, grouped
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits import Role
 from privug.prior.family import Draw, family_of
@@ -275,8 +275,7 @@ def _belief(quantity: Quantity, pieces: Sequence[BeliefPiece]) -> Belief:
 
 
 def _discrete(quantity: Quantity, table: Array, weights: Array, error: float = 0.0) -> Belief:
-    distinct, codes = np.unique(table.reshape(len(weights), -1), axis=0, return_inverse=True)
-    masses = np.bincount(codes.reshape(-1), weights, len(distinct))
+    distinct, masses = grouped(table.reshape(len(weights), -1), weights)
     return Belief.listed(_typed(quantity, distinct), masses / masses.sum(), error)
 
 
