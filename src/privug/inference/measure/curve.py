@@ -16,9 +16,11 @@ import scipy
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.inference.measure.density import (
     Analytic,
+    Inversion,
     Tabulated,
     followed,
     integrals,
+    inverted,
     panel_nodes,
     resolved,
     tabulate,
@@ -235,15 +237,7 @@ class Mapped:
 
     def affine(self, scale: float, shift: float) -> "Mapped":
         """Return the distribution of a linear function."""
-        return Mapped(
-            self.base,
-            self.function,
-            self.inverse,
-            self.slope,
-            self.rising,
-            self.scale * scale,
-            shift + scale * self.shift,
-        )
+        return replace(self, scale=self.scale * scale, shift=shift + scale * self.shift)
 
     def restricted(self, low: float, high: float) -> "Mapped | None":
         """Return the distribution given an interval; None if that has no probability."""
@@ -252,16 +246,14 @@ class Mapped:
             return None
         start, end = sorted(float(x) for x in self._back(np.array([low, high])))
         base = self.base.restricted(start, end)
-        if base is None:
-            return None
-        return Mapped(base, self.function, self.inverse, self.slope, self.rising, self.scale, self.shift)
+        return None if base is None else replace(self, base=base)
 
 
 Density = Analytic | Tabulated | Mapped
 
 
 SLACK = 1e-15  # by which a probability may fall short of a level, for rounding
-MOST_STEPS = 1100  # enough to halve any range of doubles to its last bit
+MIXED = Inversion(1100, SLACK, 2.0)  # enough steps to halve any range of doubles to its last bit
 
 Parts = Sequence[tuple[float, Density]]
 
@@ -311,20 +303,14 @@ def _of_densities(parts: Parts, p: Array) -> Array:
 
 def _solved(parts: Parts, p: Array, low: Array, high: Array) -> Array:
     share = sum(weight for weight, _ in parts)
-    x = low / 2 + high / 2
-    for _ in range(MOST_STEPS):
-        excess = np.where(p > 0.5, (1 - p) - _above(parts, x) / share, _below(parts, x) / share - p)
-        reached = excess >= -SLACK
-        low, high = np.where(reached, low, x), np.where(reached, x, high)
-        density = sum((weight * part.pdf(x) for weight, part in parts), np.zeros(x.shape)) / share
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = x - excess / density
-        inside = (step > low) & (step < high)
-        before, x = x, np.where(inside, step, low / 2 + high / 2)
-        closed = high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
-        if np.all(closed | (np.abs(x - before) <= np.spacing(np.abs(x)))):
-            break
-    return x
+
+    def split(x: Array) -> tuple[Array, Array]:
+        return _below(parts, x) / share, _above(parts, x) / share
+
+    def density(x: Array) -> Array:
+        return sum((weight * part.pdf(x) for weight, part in parts), np.zeros(x.shape)) / share
+
+    return inverted(p, split, density, low, high, MIXED)
 
 
 MOST_PARTS = 8

@@ -15,11 +15,13 @@ from privug.inference.measure.density import (
     NODES,
     Tabulated,
     coefficients,
+    halved,
     integrals,
     legendre_values,
     located,
     panel_nodes,
     panel_nodes_between,
+    rounding_of_nodes,
 )
 from privug.inference.workload import spend
 from privug.model.node import Array
@@ -273,35 +275,23 @@ def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:
 
     Returns the edges, the values at the nodes, and a bound on the error of the integral.
     """
-    low, high = edges[:-1], edges[1:]
-    lows: list[Array] = []
-    tables: list[Array] = []
     total = error = 0.0
-    for depth in range(DEEPEST):
+
+    def judged(low: Array, high: Array, depth: int) -> tuple[Array, Array]:
+        nonlocal total, error
         spend(COST_OF_ROUND + COST_OF_PANEL * len(low))
-        points = panel_nodes_between(low, high)
+        points, width, placed = panel_nodes_between(low, high), high - low, rounding_of_nodes(low, high)
         values, noise = (found.reshape(points.shape) for found in function(points.reshape(-1)))
-        width = high - low
         sizes = np.abs(coefficients(values))
         tails, rounding = sizes[:, -3:].max(axis=1), noise.max(axis=1)
         shares = sizes[:, 0] * width
-        # Nodes are rounded, so values are only known to this relative error.
-        placed = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / width
-        exhausted = placed > EXHAUSTED
         rough = tails > np.maximum(LAST * rounding, np.maximum(RELATIVE, placed) * sizes.max(axis=1))
         rough &= tails * width > ABSOLUTE * (total + shares.sum())
         steep = values.min(axis=1) < STEEPEST * values.max(axis=1)
         rough |= steep & (shares > FAINTEST * (total + shares.sum())) & (depth < HALVINGS)
-        done = ~rough | exhausted | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
+        done = ~rough | (placed > EXHAUSTED) | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
         error += float(((tails + rounding) * width)[done].sum())
         total += float(shares[done].sum())
-        lows.append(low[done])
-        tables.append(values[done])
-        if done.all():
-            break
-        middle = ((low + high) / 2)[~done]
-        low, high = np.concatenate([low[~done], middle]), np.concatenate([middle, high[~done]])
-    starts = np.concatenate(lows)
-    order = np.argsort(starts, kind="stable")
-    grid = np.append(starts[order], edges[-1])
-    return grid, np.concatenate(tables)[order], error
+        return done, values
+
+    return *halved(judged, edges), error

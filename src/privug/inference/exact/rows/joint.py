@@ -16,7 +16,7 @@ from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.exact.rows.cells import FLAT, Cell, CellCounts, Row, Term, tallied
 from privug.inference.exact.rows.likelihood import Group, Own, Reaching, groups_of
-from privug.inference.exact.rows.order_statistics import Bound, CountedLaw, Family, Way, own_law
+from privug.inference.exact.rows.order_statistics import CountedLaw, Family, Way, own_law
 from privug.inference.exact.rows.posterior import ConditionalModel
 from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes, Reach
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
@@ -25,9 +25,11 @@ from privug.inference.measure.density import (
     apart,
     coefficients,
     followed,
+    halved,
     panel_nodes,
     panel_nodes_between,
     resolved,
+    rounding_of_nodes,
     united,
 )
 from privug.inference.measure.piecewise_map import Image
@@ -430,13 +432,12 @@ def refined(densities: Callable[[Array], Array], prior: Array, edges: Array, mos
 
     `densities` gives the density of outputs together with each secret, a row for each; `prior` has their probabilities.
     """
-    low, high = edges[:-1], edges[1:]
-    starts: list[Array] = []
     error, held = 0.0, 0
-    for depth in range(DEEPEST):
+
+    def judged(low: Array, high: Array, depth: int) -> tuple[Array, Array]:
+        nonlocal error, held
         values = _on_panels(densities, low, high)
-        widths = high - low
-        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / widths
+        widths, rounding = high - low, rounding_of_nodes(low, high)
         rough, tails = np.zeros(len(low), bool), np.zeros(len(low))
         for function in (*values, _information(values, prior)):
             found = np.abs(coefficients(function))
@@ -447,12 +448,9 @@ def refined(densities: Callable[[Array], Array], prior: Array, edges: Array, mos
         held += values.size
         done = ~rough | (rounding > 0.5) | (depth == DEEPEST - 1) | (held > most)
         error += float(np.nan_to_num(tails * widths)[done].sum())
-        starts.append(low[done])
-        if done.all():
-            break
-        middle = (low + high)[~done] / 2
-        low, high = np.concatenate([low[~done], middle]), np.concatenate([middle, high[~done]])
-    return np.append(np.sort(np.concatenate(starts)), edges[-1]), error
+        return done, low
+
+    return halved(judged, edges)[0], error
 
 
 def _on_panels(densities: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -570,8 +568,8 @@ class _Tabulation:
         own = Own(one.cell, outcome.weights)
         if outcome.steps is not None:
             low, high, labels = outcome.steps
-            bound = law if isinstance(law, Curve) else law.at(x)
-            self._put_ranges(number, low, high, labels, own.at(x), weights * chance, bound)
+            mass = law.mass if isinstance(law, Curve) else law.given(x)
+            self._put_ranges(number, low, high, labels, own.at(x), weights * chance, mass)
         elif isinstance(law, CountedLaw):
             self._telling.append(SOMETIMES)
             for values, shares in law.listed(x):
@@ -591,11 +589,11 @@ class _Tabulation:
 
     def _put_ranges(
         self, number: int, low: Array, high: Array, labels: Sequence[Label], own: Array, weights: Array,
-        law: Curve | Bound,
+        mass: Callable[[Array, Array], Array],
     ) -> None:  # fmt: skip
         """Put outputs that are certain on ranges of the weighted sum behind them."""
         shift = own[:, np.newaxis]
-        masses = law.mass(low[np.newaxis] - shift, high[np.newaxis] - shift) * weights[:, np.newaxis]
+        masses = mass(low[np.newaxis] - shift, high[np.newaxis] - shift) * weights[:, np.newaxis]
         for column in np.flatnonzero(masses.sum(axis=0) > 0):
             self._put(labels[int(column)], number, masses[:, column])
 
@@ -611,7 +609,7 @@ class _Tabulation:
             low[0] = -np.inf
         if image.steps[-1]:
             high[-1] = np.inf
-        self._put_ranges(number, low, high, labels, own, weights * law.continuous_share, smooth_part(law))
+        self._put_ranges(number, low, high, labels, own, weights * law.continuous_share, smooth_part(law).mass)
 
     def _put_listed(self, outcome: Outcome, number: int, values: Array, told: Array) -> None:
         """Put outputs of the one part that moves, a column for each."""

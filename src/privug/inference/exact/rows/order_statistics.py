@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -122,7 +122,7 @@ class Crowd:
 
 @dataclass(frozen=True, eq=False)
 class Rank:
-    """The row of a rank among rows without atoms, with the methods of SciPy's frozen distributions."""
+    """The row of a rank among rows without atoms, with the methods of SciPy's frozen distributions but for moments."""
 
     crowd: Crowd
     rank: int
@@ -172,23 +172,11 @@ class Rank:
         return np.where(p == 0, self.support()[direction < 0], np.where(p == 1, self.support()[direction > 0], high))
 
 
-class RankDensity(Analytic):
-    """The density of a `Rank`, whose moments are known by quadrature alone."""
-
-    def mean(self) -> float | None:
-        """Return nothing: there is no closed form."""
-        return None
-
-    def std(self) -> float | None:
-        """Return nothing: there is no closed form."""
-        return None
-
-
 def ranked(crowd: Crowd, rank: int) -> Curve:
     """Return the distribution of the row of a rank, counted from the smallest."""
     error = sum(count * curve.error for curve, count in crowd.groups)
     if not len(crowd.atoms):
-        return Curve(((1.0, RankDensity(Rank(crowd, rank), kinks=tuple(crowd.breaks.tolist()))),), error=error)
+        return Curve(((1.0, Analytic(Rank(crowd, rank), kinks=tuple(crowd.breaks.tolist()))),), error=error)
     atoms, before = crowd.atoms, np.nextafter(crowd.atoms, -np.inf)
     low, high = crowd.at_least(rank + 1, before), crowd.at_least(rank + 1, atoms)
     upper = crowd.fewer(rank + 1, before) - crowd.fewer(rank + 1, atoms)
@@ -371,7 +359,8 @@ class Counts:
 class TwoRanks:
     """A weighted sum of two order statistics, given the number of one row: `crowd` are the others.
 
-    The weight of the upper one is positive. Without numbers of a row, the crowd is all there is.
+    The weight of the upper one is positive; `is_negative` says that the negative of the sum is meant. Without numbers
+    of a row, the crowd is all there is.
     """
 
     crowd: Crowd
@@ -379,6 +368,7 @@ class TwoRanks:
     upper: int
     first: float
     second: float
+    is_negative: bool = False
 
     smooth = True
 
@@ -392,7 +382,7 @@ class TwoRanks:
 
     def bends(self, kinks: Array) -> Array:
         """Return numbers of the row at which probabilities of intervals with some ends are not smooth."""
-        at = self.crowd.breaks
+        at, kinks = self.crowd.breaks, -kinks if self.is_negative else kinks
         found = [at, *(np.subtract.outer(kinks, a * at).reshape(-1) / b for a, b in self._both)]
         if self.first + self.second:
             found.append(kinks / (self.first + self.second))
@@ -438,7 +428,8 @@ class TwoRanks:
 
     def mass(self, low: Array, high: Array, own: Array | None) -> Array:
         """Return the probability of intervals, ends included, given numbers of the row."""
-        cases = np.broadcast_arrays(low, high, *(() if own is None else (own,)))
+        ends = (-np.asarray(high), -np.asarray(low)) if self.is_negative else (low, high)
+        cases = np.broadcast_arrays(*ends, *(() if own is None else (own,)))
         return _blockwise(self._mass, cases, len(self._edges))
 
     def _mass(self, low: Array, high: Array, own: Array | None = None) -> Array:
@@ -470,7 +461,7 @@ class TwoRanks:
 
     def density(self, y: Array, own: Array | None) -> Array:
         """Return the density at some values."""
-        cases = np.broadcast_arrays(y, *(() if own is None else (own,)))
+        cases = np.broadcast_arrays(-np.asarray(y) if self.is_negative else y, *(() if own is None else (own,)))
         return _blockwise(self._density, cases, len(self._edges))
 
     def _density(self, value: Array, own: Array | None = None) -> Array:
@@ -642,39 +633,7 @@ class Orders:
         return conditional(crowd_of(self.others(family, row)), family.picks[0][1])
 
 
-@dataclass(frozen=True, eq=False)
-class Signed:
-    """The negative of a quantity."""
-
-    inner: TwoRanks
-    smooth: bool = field(default=True)
-
-    def itself(self, own: Array) -> Array:
-        """Return the probability that the quantity is the number of the row."""
-        return self.inner.itself(own)
-
-    def mass(self, low: Array, high: Array, own: Array) -> Array:
-        """Return the probability of intervals, ends included, given numbers of the row."""
-        return self.inner.mass(-np.asarray(high), -np.asarray(low), own)
-
-    def density(self, y: Array, own: Array) -> Array:
-        """Return the density at some values."""
-        return self.inner.density(-np.asarray(y), own)
-
-    def expected(self, function: Function, breaks: Array, error: float) -> tuple[Function, float]:
-        """Refuse, as the quantity does."""
-        return self.inner.expected(function, breaks, error)
-
-    def bends(self, kinks: Array) -> Array:
-        """Return numbers of the row at which probabilities of intervals with some ends are not smooth."""
-        return self.inner.bends(-kinks)
-
-    def off(self, own: Array) -> float:
-        """Return by how much the probability of everything is off."""
-        return self.inner.off(own)
-
-
-Way = OneRank | TwoRanks | Signed
+Way = OneRank | TwoRanks
 
 
 def conditional(crowd: Crowd, ranks: Ranks) -> Way:
@@ -684,9 +643,8 @@ def conditional(crowd: Crowd, ranks: Ranks) -> Way:
     if len(crowd.atoms):
         raise NotCounted("it puts two order statistics together of rows that have some numbers with a probability")
     (lower, first), (upper, second) = ranks
-    if second > 0:
-        return TwoRanks(crowd, lower, upper, first, second)
-    return Signed(TwoRanks(crowd, lower, upper, -first, -second))
+    sign = math.copysign(1.0, second)
+    return TwoRanks(crowd, lower, upper, sign * first, sign * second, second < 0)
 
 
 def law_of(crowd: Crowd, ranks: Ranks) -> Curve:
@@ -694,10 +652,8 @@ def law_of(crowd: Crowd, ranks: Ranks) -> Curve:
     if len(ranks) == 1:
         return ranked(crowd, ranks[0][0])
     two = conditional(crowd, ranks)
-    if isinstance(two, Signed):
-        return paired(two.inner).affine(-1.0, 0.0)
     assert isinstance(two, TwoRanks)
-    return paired(two)
+    return paired(replace(two, is_negative=False)).affine(-1.0, 0.0) if two.is_negative else paired(two)
 
 
 def _number(cells: Sequence[Cell], j: int) -> Curve:
@@ -808,12 +764,12 @@ class CountedLaw:
         bends = self.term.solved(self.way.bends(kinks))[0]
         return np.asarray(bends[np.isfinite(bends)])
 
-    def at(self, x: Array) -> "Bound":
-        """Return the law for some numbers of the row, a line for each."""
-        return Bound(self, self.term.at(x)[:, np.newaxis])
+    def given(self, x: Array) -> Callable[[Array, Array], Array]:
+        """Return the probabilities of intervals, a column for each, for some numbers of the row, a line for each."""
+        own = self.term.at(x)[:, np.newaxis]
+        return lambda low, high: self._mass(low[:1], high[:1], own)
 
-    def mass(self, low: Array, high: Array, own: Array) -> Array:
-        """Return the probability of intervals, a column for each."""
+    def _mass(self, low: Array, high: Array, own: Array) -> Array:
         if self._shift is not None:
             ends = np.sort([(low - self._shift) / self.scale, (high - self._shift) / self.scale], axis=0)
             return self.way.mass(ends[0], ends[1], own)
@@ -828,15 +784,3 @@ class CountedLaw:
 
     def _between(self, low: float, high: float, y: Array) -> Array:
         return self.rest.mass(low - self.scale * y, high - self.scale * y)
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """The law for some numbers of the row, a line for each."""
-
-    law: CountedLaw
-    own: Array
-
-    def mass(self, low: Array, high: Array) -> Array:
-        """Return the probability of intervals, a column for each."""
-        return self.law.mass(low[:1], high[:1], self.own)
