@@ -13,7 +13,7 @@ from the left, and B the same from the right: on each panel a small linear syste
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -32,10 +32,12 @@ from privug.inference.measure.density import (
     Tabulated,
     clenshaw,
     panel_nodes,
+    split_panels,
 )
 from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
 from privug.inference.measure.transforms import SumTerm, inverted_sum
 from privug.inference.workload import spend
+from privug.model.batch import repeated
 from privug.model.node import Array
 from privug.prior.scalar import StandardNormal, StandardUniform, UniformPlusNormal
 
@@ -83,13 +85,17 @@ def convolved(left: Panels, right: Panels) -> Panels:
 def summed_kinks(left: tuple[Kink, ...], right: tuple[Kink, ...]) -> tuple[Kink, ...]:
     """Return the kinks of a convolution: sums of places, whose orders add, plus one."""
     pairs = [(a + b, m + n + 1) for a, m in left for b, n in right if m + n + 1 < SMOOTH]
-    if not pairs:
+    return _together(pairs, lambda kept, places: np.maximum(np.searchsorted(kept, places, side="right") - 1, 0))
+
+
+def _together(kinks: Sequence[Kink], nearest: Callable[[Array, Array], Array]) -> tuple[Kink, ...]:
+    """Make one kink, as rough as the roughest, of those whose places only rounding tells apart."""
+    if not kinks:
         return ()
-    places = np.array([place for place, _ in pairs])
+    places = np.array([place for place, _ in kinks])
     kept = apart(places)
-    nearest = np.searchsorted(kept, places, side="right") - 1
-    orders = np.full(len(kept), SMOOTH)
-    np.minimum.at(orders, np.maximum(nearest, 0), [order for _, order in pairs])
+    orders = np.full(len(kept), np.inf)
+    np.minimum.at(orders, nearest(kept, places), [order for _, order in kinks])
     return tuple(zip(kept.tolist(), orders.tolist(), strict=True))
 
 
@@ -102,8 +108,7 @@ def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
         if not starts and (other.kinks or one.body <= other.body):
             starts = [one.median]  # a narrow density leaves the other as it is
         starts.extend(one.peaks)
-        widths = np.diff(other.edges)
-        gap = np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
+        gap = _gaps(other.edges)
         mass = np.maximum(np.append(other.masses, 0.0), np.append(0.0, other.masses))
         seen = (mass > FAINT * other.mass) | (gap > NARROW * other.body)
         places.extend(start + other.edges[seen] for start in starts)
@@ -113,14 +118,25 @@ def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
     low, high = left.edges[0] + right.edges[0], left.edges[-1] + right.edges[-1]
     fixed = apart(np.array([low, *(place for place, _ in kinks if low < place < high), high]))
     fixed[0], fixed[-1] = low, high
+    there = (low < candidates) & (candidates < high)
     room = np.abs(candidates[:, np.newaxis] - fixed).min(axis=1)
-    kept: list[float] = []
-    last = -np.inf
+    return _uncrowded(fixed, candidates[there], widths[there], room[there])
+
+
+def _uncrowded(fixed: Array, candidates: Array, widths: Array, room: Array) -> Array:
+    """Return edges, with further ones in order that do not crowd: for their widths, and with room to the others."""
+    kept, last = [], -np.inf
     for place, width, space in zip(candidates.tolist(), widths.tolist(), room.tolist(), strict=True):
-        if low < place < high and space > CROWDED * width and place - last > CROWDED * width:
+        if space > CROWDED * width and place - last > CROWDED * width:
             kept.append(place)
             last = place
     return np.unique(np.concatenate([fixed, kept]))
+
+
+def _gaps(edges: Array) -> Array:
+    """Return for each edge how wide the narrower panel beside it is."""
+    widths = np.diff(edges)
+    return np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
 
 
 def _values(left: Panels, right: Panels, x: Array) -> tuple[Array, Array]:
@@ -170,8 +186,8 @@ def _chopped(met: Clusters) -> Clusters:
     pieces = -(-(met.last - met.first) // LONGEST)
     if not len(pieces) or pieces.max() == 1:
         return met
-    which = np.repeat(np.arange(len(pieces)), pieces)
-    first = met.first[which] + LONGEST * (np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces))
+    which, number = repeated(pieces)
+    first = met.first[which] + LONGEST * number
     return Clusters(met.point[which], first, np.minimum(first + LONGEST, met.last[which]), met.other[which])
 
 
@@ -291,36 +307,19 @@ def blended(mixture: list[Shifts]) -> Panels:
 
 def _mixture_kinks(mixture: list[Shifts]) -> tuple[Kink, ...]:
     pairs = [(place + by, order) for one in mixture for by in one.by.tolist() for place, order in one.panels.kinks]
-    if not pairs:
-        return ()
-    places = np.array([place for place, _ in pairs])
-    kept = apart(places)
-    orders = np.full(len(kept), np.inf)
-    nearest = np.argmin(np.abs(kept[:, np.newaxis] - places), axis=0)
-    np.minimum.at(orders, nearest, [order for _, order in pairs])
-    return tuple(zip(kept.tolist(), orders.tolist(), strict=True))
+    return _together(pairs, lambda kept, places: np.argmin(np.abs(kept[:, np.newaxis] - places), axis=0))
 
 
 def _mixture_edges(mixture: list[Shifts], kinks: tuple[Kink, ...]) -> Array:
     """Return where to begin: at the kinks and, unless they crowd, at the edges of every density."""
-    places, gaps = [], []
-    for one in mixture:
-        widths = np.diff(one.panels.edges)
-        gap = np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
-        places.append(np.add.outer(one.by, one.panels.edges).reshape(-1))
-        gaps.append(np.tile(gap, len(one.by)))
-    every, widths = np.concatenate(places), np.concatenate(gaps)
+    every = np.concatenate([np.add.outer(one.by, one.panels.edges).reshape(-1) for one in mixture])
+    widths = np.concatenate([np.tile(_gaps(one.panels.edges), len(one.by)) for one in mixture])
     order = np.argsort(every, kind="stable")
     fixed = apart(np.array([every.min(), *(place for place, _ in kinks), every.max()]))
     every, widths = every[order], widths[order]
     following = np.clip(np.searchsorted(fixed, every), 1, len(fixed) - 1)
     room = np.minimum(np.abs(every - fixed[following]), np.abs(every - fixed[following - 1]))
-    kept, last = [], -np.inf
-    for place, width, space in zip(every.tolist(), widths.tolist(), room.tolist(), strict=True):
-        if space > CROWDED * width and place - last > CROWDED * width:
-            kept.append(place)
-            last = place
-    return np.unique(np.concatenate([fixed, kept]))
+    return _uncrowded(fixed, every, widths, room)
 
 
 def _mixture_values(mixture: list[Shifts], x: Array) -> tuple[Array, Array]:
@@ -331,9 +330,8 @@ def _mixture_values(mixture: list[Shifts], x: Array) -> tuple[Array, Array]:
     for one in mixture:
         low, high = one.by + one.panels.edges[0], one.by + one.panels.edges[-1]
         starts, stops = np.searchsorted(points, low), np.searchsorted(points, high, side="right")
-        counts = np.maximum(stops - starts, 0)
-        which = np.repeat(np.arange(len(counts)), counts)
-        point = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + starts[which]
+        which, number = repeated(np.maximum(stops - starts, 0))
+        point = number + starts[which]
         places = points[point] - one.by[which]
         total += np.bincount(point, one.shares[which] * one.panels.at(places), len(x))
         panel = np.clip(np.searchsorted(one.panels.edges, places) - 1, 0, len(one.panels.largest) - 1)
@@ -400,9 +398,7 @@ def _grid(panels: Panels | None, atoms: Array, scale: float) -> Array | None:
         pieces = np.ceil(np.diff(edges) / (WIDEST * scale))
     if len(edges) < 2 or not pieces.sum() <= MOST_PANELS:
         return None
-    counts = np.maximum(pieces, 1).astype(int)
-    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.append(np.repeat(edges[:-1], counts) + steps * np.repeat(np.diff(edges) / counts, counts), edges[-1])
+    return split_panels(edges, np.maximum(pieces, 1).astype(int))
 
 
 def _filtered(grid: Array, values: Array, atoms: Array, scale: float) -> tuple[Array, float]:

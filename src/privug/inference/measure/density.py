@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privug.inference.workload import COST_OF_CALL, COST_OF_POINT, spend
+from privug.model.batch import repeated
 from privug.model.node import Array
 from privug.prior.scalar import density_of
 
@@ -80,6 +81,12 @@ def rounding_of_nodes(low: Array, high: Array) -> Array:
 def panel_nodes_between(low: Array, high: Array) -> Array:
     """Return the nodes on panels that need not be neighbours."""
     return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * POINTS)
+
+
+def split_panels(edges: Array, counts: Array) -> Array:
+    """Return the edges of panels each of which is cut into so many equal parts."""
+    which, number = repeated(counts)
+    return np.append(edges[:-1][which] + number * (np.diff(edges) / counts)[which], edges[-1])
 
 
 def located(edges: Array, x: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes
+from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes, split_panels
 from privug.inference.measure.panels import Panels, merged
 from privug.inference.workload import spend
 from privug.model.node import Array
@@ -104,9 +104,7 @@ def _tilted(panels: Panels, u: float, largest: float) -> Panels:
         return replace(panels, values=values)
     widths = np.diff(panels.edges)
     pieces = np.where(rough, np.minimum(np.maximum(2, np.ceil(np.abs(u) * widths / STEEP)), MOST_PIECES), 1).astype(int)
-    steps = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    starts = np.repeat(panels.edges[:-1], pieces) + steps * np.repeat(widths / pieces, pieces)
-    edges = np.append(starts, panels.edges[-1])
+    edges = split_panels(panels.edges, pieces)
     nodes = panel_nodes(edges)[0]
     table = np.repeat(values, pieces, axis=0)
     fresh = np.repeat(rough, pieces)

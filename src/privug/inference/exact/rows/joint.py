@@ -30,6 +30,7 @@ from privug.inference.measure.density import (
     panel_nodes_between,
     resolved,
     rounding_of_nodes,
+    split_panels,
     united,
 )
 from privug.inference.measure.piecewise_map import Image
@@ -254,11 +255,7 @@ class SecretGrid:
         pieces *= 2**halvings
         if not pieces.sum() <= MOST_PANELS:
             raise UnsuitableEngine(TOO_FINE)
-        parts = [
-            np.linspace(low, high, int(count), endpoint=False)
-            for (low, high), count in zip(pairwise(edges), pieces, strict=True)
-        ]
-        return np.append(np.concatenate(parts), edges[-1])
+        return split_panels(edges, pieces.astype(int))
 
     def _nodes_of(self, one: Source) -> tuple[Array, Array]:
         """Return numbers of the row with the probabilities that they stand for."""
