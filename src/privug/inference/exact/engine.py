@@ -27,7 +27,7 @@ from privug.inference.exact.counts.solver import prepare_counts
 from privug.inference.exact.finite.elements import Elements, TooManyElements
 from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.solver import nodes_of, prepare_elimination, prepare_finite
-from privug.inference.exact.gaussian.solver import prepare_gaussian
+from privug.inference.exact.gaussian import prepare_gaussian
 from privug.inference.exact.request import Obstacle, Offer, Part, Refused, Request
 from privug.inference.exact.request import Part as Solver
 from privug.inference.exact.rows.solver import COST_OF_CASE, prepare_rows
