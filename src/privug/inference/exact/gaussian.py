@@ -25,7 +25,7 @@ from privug.model.graph import random_nodes
 from privug.model.node import Array, ConstantValue, Kind, Node, Shape, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack
-from privug.model.plan import Plan
+from privug.model.plan import computed
 from privug.model.structure import flatten
 from privug.model.traits import Role, Scope, Traits
 from privug.model.variable import as_node
@@ -102,15 +102,12 @@ class _Backward:
 
     def _value(self, node: Node) -> Any:
         """Return the value of a node that is certain."""
-        if type(node.operation) is ConstantValue:
-            value = node.operation.array[0]
-        else:
-            value = Plan([node]).run(1, np.random.Generator(np.random.SFC64(0)))[0][0]
+        value = node.operation.array[0] if type(node.operation) is ConstantValue else computed([node], {}, 1)[0][0]
         return value.item() if node.shape == () else value
 
-    def _certain(self, node: Node) -> Any:
+    def _certain(self, node: Node, why: str = "two random quantities are multiplied or divided") -> Any:
         if node in self._random:
-            raise NotAffine("two random quantities are multiplied or divided")
+            raise NotAffine(why)
         return self._value(node)
 
     def pass_on(self, node: Node, weight: Weight) -> None:
@@ -156,17 +153,13 @@ class _Backward:
         assert isinstance(root.operation, Draw)
         family = root.operation.family
         if family.gaussian:
-            self.normals[root] = _summed(weight * self._certain_parameter(root, 1), root.shape)
+            sd = self._certain(root.parents[1], "the deviation of a normal variable is random")
+            self.normals[root] = _summed(weight * sd, root.shape)
         elif family.factor is not None:
             self.normals[root] = weight @ family.factor
         else:
             raise NotAffine(f"{describe(root) or family.name} is not normal")
         self.reach(root.parents[0], _summed(weight, root.parents[0].shape))
-
-    def _certain_parameter(self, root: Node, position: int) -> Any:
-        if root.parents[position] in self._random:
-            raise NotAffine("the deviation of a normal variable is random")
-        return self._value(root.parents[position])
 
     def _pass_through_function(self, node: Node, function: ArrayFunction, weight: Weight) -> None:
         parents = node.parents

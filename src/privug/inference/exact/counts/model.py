@@ -50,7 +50,7 @@ from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
 from privug.model.batch import combined, digits, first_places, repeated
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import Index, constant
-from privug.model.plan import Plan
+from privug.model.plan import Plan, computed
 from privug.observation.likelihood import Likelihood
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw, family_of
@@ -192,7 +192,7 @@ def _cell(root: Node, frontier: list[Node], behind: RootsBehind) -> _Cell | Obst
     grids = np.meshgrid(*[v for v in lists if v is not None], indexing="ij")
     known = {node: np.repeat(grid.reshape(-1), states) for node, grid in zip(shared, grids, strict=True)}
     known[root] = np.tile(possible.values, count)
-    arrays = Plan(frontier, list(known)).run(count * states, np.random.Generator(np.random.SFC64(0)), known)
+    arrays = computed(frontier, known, count * states)
     codes, values = _distinct(arrays)
     owner = np.repeat(np.arange(count), states)
     flat = np.bincount(owner * len(values[0]) + codes, np.tile(possible.probabilities, count), count * len(values[0]))
@@ -228,7 +228,7 @@ def _combined(terms: Sequence[Node], cells: Sequence[_Cell], behind: RootsBehind
     for cell, codes in zip(cells, grids, strict=False):
         known.update((node, values[codes]) for node, values in zip(cell.nodes, cell.values, strict=True))
     known.update(zip(direct, grids[len(cells) :], strict=True))
-    arrays = Plan(terms, list(known)).run(len(grids[0]), np.random.Generator(np.random.SFC64(0)), known)
+    arrays = computed(terms, known, len(grids[0]))
     codes, values = _distinct([np.asarray(array) + np.zeros(len(grids[0]), array.dtype) for array in arrays])
     return _law(np.stack(values, axis=1), codes, cells, direct, shared, supports)
 
@@ -486,7 +486,7 @@ class CountModel:
         if isinstance(law, Obstacle):
             return None
         known, count = self._combinations.arrays, len(self._combinations)
-        shared = Plan(law.shared, list(known)).run(count, np.random.Generator(np.random.SFC64(0)), known)
+        shared = computed(law.shared, known, count)
         places = tuple(np.searchsorted(values, array) for values, array in zip(law.supports, shared, strict=True))
         classes = np.broadcast_to(law.classes[places], count)
         values = np.zeros((len(law.values), len(self._sums)))
@@ -649,11 +649,10 @@ def _scalars(nodes: Sequence[Node]) -> list[Node]:
 
 def _evaluated(nodes: Sequence[Node], images: Sequence[Node], known: dict[Node, Array], count: int) -> list[Array]:
     """Return the values of the nodes of a quantity from those of what its scalars became."""
-    rng = np.random.Generator(np.random.SFC64(0))
     with np.errstate(all="ignore"):
-        scalars = iter([full(array, count) for array in Plan(images, list(known)).run(count, rng, known)])
+        scalars = iter([full(array, count) for array in computed(images, known, count)])
         parts = {part: _assembled(part, scalars, count) for node in nodes for part in parts_of(node)}
-        return [full(array, count) for array in Plan(nodes, list(parts)).run(count, rng, parts)]
+        return [full(array, count) for array in computed(nodes, parts, count)]
 
 
 def _assembled(part: Node, scalars: Iterator[Array], count: int) -> Array:

@@ -22,7 +22,15 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan, Kept, Quantity, explained, settled
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import MOST_EXPECTED, Elimination, full, value_of
-from privug.inference.exact.finite.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Combinations, Roots, States
+from privug.inference.exact.finite.states import (
+    BLOCK_BYTES,
+    CERTAIN,
+    EVERYTHING,
+    LARGEST_BLOCK,
+    Combinations,
+    Roots,
+    States,
+)
 from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Request, exact_answer
 from privug.inference.graph.support import exponent, longer_tails
 from privug.inference.joint import ChannelBlock, Classes, ClassTally, ImplicitChannel, Joint, WeightedCounter, marginal
@@ -32,7 +40,7 @@ from privug.model.batch import Batch, DeferredBatch, codes_of
 from privug.model.maybe import is_maybe
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import SampleFailure, constant
-from privug.model.plan import Plan
+from privug.model.plan import Plan, computed
 from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 from privug.prior.conditional import BindDraw
@@ -151,12 +159,10 @@ def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
     nodes = request.question.size_nodes
     if not nodes:
         return [((), CERTAIN)]
-    roots = Roots(nodes)
-    if roots.endless is not None or roots.count(MOST_CALLS) > MOST_CALLS:
+    states = Roots(nodes).listed(MOST_CALLS)
+    if states is None:
         return Obstacle("the sizes of its tables are too many to list")
-    states = next(iter(roots.blocks(CERTAIN, MOST_CALLS + 1)))
-    arrays = Plan(nodes, roots.nodes).run(len(states), np.random.Generator(np.random.SFC64(0)), states.arrays)
-    sizes = np.stack(arrays, axis=1)
+    sizes = np.stack(computed(nodes, states.arrays, len(states)), axis=1)
     if sizes.min() < 0:
         raise PriorError(f"the size of a table must not be negative, but can be {sizes.min()}")
     distinct, codes = np.unique(sizes, axis=0, return_inverse=True)
@@ -484,12 +490,9 @@ class _Pairs:
 
     def _by_secret(self) -> States:
         """Return the states of the roots behind the secret, ordered by the secret."""
-        states = next(iter(self._behind_secret.blocks(self._setting.start, 1 << 40)))
+        states = next(iter(self._behind_secret.blocks(self._setting.start, EVERYTHING)))
         quantity = Quantity.of(self._setting.case.secret)
-        rng = np.random.Generator(np.random.SFC64(0))
-        batch = quantity.batch(
-            Plan(quantity.nodes, list(states.arrays)).run(len(states), rng, states.arrays), len(states)
-        )
+        batch = quantity.batch(computed(quantity.nodes, states.arrays, len(states)), len(states))
         places = codes_of([batch], len(states))
         order = np.argsort(places, kind="stable")
         return States({**states.arrays, self._place: places}, states.weights).take(order)

@@ -32,7 +32,7 @@ from privug.inference.workload import spend
 from privug.model.batch import grouped
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
-from privug.model.plan import Plan
+from privug.model.plan import computed
 from privug.prior.family import Family, family_of
 from privug.prior.scalar import ScalarFamily
 
@@ -304,9 +304,8 @@ class Partition:
         states = _states(early)
         if len(states) > MOST_CUT:
             raise NotRows(f"a row has {len(states):,} combinations of values, and a continuous quantity beside them")
-        for position in range(len(states)):
-            values = {node: array[position] for node, array in states.arrays.items()}
-            yield from self._of_state(float(states.weights[position]), specialised(self._nodes, values))
+        for weight, values in states.one_by_one():
+            yield from self._of_state(weight, specialised(self._nodes, values))
 
     def _of_state(self, weight: float, nodes: Sequence[Node]) -> Iterator[Cell]:
         """Yield the cells of a row whose discrete quantities are known, but for those that follow from others."""
@@ -368,9 +367,7 @@ class Partition:
 
     def _listed(self) -> Iterator[Cell]:
         states = _states(self._roots)
-        arrays = Plan(self._nodes, self._roots).run(
-            len(states), np.random.Generator(np.random.SFC64(0)), dict(states.arrays)
-        )
+        arrays = computed(self._nodes, states.arrays, len(states))
         table = np.stack([np.broadcast_to(array, len(states)).astype(float) for array in arrays], axis=1)
         for line, weight in zip(*grouped(table, states.weights), strict=True):
             if weight > 0:
@@ -470,10 +467,10 @@ def _term(image: Image | ScalarFunction | None, node: Node, inside: float) -> Te
 def _states(roots: Sequence[Node]) -> States:
     if not roots:
         return CERTAIN
-    listing = Roots([], order=roots)
-    if listing.count(MOST_STATES) > MOST_STATES:
+    states = Roots([], order=roots).listed(MOST_STATES)
+    if states is None:
         raise NotRows("a row has too many combinations of values to list")
-    return next(iter(listing.blocks(CERTAIN, MOST_STATES * 2)))
+    return states
 
 
 def _possible(family: Family, parameters: Sequence[ScalarFunction], curve: Curve) -> Array:

@@ -140,16 +140,11 @@ class Model:
         endless = [root for root in self.shared if root not in listed]
         if len(endless) > 1:
             raise NotRows("its rows share several continuous quantities", endless[1])
-        if not listed:
-            yield 1.0, ConditionalModel(self, {}, endless[0] if endless else None)
-            return
-        roots = Roots([], order=listed)
-        if roots.count(MOST_SHARED) > MOST_SHARED:
+        states = Roots([], order=listed).listed(MOST_SHARED)
+        if states is None:
             raise NotRows("what its rows share has too many values")
-        states = next(iter(roots.blocks()))
-        for position in range(len(states)):
-            known = {node: array[position] for node, array in states.arrays.items()}
-            yield float(states.weights[position]), ConditionalModel(self, known, endless[0] if endless else None)
+        for weight, known in states.one_by_one():
+            yield weight, ConditionalModel(self, known, endless[0] if endless else None)
 
 
 @dataclass(eq=False)

@@ -33,7 +33,7 @@ from privug.model.graph import random_nodes
 from privug.model.maybe import Maybe
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.operations import SampleFailure
-from privug.model.plan import Plan
+from privug.model.plan import computed
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import CloseTo, Likelihood
 from privug.program.traced.conditions import Checked
@@ -144,7 +144,7 @@ def _values(nodes: Sequence[Node], sums: Sequence[Node], totals: Array, discrete
     given = {sums[j]: typed(sums[j], totals[:, j]) for j in discrete}
     try:
         with np.errstate(all="ignore"):
-            return Plan(nodes, list(given)).run(len(totals), np.random.Generator(np.random.SFC64(0)), given)
+            return computed(nodes, given, len(totals))
     except (SampleFailure, PrivugError):
         return None
 
