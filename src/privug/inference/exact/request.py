@@ -13,7 +13,6 @@ from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.question import Case, Question, Sizes
 from privug.model.node import Node
-from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 
 Way = Literal["finite", "elimination"]
@@ -39,11 +38,6 @@ class Request:
     def query(self, case: Case) -> Any:
         """Return the further quantity in terms of a case's random variables; None if none was asked for."""
         return None if self.extra is None else self.question.query(case, self.extra)
-
-    def asked(self, case: Case) -> list[Node]:
-        """Return the nodes of secret, output and query, in this order."""
-        leaves = [*random_leaves(case.secret), *random_leaves(case.output), *random_leaves(self.query(case))]
-        return [leaf.node for leaf in leaves]
 
 
 @dataclass(frozen=True)

@@ -402,14 +402,8 @@ class Tabulated:
     @property
     def breaks(self) -> Array:
         """The points between which the density is smooth, infinite ends included."""
-        ends = [end if shut else sign * math.inf for end, shut, sign in self._ends()]
-        return np.unique([ends[0], *(kink for kink in self.kinks if self.edges[0] < kink < self.edges[-1]), ends[1]])
-
-    def _ends(self) -> list[tuple[float, bool, float]]:
-        return [
-            (float(self.edges[0]), not self.open_ends[0], -1.0),
-            (float(self.edges[-1]), not self.open_ends[1], 1.0),
-        ]
+        low, high = np.where(self.open_ends, (-math.inf, math.inf), self.support)
+        return np.unique([low, *(kink for kink in self.kinks if self.edges[0] < kink < self.edges[-1]), high])
 
     def pdf(self, x: Array) -> Array:
         """Return the density."""

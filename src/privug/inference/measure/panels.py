@@ -256,7 +256,7 @@ def _order(curve: Curve, place: float, width: float) -> float:
     if len(inside) == 1:
         return _slope(inside[0])
     jump = abs(float(near[0][0] - near[1][0])) > 10 * CLOSE * largest
-    return min(0.0 if jump else 1.0, *map(_singular, inside))
+    return min(0.0 if jump else 1.0, *(min(0.0, _slope(values)) for values in inside))
 
 
 def _slope(values: Array) -> float:
@@ -264,10 +264,6 @@ def _slope(values: Array) -> float:
     if not (min(values) > 0 and math.isfinite(max(values))):
         return SMOOTH if values[0] <= 0 < values[1] else -0.5
     return max(ROUGHEST, math.floor(8 * math.log2(values[1] / values[0]) + 0.1) / 8)
-
-
-def _singular(values: Array) -> float:
-    return min(0.0, _slope(values))
 
 
 def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:

@@ -375,16 +375,17 @@ class Image:
         return image
 
     @cached_property
-    def _evaluation(self) -> ScalarFunction:
+    def values(self) -> ScalarFunction:
+        """The function's values, categories as codes."""
         return ScalarFunction(self.node, self.argument)
 
-    def values(self, x: Array) -> Array:
-        """Return the function's values, categories as codes."""
-        return self._evaluation(x)
+    @cached_property
+    def _inner(self) -> tuple[Array, Array]:
+        return inner_ends(self.edges)
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return self.values(low), self.values(high)
 
     @cached_property
@@ -395,7 +396,7 @@ class Image:
     @cached_property
     def middles(self) -> Array:
         """The value on each piece, which is its only one if it is a step."""
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return self.values(low / 2 + high / 2)
 
     @cached_property
@@ -406,8 +407,7 @@ class Image:
     def inverse(self, piece: int, y: Array) -> Array:
         """Return the numbers within one piece at which the function takes some values, or its nearest end."""
         if piece not in self._inverses:
-            low, high = (float(end[piece]) for end in inner_ends(self.edges))
-            self._inverses[piece] = Crossing(self.values, low, high)
+            self._inverses[piece] = Crossing(self.values, *self.piece_ends(piece))
         return self._inverses[piece](y)
 
     @cached_property
@@ -416,11 +416,11 @@ class Image:
 
     def piece_ends(self, piece: int) -> tuple[float, float]:
         """Return numbers at the beginning and at the end of a piece."""
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return float(low[piece]), float(high[piece])
 
     def _inside(self, piece: int, x: Array) -> Array:
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return np.clip(x, low[piece], high[piece])
 
     def _on(self, piece: int, x: Array) -> Array:
@@ -429,17 +429,14 @@ class Image:
     def _slope_on(self, piece: int, x: Array) -> Array:
         return self.slope(self._inside(piece, x))
 
-    def slope(self, x: Array) -> Array:
-        """Return the derivative."""
-        return self._derivative(x)
-
     @cached_property
-    def _derivative(self) -> Derivative:
+    def slope(self) -> Derivative:
+        """The derivative."""
         return Derivative(self.node, self.argument)
 
     def line(self, piece: int) -> tuple[float, float] | None:
         """Return slope and constant of a piece on which the function is a straight line, or nothing."""
-        low, high = (end[piece] for end in inner_ends(self.edges))
+        low, high = (end[piece] for end in self._inner)
         x = low + (high - low) * LOOKS
         try:
             slopes = self.slope(x)

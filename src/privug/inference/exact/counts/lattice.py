@@ -153,11 +153,11 @@ class Lattice:
         self.sums = self.blocks[0].values.shape[1] if self.blocks else 0
         self._most = sum((b.count * b.values.max(axis=0) for b in self.blocks), np.zeros(self.sums, np.int64))
         self._tables: dict[int, Array] = {}
-        self._low, self._high = np.zeros(self.sums, np.int64), self._most.copy()
-        self._apart = [r for r, one in enumerate(self.readings) if not self._tabled(one)]
+        self.low, self.high = np.zeros(self.sums, np.int64), self._most.copy()
+        self.apart = [r for r, one in enumerate(self.readings) if not self._tabled(one)]
         self._class_low = [np.zeros(len(b.values), np.int64) for b in self.blocks]
         self._class_high = [np.full(len(b.values), b.count, np.int64) for b in self.blocks]
-        self.is_possible = bool(np.all(self._low <= self._high)) and self._bounded()
+        self.is_possible = bool(np.all(self.low <= self.high)) and self._bounded()
         if self.is_possible:
             self._arrange()
 
@@ -169,7 +169,7 @@ class Lattice:
         logs = reading.evaluate([np.arange(self._most[j] + 1)])
         self._tables[j] = self._tables[j] + logs if j in self._tables else logs
         fitting = np.flatnonzero(self._tables[j] > -math.inf)
-        self._low[j], self._high[j] = (fitting[0], fitting[-1]) if len(fitting) else (1, 0)
+        self.low[j], self.high[j] = (fitting[0], fitting[-1]) if len(fitting) else (1, 0)
         return True
 
     def _bounded(self) -> bool:
@@ -180,7 +180,7 @@ class Lattice:
             least = sum((low for low, _ in ranges), np.zeros(self.sums, np.int64))
             most = sum((high for _, high in ranges), np.zeros(self.sums, np.int64))
             for number, (block, (low, high)) in enumerate(zip(self.blocks, ranges, strict=True)):
-                if not self._bound(number, block, self._low - (most - high), self._high - (least - low)):
+                if not self._bound(number, block, self.low - (most - high), self.high - (least - low)):
                     return False
             after = (*self._class_low, *self._class_high)
             if all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)):
@@ -240,7 +240,8 @@ class Lattice:
         block = self.blocks[step.block]
         if block.count > 1:
             line = block.values[step.number]
-            return self._class_low[step.block][step.number] * line, self._class_high[step.block][step.number] * line
+            low, high = self.bounds(step)
+            return low * line, high * line
         possible = block.values[self.possible(step.block)]
         return possible.min(axis=0), possible.max(axis=0)
 
@@ -248,12 +249,13 @@ class Lattice:
         """Return how many ways there are to make a step, at most."""
         if self.blocks[step.block].count == 1:
             return float(np.count_nonzero(self.possible(step.block)))
-        return float(self._class_high[step.block][step.number] - self._class_low[step.block][step.number] + 1)
+        low, high = self.bounds(step)
+        return float(high - low + 1)
 
     def partial(self, sums: Array, placed: tuple[Array, Array], rest: tuple[Array, Array]) -> Array:
         """Return how many values some sums can have come to, given the bounds of what was placed and of the rest."""
-        low = np.maximum(placed[0][sums], self._low[sums] - rest[1][sums])
-        high = np.minimum(placed[1][sums], self._high[sums] - rest[0][sums])
+        low = np.maximum(placed[0][sums], self.low[sums] - rest[1][sums])
+        high = np.minimum(placed[1][sums], self.high[sums] - rest[0][sums])
         return np.asarray(np.maximum(1, high - low + 1))
 
     def states(self) -> States:
@@ -276,11 +278,6 @@ class Lattice:
         """How much probability may be misplaced."""
         return sum(block.lost for block in self.blocks)
 
-    @property
-    def apart(self) -> list[int]:
-        """The readings that wait until their sums are complete."""
-        return self._apart
-
     def bounds(self, step: Step) -> tuple[int, int]:
         """Return how often a class comes up, at least and at most."""
         return int(self._class_low[step.block][step.number]), int(self._class_high[step.block][step.number])
@@ -288,10 +285,6 @@ class Lattice:
     def possible(self, block: int) -> Array:
         """Return which classes of a block can come up at all."""
         return self._class_high[block] > 0
-
-    def window(self, j: int) -> tuple[int, int]:
-        """Return between which numbers a sum has to lie."""
-        return int(self._low[j]), int(self._high[j])
 
 
 class _LatticeArrangement:
@@ -418,7 +411,7 @@ class _Walk:
 
     def _room(self, states: States, j: int) -> tuple[Array, Array]:
         """Return between which numbers a step may add to a sum."""
-        low, high = self._lattice.window(j)
+        low, high = int(self._lattice.low[j]), int(self._lattice.high[j])
         now = states.arrays.get(("total", j), np.zeros(len(states), np.int64))
         return low - self._rest[1][j] - now, high - self._rest[0][j] - now
 

@@ -626,13 +626,16 @@ class Sums:
 
 def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactAnswer:
     started = time.perf_counter()
-    apart = _apart(request, settings)
-    if apart is not None:
-        return _answered_apart(request, settings, apart, time.perf_counter() - started)
-    if request.observation is None and request.extra is None:
+    beliefs, classes = _apart(request, settings), None
+    if beliefs is None and request.observation is None and request.extra is None:
         classes = by_class(settings)
-        if classes is not None:
-            return _answered_by_class(request, settings, classes, time.perf_counter() - started)
+        beliefs = classes and classes.beliefs(min(1.0, settings[0].roots.lost / classes.probability))
+    if beliefs is not None:
+        states = round(settings[0].count)
+        counts = (states, states, 0) if classes is None else (classes.states, classes.accepted, classes.excluded)
+        joint, source = partial(finite_joint, settings, *beliefs, classes), _source(request, settings, counts[0])
+        seconds = time.perf_counter() - started
+        return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
     found = _found(request, settings)
     for _ in range(2):  # the first time may show how improbable the observation is
         if request.observation is not None and found.lost > FAR * found.sums.probability and not found.reasons:
@@ -800,25 +803,6 @@ def _alone(quantity: Quantity, setting: EnumerationCase) -> Belief | None:
     tally = WeightedCounter()
     tally.add([quantity.batch(arrays, rows)], alone.states.weights)
     return listed_belief(*tally.result(), alone.lost)
-
-
-def _answered_apart(
-    request: Request, settings: Sequence[EnumerationCase], beliefs: tuple[Belief, Belief], seconds: float
-) -> ExactAnswer:
-    states = round(settings[0].count)
-    source = _source(request, settings, states)
-    joint = partial(finite_joint, settings, *beliefs)
-    return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, (states, states, 0), seconds)
-
-
-def _answered_by_class(
-    request: Request, settings: Sequence[EnumerationCase], found: ByClass, seconds: float
-) -> ExactAnswer:
-    error = min(1.0, settings[0].roots.lost / found.probability)
-    source, beliefs = _source(request, settings, found.states), found.beliefs(error)
-    joint = partial(finite_joint, settings, *beliefs, found)
-    counts = found.states, found.accepted, found.excluded
-    return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
 
 
 def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:

@@ -49,11 +49,6 @@ class Formula:
     weights: list[float] = field(default_factory=list)
     laws: list[Curve] = field(default_factory=list)
 
-    def add(self, weight: float, law: Curve) -> None:
-        """Add a way in which other rows can be."""
-        self.weights.append(weight)
-        self.laws.append(law)
-
     @property
     def total(self) -> float:
         """The probability of all ways."""
@@ -131,11 +126,20 @@ class _Found:
 
     def add(self, outcome: Outcome, tally: CellCounts, group: Group) -> None:
         """Add what a group of vectors gives."""
-        if outcome.is_certain:
+        if outcome.weights is None:
             share = float(group.probabilities.sum())
             self._certain[outcome.label] = self._certain.get(outcome.label, 0.0) + share
-        else:
-            _add(self._formulas, outcome, tally, group)
+            return
+        if not np.any(group.probabilities > NEGLIGIBLE):
+            return
+        shared = all(image is None for _, image in outcome.images)
+        key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
+        formula = self._formulas.setdefault(key, Formula(outcome))
+        law = tally.law(outcome.weights, group.counts)
+        for line, chance in zip(group.flats, group.probabilities, strict=True):
+            if chance > NEGLIGIBLE:
+                formula.weights.append(float(chance))
+                formula.laws.append(law.affine(1.0, float(line @ outcome.weights) + outcome.constant))
 
     @property
     def total(self) -> float:
@@ -152,19 +156,6 @@ class _Found:
         return Source(
             weight * cell.weight * (1.0 if cell.curve is not None else min(1.0, total)), cell, certain, formulas
         )
-
-
-def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: CellCounts, group: Group) -> None:
-    assert outcome.weights is not None
-    if not np.any(group.probabilities > NEGLIGIBLE):
-        return
-    shared = all(image is None for _, image in outcome.images)
-    key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
-    formula = formulas.setdefault(key, Formula(outcome))
-    law = tally.law(outcome.weights, group.counts)
-    for line, chance in zip(group.flats, group.probabilities, strict=True):
-        if chance > NEGLIGIBLE:
-            formula.add(float(chance), law.affine(1.0, float(line @ outcome.weights) + outcome.constant))
 
 
 def _counted(
@@ -193,7 +184,8 @@ def _telling(
 ) -> Source:
     """Return what outputs follow from a cell whose number may be the order statistic itself."""
     stand_in = next(one for one in given.model.rows if one.terms[0][0] == place)
-    tally, spread = given.tally(stand_in), _spread(given.cells(stand_in))
+    tally, curves = given.tally(stand_in), [one.curve for one in given.cells(stand_in) if one.curve is not None]
+    spread = np.unique(np.concatenate([np.empty(0), *(curve.edges for curve in curves)]))
     certain: dict[Label, float] = {}
     formulas: list[tuple[Outcome, float, Law]] = []
     for group in groups_of(tally, np.zeros(len(cell.terms)), given.discrete):
@@ -209,10 +201,6 @@ def _telling(
             shifted = rest.affine(1.0, float(line @ outcome.weights) + outcome.constant)
             formulas.append((still, float(chance), CountedLaw(way, cell.terms[place], scale, shifted, spread)))
     return Source(weight * cell.weight, cell, certain, formulas)
-
-
-def _spread(cells: Sequence[Cell]) -> Array:
-    return np.unique(np.concatenate([np.empty(0), *(cell.curve.edges for cell in cells if cell.curve is not None)]))
 
 
 MOST_PANELS = 1000
@@ -331,7 +319,7 @@ def bends_of(one: Source) -> Array:
         if isinstance(law, CountedLaw):
             found.append(law.bends(outcome.steps))
             continue
-        own, edges = Own(one.cell, outcome.weights), outcome.step_edges
+        own, edges = Own(one.cell, outcome.weights), np.empty(0) if outcome.steps is None else outcome.steps[0][1:]
         points = np.concatenate([law.breaks[np.isfinite(law.breaks)], law.atoms])
         if not own.is_flat and 0 < len(edges) * len(points) <= MOST_BENDS:
             found.append(own.solved(np.subtract.outer(edges, points).reshape(-1))[0])

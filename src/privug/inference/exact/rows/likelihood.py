@@ -222,12 +222,12 @@ class RowLikelihood:
         spend(COST_OF_LIKELIHOOD)
         self._tally = tally
         self._cell = cell
-        self._weighted = pullback.is_weighted
+        self._weighted = bool(pullback.told.log_weights)
         self._parts: list[tuple[Group, Seen, list[Factor]]] = []
         factors = pullback.factors(tally.flats + cell.flats, discrete)
         keys = by_key or pullback.needs_keys(discrete)
         groups = list(groups_of(tally, cell.flats, discrete, factors, keys))
-        if len(groups) > MANY and not self._weighted and not pullback.is_pointed:
+        if len(groups) > MANY and not self._weighted and not pullback.told.points:
             groups.sort(key=lambda group: -float(group.probabilities.sum()))
             left = np.cumsum([float(group.probabilities.sum()) for group in reversed(groups)])[::-1]
         else:

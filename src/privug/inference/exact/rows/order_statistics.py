@@ -233,7 +233,8 @@ class OneRank:
         if self.smooth:
             return self._crowd.exactly(self._rank, own)
         endless = np.full(own.shape, np.inf)
-        passed = _mass(self.lower, -endless, _before(own)) + _mass(self.upper, _after(own), endless)
+        passed = _mass(self.lower, -endless, np.nextafter(own, -np.inf))
+        passed = passed + _mass(self.upper, np.nextafter(own, np.inf), endless)
         return np.asarray(np.clip(1 - passed, 0.0, 1.0))
 
     def mass(self, low: Array, high: Array, own: Array) -> Array:
@@ -241,8 +242,8 @@ class OneRank:
         low, high, own = np.broadcast_arrays(low, high, own)
         here = (low <= own) & (own <= high)
         total = np.where(here, self.itself(own), 0.0)
-        total = total + _mass(self.lower, low, np.minimum(high, _before(own)))
-        return np.asarray(total + _mass(self.upper, np.maximum(low, _after(own)), high))
+        total = total + _mass(self.lower, low, np.minimum(high, np.nextafter(own, -np.inf)))
+        return np.asarray(total + _mass(self.upper, np.maximum(low, np.nextafter(own, np.inf)), high))
 
     def density(self, y: Array, own: Array) -> Array:
         """Return the density at some values, but for the probability that the row itself is the quantity."""
@@ -264,18 +265,10 @@ class OneRank:
             endless = np.full(own.shape, np.inf)
             total = function(own) * self.itself(own)
             (low, lower), (high, upper) = sides
-            total = total + low * _mass(lower, -endless, _before(own))
-            return np.asarray(total + high * _mass(upper, _after(own), endless))
+            total = total + low * _mass(lower, -endless, np.nextafter(own, -np.inf))
+            return np.asarray(total + high * _mass(upper, np.nextafter(own, np.inf), endless))
 
         return at, float(off)
-
-
-def _before(x: Array) -> Array:
-    return np.nextafter(x, -np.inf)
-
-
-def _after(x: Array) -> Array:
-    return np.nextafter(x, np.inf)
 
 
 def _mass(curve: Curve | None, low: Array, high: Array) -> Array:

@@ -231,27 +231,23 @@ class ConditionalModel:
 def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
     """Yield a cell given what was seen."""
     for one in likelihood.by_order():
-        yield from _conditioned(cell, one)
-
-
-def _conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
-    constant = likelihood.constant
-    if constant is not None or cell.curve is None:
-        share = float(likelihood(np.zeros(1))[0]) if constant is None else constant
-        if share > 0:
-            yield BeliefPiece(cell.weight * share, cell, cell.curve, likelihood.density)
-        return
-    share, posterior = cell.curve.reweighted(likelihood, likelihood.kinks())
-    if posterior is not None and share > 0:
-        off = posterior.error + likelihood.error(share) / share
-        yield BeliefPiece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), likelihood.density)
-    crossings = [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
-    if crossings:
-        places, weights = np.array(crossings).T
-        weights = weights * cell.curve.pdf(places)
-        if weights.sum() > 0:
-            points = Curve.discrete(places, weights)
-            yield BeliefPiece(cell.weight * float(weights.sum()), cell, points, likelihood.density)
+        constant = one.constant
+        if constant is not None or cell.curve is None:
+            share = float(one(np.zeros(1))[0]) if constant is None else constant
+            if share > 0:
+                yield BeliefPiece(cell.weight * share, cell, cell.curve, one.density)
+            continue
+        share, posterior = cell.curve.reweighted(one, one.kinks())
+        if posterior is not None and share > 0:
+            off = posterior.error + one.error(share) / share
+            yield BeliefPiece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), one.density)
+        crossings = [(x, weight) for x, weight in one.crossings() if weight > 0]
+        if crossings:
+            places, weights = np.array(crossings).T
+            weights = weights * cell.curve.pdf(places)
+            if weights.sum() > 0:
+                points = Curve.discrete(places, weights)
+                yield BeliefPiece(cell.weight * float(weights.sum()), cell, points, one.density)
 
 
 def settled(pieces: Sequence[BeliefPiece]) -> list[BeliefPiece]:

@@ -154,7 +154,7 @@ class Pullback:
 
     def __init__(self, likelihood: Likelihood, sums: Sequence[Node], known: Mapping[Node, object]) -> None:
         self._sums = list(sums)
-        self._told = by_clauses(likelihood.about(specialised(likelihood.nodes, known)))
+        self.told = by_clauses(likelihood.about(specialised(likelihood.nodes, known)))
         self._known: dict[tuple[tuple[int, float], ...], tuple[Seen, list[tuple[float, ...]]]] = {}
         self._reaches: dict[tuple[float, ...], Range] = {}
         self._used: list[tuple[float, ...]] = []
@@ -169,12 +169,12 @@ class Pullback:
             def is_settled(node: Node) -> bool:
                 return known.issuperset(placeholders_behind([node]))
 
-            self._sided[key] = self._told.where(is_settled), self._told.where(lambda node: not is_settled(node))
+            self._sided[key] = self.told.where(is_settled), self.told.where(lambda node: not is_settled(node))
         return self._sided[key]
 
     def factors(self, totals: Array, discrete: Sequence[int]) -> Array:
         """Return what known sums, a line of them for each vector, say by themselves: how likely what was seen is."""
-        if self._told.impossible is not None:
+        if self.told.impossible is not None:
             return np.zeros(len(totals))
         told, _ = self._split(discrete)
         if not told.nodes or not len(totals):
@@ -194,16 +194,6 @@ class Pullback:
     def needs_keys(self, discrete: Sequence[int]) -> bool:
         """Say whether more was seen than known sums can tell."""
         return bool(self._split(discrete)[1].nodes)
-
-    @property
-    def is_pointed(self) -> bool:
-        """Whether exact values were seen."""
-        return bool(self._told.points)
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether what was seen has a density."""
-        return bool(self._told.log_weights)
 
     def at(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Seen:
         """Return what else was seen, given the values of some sums by their positions."""
@@ -359,11 +349,6 @@ class Outcome:
                 filled[place] = several[position]
             labels.append(tuple(filled))
         return low, high, labels
-
-    @cached_property
-    def step_edges(self) -> Array:
-        """Where the ranges of the weighted sum end on which the output is certain."""
-        return np.empty(0) if self.steps is None else self.steps[0][1:]
 
     def density(self, law: Curve, y: Array, shift: Array) -> Array:
         """Return the density of values of the part that moves; the weighted sum is a quantity of a law plus a shift."""

@@ -307,14 +307,8 @@ def _is_aligned_step(node: Node, size: int) -> bool:
 
 
 def _is_aligned(node: Node, size: int) -> bool:
-    cone, start = dict[Node, None](), [node]
-    while start:
-        one = start.pop()
-        if one in cone or not one.shape:
-            continue
-        cone[one] = None
-        start += one.parents
-    return all(_is_aligned_step(one, size) for one in cone)
+    cone = reached([node], lambda one: not one.shape)
+    return all(_is_aligned_step(one, size) for one in cone if one.shape)
 
 
 MOST_NODES = 60_000
