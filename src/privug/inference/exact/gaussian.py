@@ -461,14 +461,13 @@ FUNCTION_OF_SECRET = (
 def gaussian_joint(secret: Normal, output: Normal) -> Joint:
     """Return the joint of secret and output; `information` is minus the log of the root of 1 - correlation squared."""
     if secret.sd == 0 or output.sd == 0:
-        return _with_a_constant(secret, output)
+        return _on_a_line(secret, output, 1.0, Estimate.exactly(0.0, "bit", "exact"))
     left, right = secret.weights / secret.sd, output.weights / output.sd
     correlation = product(left, right)
     independence = min(1.0, length(left - correlation * right))
     if independence <= SAME_DIRECTION:
-        places = np.arange(-GRID_REACH, GRID_REACH + LARGEST_STEP, LARGEST_STEP)
-        cells = places, math.copysign(1.0, correlation) * places, np.exp(-0.5 * places**2)
-        return _joint_of_cells(secret, output, cells, Estimate.exactly(math.inf, "bit", FUNCTION_OF_SECRET))
+        infinite = Estimate.exactly(math.inf, "bit", FUNCTION_OF_SECRET)
+        return _on_a_line(secret, output, math.copysign(1.0, correlation), infinite)
     information = max(0.0, -math.log2(independence))
     cells = _cells(correlation, independence)
     return _joint_of_cells(secret, output, cells, Estimate.exactly(information, "bit", "exact"))
@@ -505,10 +504,10 @@ def _side(quantity: Normal, places: Array, weights: Array) -> Belief:
     return Belief(values, weights, True, spread=Kind.CONTINUOUS, curve=curve)
 
 
-def _with_a_constant(secret: Normal, output: Normal) -> Joint:
+def _on_a_line(secret: Normal, output: Normal, direction: float, information: Estimate) -> Joint:
     places = np.arange(-GRID_REACH, GRID_REACH + LARGEST_STEP, LARGEST_STEP)
-    cells = places, places, np.exp(-0.5 * places**2)
-    return _joint_of_cells(secret, output, cells, Estimate.exactly(0.0, "bit", "exact"))
+    cells = places, direction * places, np.exp(-0.5 * places**2)
+    return _joint_of_cells(secret, output, cells, information)
 
 
 MOST_WEIGHTS = 50_000_000

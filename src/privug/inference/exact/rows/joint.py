@@ -15,10 +15,10 @@ import scipy.special
 from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.exact.rows.cells import FLAT, Cell, CellCounts, Row, Term, tallied
-from privug.inference.exact.rows.likelihood import Group, Own, Reaching, groups_of
+from privug.inference.exact.rows.likelihood import Group, Own, groups_of
 from privug.inference.exact.rows.order_statistics import CountedLaw, Family, Way, own_law
 from privug.inference.exact.rows.posterior import ConditionalModel
-from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes, Reach
+from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
 from privug.inference.measure.curve import Curve, smooth_part
 from privug.inference.measure.density import (
@@ -83,38 +83,31 @@ def sources(settings: Sequence[tuple[float, ConditionalModel]], asked: Sequence[
             yield from _counted(weight, given, family, row, asked)
             continue
         cells, tally = [given.alone(asked)] if row is None else given.cells(row, asked), given.tally(row)
-        outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, cells).reach
+        outcomes = given.outcomes(tally, cells)
         for cell in cells:
-            yield _of_cell(weight, cell, tally, given.discrete, outcomes, reach)
+            yield _of_cell(weight, cell, tally, outcomes)
 
 
-def _of_cell(
-    weight: float, cell: Cell, tally: CellCounts, discrete: Sequence[int], outcomes: Outcomes, reach: Reach
-) -> Source:
+def _of_cell(weight: float, cell: Cell, tally: CellCounts, outcomes: Outcomes) -> Source:
     """Return what outputs follow from a cell of the secret's row, if other rows are tallied."""
     found = _Found()
-    outcomes.settle(tally.flats + cell.flats, discrete)
-    for group in groups_of(tally, cell.flats, discrete):
-        found.add(outcomes.at(group.key, reach), tally, group)
+    outcomes.settle(tally.flats + cell.flats)
+    for group in groups_of(tally, cell.flats, outcomes.discrete):
+        found.add(outcomes.at(group.key), tally, group)
     return found.source(weight, cell)
 
 
 def _of_table(weight: float, given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Source]:
     """Yield what outputs follow from each value of a function of the whole table."""
     tally, cell = given.tally(None), given.alone(())
-    reach = Reaching(tally, [cell]).reach
-    outcomes, secrets = Outcomes(given.outputs, given.model.sum_nodes), Outcomes(asked, given.model.sum_nodes)
-    found: dict[Label, _Found] = {}
+    outcomes, secrets = given.outcomes(tally, [cell]), given.outcomes(tally, [cell], asked)
+    found: dict[Label, tuple[tuple[Term, ...], _Found]] = {}
     for group in groups_of(tally, cell.flats, given.discrete):
-        secret = secrets.at(group.key, reach)
-        if not secret.is_certain:
-            raise NotRows("the secret is a continuous function of the whole table")
-        found.setdefault(secret.label, _Found()).add(outcomes.at(group.key, reach), tally, group)
-    for label, one in found.items():
-        if one.total <= 0:
-            continue
-        terms = tuple(Term(0.0, float(value)) for value in label)  # type: ignore[arg-type]
-        yield one.source(weight, replace(cell, asked=terms))
+        secret = secrets.at(group.key)
+        found.setdefault(secret.label, (secret.terms, _Found()))[1].add(outcomes.at(group.key), tally, group)
+    for terms, one in found.values():
+        if one.total > 0:
+            yield one.source(weight, replace(cell, asked=terms))
 
 
 class _Found:
@@ -163,25 +156,22 @@ def _counted(
 ) -> Iterator[Source]:
     """Yield what outputs follow from each cell of the secret's row, if rows are counted to find one by its rank."""
     stand_in, (place, _) = family.stand_ins[0], family.picks[0]
-    outcomes = Outcomes(given.outputs, given.model.sum_nodes)
-    reach = Reaching(given.tally(stand_in), given.cells(stand_in)).reach
+    outcomes = given.outcomes(given.tally(stand_in), given.cells(stand_in))
     others = [(given.cells(one), one.count) for one in given.model.rows if one is not stand_in]
     way = None
     for cell in given.cells(row, asked):
         moving = not cell.terms[place].is_flat and cell.curve is not None
         if moving and not all(term.is_flat for term in cell.asked):
             way = way or given.orders.given(family, row)
-            yield _telling(weight, given, cell, place, way, outcomes, reach)
+            yield _telling(weight, given, cell, place, way, outcomes)
             continue
         picked = given.orders.picked(stand_in, row, own_law(cell, place))
         tally = tallied([*others, (picked, 1)], len(cell.terms))
         still = replace(cell, terms=tuple(FLAT if j == place else term for j, term in enumerate(cell.terms)))
-        yield _of_cell(weight, still, tally, given.discrete, outcomes, reach)
+        yield _of_cell(weight, still, tally, outcomes)
 
 
-def _telling(
-    weight: float, given: ConditionalModel, cell: Cell, place: int, way: Way, outcomes: Outcomes, reach: Reach
-) -> Source:
+def _telling(weight: float, given: ConditionalModel, cell: Cell, place: int, way: Way, outcomes: Outcomes) -> Source:
     """Return what outputs follow from a cell whose number may be the order statistic itself."""
     stand_in = next(one for one in given.model.rows if one.terms[0][0] == place)
     tally, curves = given.tally(stand_in), [one.curve for one in given.cells(stand_in) if one.curve is not None]
@@ -189,7 +179,7 @@ def _telling(
     certain: dict[Label, float] = {}
     formulas: list[tuple[Outcome, float, Law]] = []
     for group in groups_of(tally, np.zeros(len(cell.terms)), given.discrete):
-        outcome = outcomes.at(group.key, reach)
+        outcome = outcomes.at(group.key)
         if outcome.weights is None:
             certain[outcome.label] = certain.get(outcome.label, 0.0) + float(group.probabilities.sum())
             continue

@@ -213,6 +213,11 @@ class ConditionalModel:
         """The outputs, as functions of the sums."""
         return specialised(self.model.outputs, self.known)
 
+    def outcomes(self, tally: CellCounts, cells: Sequence[Cell], nodes: Sequence[Node] | None = None) -> Outcomes:
+        """Return the outputs, or other functions of the sums, that follow from tallied rows and one in some cells."""
+        nodes = self.outputs if nodes is None else nodes
+        return Outcomes(nodes, self.model.sum_nodes, self.discrete, Reaching(tally, cells).reach)
+
     def at(self, value: float) -> "ConditionalModel":
         """Return the model for a value of the continuous quantity that rows share."""
         assert self.unknown is not None
@@ -579,15 +584,11 @@ def _of_table(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Belief
     tally, cell = given.tally(None), given.alone(())
     reach = Reaching(tally, [cell]).reach
     likelihood = RowLikelihood(tally, cell, given.pullback, given.discrete, reach, by_key=True)
-    outcomes = Outcomes(specialised(asked, given.known), given.model.sum_nodes)
+    outcomes = given.outcomes(tally, [cell], specialised(asked, given.known))
     for one in likelihood.by_order():
         for group, weight in one.by_group():
             if weight > 0:
-                outcome = outcomes.at(group.key, reach)
-                if not outcome.is_certain:
-                    raise NotRows("the secret is a continuous function of the whole table")
-                terms = tuple(Term(0.0, float(value)) for value in outcome.label)  # type: ignore[arg-type]
-                yield BeliefPiece(weight, replace(cell, asked=terms), None, one.density)
+                yield BeliefPiece(weight, replace(cell, asked=outcomes.at(group.key).terms), None, one.density)
 
 
 def _over_unknown(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[BeliefPiece]:

@@ -14,6 +14,7 @@ from itertools import chain, islice
 import numpy as np
 
 from privug.errors import PrivugError
+from privug.inference.exact.rows.cells import Term
 from privug.inference.exact.rows.regrouping import NotRows, Placeholder, placeholders_behind
 from privug.inference.graph.affine import Addends, AffineForm, addends_of
 from privug.inference.graph.conditions import (
@@ -328,9 +329,11 @@ class Outcome:
     """The parts that move, by their places, each as a function of the weighted sum; None is the sum itself."""
 
     @property
-    def is_certain(self) -> bool:
-        """Whether nothing moves."""
-        return self.weights is None
+    def terms(self) -> tuple[Term, ...]:
+        """A secret that is certain, as quantities that a row is asked for."""
+        if self.weights is not None:
+            raise NotRows("the secret is a continuous function of the whole table")
+        return tuple(Term(0.0, float(value)) for value in self.label)  # type: ignore[arg-type]
 
     @cached_property
     def steps(self) -> tuple[Array, Array, list[Label]] | None:
@@ -372,32 +375,32 @@ class Outcome:
 
 
 class Outcomes:
-    """The outputs of a program for one key after the other."""
+    """The outputs of a program for one key after the other: the values of the `discrete` sums."""
 
-    def __init__(self, outputs: Sequence[Node], sums: Sequence[Node]) -> None:
-        self._outputs = list(outputs)
-        self._sums = list(sums)
+    def __init__(self, outputs: Sequence[Node], sums: Sequence[Node], discrete: Sequence[int], reach: Reach) -> None:
+        self._outputs, self._sums, self._reach = list(outputs), list(sums), reach
+        self.discrete = discrete
         self._known: dict[tuple[tuple[int, float], ...], Outcome] = {}
 
-    def settle(self, totals: Array, discrete: Sequence[int]) -> None:
-        """Find the outputs for known sums, a line of them for each vector, at once if they depend on no others."""
-        known = {self._sums[j] for j in discrete}
+    def settle(self, totals: Array) -> None:
+        """Find the outputs for sums, a line of them for each vector, at once if they depend on discrete ones alone."""
+        known = {self._sums[j] for j in self.discrete}
         if len(totals) < MANY or not known.issuperset(placeholders_behind(self._outputs)):
             return
-        arrays = _values(self._outputs, self._sums, totals, discrete)
+        arrays = _values(self._outputs, self._sums, totals, self.discrete)
         if arrays is None:
             return  # it fails for some vectors, which may be those that cannot be
         columns = [np.broadcast_to(array, len(totals)).tolist() for array in arrays]
-        for line, label in zip(totals[:, list(discrete)].tolist(), zip(*columns, strict=True), strict=True):
-            self._known[tuple(zip(discrete, line, strict=True))] = Outcome(label)
+        for line, label in zip(totals[:, list(self.discrete)].tolist(), zip(*columns, strict=True), strict=True):
+            self._known[tuple(zip(self.discrete, line, strict=True))] = Outcome(label)
 
-    def at(self, key: tuple[tuple[int, float], ...], reach: Reach) -> Outcome:
+    def at(self, key: tuple[tuple[int, float], ...]) -> Outcome:
         """Return the output, given the values of some sums by their positions."""
         if key not in self._known:
-            self._known[key] = self._found({self._sums[j]: value for j, value in key}, reach)
+            self._known[key] = self._found({self._sums[j]: value for j, value in key})
         return self._known[key]
 
-    def _found(self, values: Mapping[Node, float], reach: Reach) -> Outcome:
+    def _found(self, values: Mapping[Node, float]) -> Outcome:
         nodes = [_present(node) for node in specialised(self._outputs, values)]
         label = [_plain(node) if isinstance(node, Node) and is_known(node) else node for node in nodes]
         moving = [place for place, node in enumerate(label) if isinstance(node, Node)]
@@ -412,15 +415,14 @@ class Outcomes:
                 raise NotRows("several parts of the output depend on different sums over the same rows")
             node = label[place]
             assert isinstance(node, Node)
-            images.append((place, None if node is core else self._image(node, core, found, weights, reach)))
+            images.append((place, None if node is core else self._image(node, core, found, weights)))
             label[place] = MOVING
         if len(images) > 1 and any(image is None or not image.is_discrete for _, image in images):
             raise NotRows("several parts of the output have densities")
         return Outcome(tuple(label), weights, found.constant, tuple(images))
 
-    @staticmethod
-    def _image(node: Node, core: Node, found: AffineForm, weights: Array, reach: Reach) -> Image:
-        low, high = reach(weights)
+    def _image(self, node: Node, core: Node, found: AffineForm, weights: Array) -> Image:
+        low, high = self._reach(weights)
         try:
             return Image.of(node, core, low + found.constant, high + found.constant)
         except Unfollowed as problem:

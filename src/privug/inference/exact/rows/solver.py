@@ -18,7 +18,7 @@ from privug.inference.exact.finite.solver import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Obstacle, Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.joint import PairTable, Source, approximately, shift_information, sources, tabulated
-from privug.inference.exact.rows.likelihood import Reaching, groups_of
+from privug.inference.exact.rows.likelihood import groups_of
 from privug.inference.exact.rows.posterior import (
     BeliefPiece,
     ConditionalModel,
@@ -29,7 +29,6 @@ from privug.inference.exact.rows.posterior import (
     posterior,
     settled,
 )
-from privug.inference.exact.rows.pullback import Outcomes
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows, check_followed
 from privug.inference.graph.conditions import Unreadable
 from privug.inference.joint import Joint
@@ -294,15 +293,14 @@ def _output(settings: Sequence[tuple[float, ConditionalModel]], output: Quantity
     for weight, given in settings:
         tally = given.tally(None)
         cell = given.alone(())
-        outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, [cell]).reach
-        outcomes.settle(tally.flats + cell.flats, given.discrete)
+        outcomes = given.outcomes(tally, [cell])
+        outcomes.settle(tally.flats + cell.flats)
         for group in groups_of(tally, cell.flats, given.discrete):
-            outcome = outcomes.at(group.key, reach)
-            if outcome.is_certain:
+            outcome = outcomes.at(group.key)
+            if outcome.weights is None:
                 share = weight * float(group.probabilities.sum())
                 labels[outcome.label] = labels.get(outcome.label, 0.0) + share
                 continue
-            assert outcome.weights is not None
             if outcome.steps is None and len(outcome.label) > 1:
                 return None
             law = tally.law(outcome.weights, group.counts)
