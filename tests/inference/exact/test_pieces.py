@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.inference.exact.rows.pullback import dominators
+from privug.inference.graph.affine import dominators
 from privug.inference.measure.piecewise_map import Derivative, Image, Unfollowed, cut
 from privug.model.graph import deduplicated, signature
 

@@ -1,12 +1,14 @@
 """Affine structure of a node: the quantities it is a weighted sum of, and the roots it is linear in, given the rest."""
 
+import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from privug.model.graph import random_nodes
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, almost_never_zero
@@ -71,6 +73,31 @@ def addends_of(node: Node) -> Addends | None:
         value = float(constant_value(parents[-1]))
         return [(parents[0], 1 / value)] if value else None
     return None
+
+
+def dominators(targets: Sequence[Node]) -> Iterator[Node]:
+    """Yield the single numbers of which all targets are functions, nearest first.
+
+    Going back from the targets, a node is one of them if nothing else is left to go back through when it is met.
+    """
+    order = ancestors(targets)
+    places = {node: place for place, node in enumerate(order)}
+    random = random_nodes(order)
+    pending = {places[target] for target in targets if target in random}
+    heap = [-place for place in pending]
+    heapq.heapify(heap)
+    while heap:
+        place = -heapq.heappop(heap)
+        pending.discard(place)
+        node = order[place]
+        if not heap and not node.shape:
+            yield node
+        if node.operation.random:
+            return  # nothing further back has this randomness behind it
+        for parent in node.parents:
+            if parent in random and places[parent] not in pending:
+                pending.add(places[parent])
+                heapq.heappush(heap, -places[parent])
 
 
 def affine_roots(node: Node, kind: Kind = Kind.CONTINUOUS) -> dict[Node, Coefficient]:

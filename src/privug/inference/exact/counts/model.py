@@ -33,7 +33,7 @@ from privug.inference.exact.rows.cells import (
     roots_behind,
     rows_of,
 )
-from privug.inference.exact.rows.pullback import Constraint, Pullback
+from privug.inference.exact.rows.likelihood import Constraint, Pullback
 from privug.inference.exact.rows.regrouping import (
     Addend,
     NotRows,

@@ -15,10 +15,9 @@ import scipy.special
 from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.exact.rows.cells import FLAT, Cell, CellCounts, Row, Term, tallied
-from privug.inference.exact.rows.likelihood import Group, Own, groups_of
+from privug.inference.exact.rows.likelihood import Group, Label, Outcome, Outcomes, Own, groups_of
 from privug.inference.exact.rows.order_statistics import CountedLaw, Family, Way, own_law
 from privug.inference.exact.rows.posterior import ConditionalModel
-from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
 from privug.inference.measure.curve import Curve, smooth_part
 from privug.inference.measure.density import (
@@ -305,11 +304,10 @@ def bends_of(one: Source) -> Array:
     """Return numbers of the row at which outputs do not follow smoothly."""
     found = [np.empty(0)]
     for outcome, _, law in one.formulas:
-        assert outcome.weights is not None
         if isinstance(law, CountedLaw):
             found.append(law.bends(outcome.steps))
             continue
-        own, edges = Own(one.cell, outcome.weights), np.empty(0) if outcome.steps is None else outcome.steps[0][1:]
+        own, edges = outcome.own(one.cell), np.empty(0) if outcome.steps is None else outcome.steps[0][1:]
         points = np.concatenate([law.breaks[np.isfinite(law.breaks)], law.atoms])
         if not own.is_flat and 0 < len(edges) * len(points) <= MOST_BENDS:
             found.append(own.solved(np.subtract.outer(edges, points).reshape(-1))[0])
@@ -325,8 +323,7 @@ def _pieces(one: Source, edges: Array) -> Array:
         return pieces
     inside = (edges[1:] > curve.edges[0]) & (edges[:-1] < curve.edges[-1])
     for outcome, _, law in one.formulas:
-        assert outcome.weights is not None
-        own = Own(one.cell, outcome.weights)
+        own = outcome.own(one.cell)
         if isinstance(law, CountedLaw) or own.is_flat or not law.parts:
             continue
         width = WIDTH * min(Curve(((1.0, part),)).std() for _, part in law.parts)
@@ -371,7 +368,7 @@ def _given(one: Source) -> Curve | None:
         same = outcome.weights is not None and np.array_equal(outcome.weights, one.formulas[0][0].weights)  # type: ignore[arg-type]
         if not same or len(outcome.label) > 1 or outcome.images[0][1] is not None or not isinstance(law, Curve):
             return None
-        if Own(one.cell, outcome.weights).is_flat or len(law.atoms):  # type: ignore[arg-type]
+        if outcome.own(one.cell).is_flat or len(law.atoms):
             return None
         laws.append(law)
     return laws[0] if len(laws) == 1 else Curve.mixture([chance for _, chance, _ in one.formulas], laws)
@@ -539,8 +536,7 @@ class _Tabulation:
     def _add(self, number: int, outcome: Outcome, chance: float, law: Law) -> None:
         """Take down outputs that follow from a source in one way."""
         one, (x, weights) = self._grid.found[number], self._grid.points[number]
-        assert outcome.weights is not None
-        own = Own(one.cell, outcome.weights)
+        own = outcome.own(one.cell)
         if outcome.steps is not None:
             low, high, labels = outcome.steps
             mass = law.mass if isinstance(law, Curve) else law.given(x)
@@ -615,8 +611,7 @@ class _Tabulation:
         if some is not None:
             chosen = np.isin(codes, some)
             x, weights, codes = x[chosen], weights[chosen], codes[chosen]
-        assert outcome.weights is not None
-        moved = Own(self._grid.found[number].cell, outcome.weights)
+        moved = outcome.own(self._grid.found[number].cell)
         shift = moved.at(x[:1] if moved.is_flat else x)
         own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
         return codes, (chance * weights)[:, np.newaxis] * own
@@ -625,8 +620,7 @@ class _Tabulation:
         """Return the density that the row's number gives outputs all by itself."""
         number, outcome, chance, law = formula
         cell = self._grid.found[number].cell
-        assert outcome.weights is not None
-        own, total = Own(cell, outcome.weights), np.zeros(len(y))
+        own, total = outcome.own(cell), np.zeros(len(y))
         if own.is_flat or cell.curve is None:
             return total
         for atom, mass in zip(law.atoms, law.masses, strict=True):
@@ -675,8 +669,7 @@ class _Tabulation:
         kinks: list[Array] = [np.empty(0)]
         for number, outcome, _, law in several:
             curve, image = self._grid.found[number].cell.curve, outcome.images[0][1]
-            assert outcome.weights is not None
-            own = Own(self._grid.found[number].cell, outcome.weights)
+            own = outcome.own(self._grid.found[number].cell)
             shifts = _quantiles(own.at(self._grid.points[number][0]), self._grid.points[number][1])
             breaks = law.breaks[np.isfinite(law.breaks)]
             breaks = breaks[: FEW_KINKS if self._grid.is_continuous else MOST_KINKS // len(several)]

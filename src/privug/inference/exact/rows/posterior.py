@@ -23,7 +23,7 @@ from privug.inference.exact.rows.cells import (
     rows_of,
     tallied,
 )
-from privug.inference.exact.rows.likelihood import Reaching, RowLikelihood
+from privug.inference.exact.rows.likelihood import Constraint, Outcomes, Pullback, Reaching, RowLikelihood
 from privug.inference.exact.rows.order_statistics import (
     Crowd,
     Family,
@@ -36,7 +36,6 @@ from privug.inference.exact.rows.order_statistics import (
     own_law,
     ranked,
 )
-from privug.inference.exact.rows.pullback import Constraint, Outcomes, Pullback
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows, Regrouping, placeholders_behind, row_key
 from privug.inference.graph.conditions import is_known, specialised, value_of
 from privug.inference.measure.curve import Curve
