@@ -59,8 +59,7 @@ class ScalarFunction:
         rng = np.random.Generator(np.random.SFC64(0))
         numbers = x if self._argument.dtype.kind == "f" else np.rint(x).astype(self._argument.dtype)
         try:
-            with np.errstate(all="ignore"):
-                values = self._plan.run(len(x), rng, {self._argument: numbers})[0]
+            values = self._plan.run(len(x), rng, {self._argument: numbers})[0]
         except (SampleFailure, PrivugError) as failure:
             raise Unfollowed("the program fails for some of the values that a sum or an extreme can take") from failure
         if self._node.dtype.kind == "f" and np.isnan(values).any():

@@ -9,7 +9,7 @@ values: two, not two hundred. Continuous noise on a sum of integers is a factor 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -396,7 +396,8 @@ class CountModel:
             images = [node for some in self._images for node in some]
             if start.arrays or root in reached(images, lambda node: node.is_random):
                 raise NotRows("its rows share a continuous quantity that is asked for")
-            start = States(*_nodes_of(root, self._halvings))
+            values, weights = quadrature(curve_of(family_of(root), root.parents), None, self._halvings)
+            start = States({root: values.astype(root.dtype)}, weights)
         known = start.arrays
         shared = [one for one in self._shared if one not in known]
         if any(not family_of(one).listable for one in shared):
@@ -560,8 +561,7 @@ class CountModel:
             values = {one: s.decoded(one, known[s.coordinate]) for one, s in zip(nodes, scales, strict=True)}
             count = len(integers[0]) if len(integers) else 1
             failed = np.zeros(count, np.bool_)
-            with np.errstate(all="ignore"):
-                (found,) = plan.run(count, np.random.Generator(np.random.SFC64(0)), values, failed=failed)
+            (found,) = plan.run(count, np.random.Generator(np.random.SFC64(0)), values, failed=failed)
             if fails:
                 return _holds(failed)
             return full(found, count) if test is None else np.where(failed, -math.inf, test(full(found, count)))
@@ -649,22 +649,12 @@ def _scalars(nodes: Sequence[Node]) -> list[Node]:
 
 def _evaluated(nodes: Sequence[Node], images: Sequence[Node], known: dict[Node, Array], count: int) -> list[Array]:
     """Return the values of the nodes of a quantity from those of what its scalars became."""
-    with np.errstate(all="ignore"):
-        scalars = iter([full(array, count) for array in computed(images, known, count)])
-        parts = {part: _assembled(part, scalars, count) for node in nodes for part in parts_of(node)}
-        return [full(array, count) for array in computed(nodes, parts, count)]
-
-
-def _assembled(part: Node, scalars: Iterator[Array], count: int) -> Array:
-    if not part.shape:
-        return next(scalars)
-    return np.stack([next(scalars) for _ in np.ndindex(part.shape)], axis=1).reshape(count, *part.shape)
-
-
-def _nodes_of(root: Node, halvings: int) -> tuple[dict[Node, Array], Array]:
-    """Return numbers that stand for a continuous quantity in sums, and their probabilities."""
-    values, weights = quadrature(curve_of(family_of(root), root.parents), None, halvings)
-    return {root: values.astype(root.dtype)}, weights
+    scalars = iter([full(array, count) for array in computed(images, known, count)])
+    parts: dict[Node, Array] = {}
+    for part in [part for node in nodes for part in parts_of(node)]:
+        table = np.stack([next(scalars) for _ in np.ndindex(part.shape)], axis=1)
+        parts[part] = table.reshape(count, *part.shape)
+    return [full(array, count) for array in computed(nodes, parts, count)]
 
 
 def _projected(block: RowBlock, sums: Sequence[int]) -> RowBlock:

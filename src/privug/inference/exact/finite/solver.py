@@ -558,30 +558,54 @@ def _at_cost_of_case(request: Request, prepared: Offer | Obstacle) -> Offer | Ob
     return replace(prepared, cost_of_sample=COST_OF_NUMBER * numbers)
 
 
-class Sums:
-    """What has been enumerated so far: the weights of what agrees with the observation, relative to `exp(shift)`.
+class EnumeratedStates:
+    """What enumeration found: the weights of what agrees with the observation, relative to `exp(shift)`.
 
-    Each group of quantities is tallied together: secret, output and query are 0, 1 and 2.
+    Each group of quantities is tallied together: secret, output and query are 0, 1 and 2. `reasons` say why some sizes
+    of tables cannot be, and `lost` is how much probability was left out.
     """
 
-    def __init__(self, groups: Sequence[tuple[int, ...]], secret_once: bool = False) -> None:
-        """Make ready; `secret_once` says that no secret comes twice."""
-        self.tallies = {group: WeightedCounter(each_once=secret_once and group == (0,)) for group in groups}
+    def __init__(self, request: Request, settings: Sequence[EnumerationCase]) -> None:
+        self.settings, self.reasons = settings, set[str]()
+        once = len(settings) == 1 and is_secret_of_its_own(settings[0])
+        groups = _groups(request, settings)
+        self.tallies = {group: WeightedCounter(each_once=once and group == (0,)) for group in groups}
         self.states = self.accepted = self.excluded = 0
         self.is_weighted = False
         self._shift = -math.inf
         self._weights: list[float] = []
         self._agreeing: list[float] = []
         self._valid: list[float] = []
+        with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
+            for setting in settings:
+                self._enumerate(setting, request.observation, meter)
+        self.lost = max(setting.roots.lost for setting in settings)
 
-    def skip(self, states: int, valid: float) -> None:
+    def _enumerate(self, setting: EnumerationCase, observation: Observation | None, meter: ProgressMeter) -> None:
+        """Count the states of a case, of which none agrees if the observation cannot be made there."""
+        evaluation = StateEvaluation(setting, observation, setting.query)
+        accepting = StateEvaluation(setting, None) if setting.excludes else None
+        if evaluation.impossible is None:
+            for states, kept in evaluation.results():
+                accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
+                self._add(states, kept, float(accepted.sum()))
+                meter.update(self.states, f"{self.states:,} states")
+            return
+        self.reasons.add(evaluation.impossible)
+        if accepting is None:
+            self._skip(round(setting.count), float(setting.start.weights.sum()))
+            return
+        for states in accepting.blocks():
+            self._skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
+
+    def _skip(self, states: int, valid: float) -> None:
         """Count states of which none agrees, and the probability of those that the program accepts."""
         self.states += states
         self._valid.append(valid)
 
-    def add(self, states: States, kept: Kept, valid: float) -> None:
+    def _add(self, states: States, kept: Kept, valid: float) -> None:
         """Count a block of states and those of them that agree."""
-        self.skip(len(states), valid)
+        self._skip(len(states), valid)
         probabilities = states.weights[kept.positions]
         self.accepted += len(kept.positions)
         self.excluded += kept.excluded
@@ -636,46 +660,21 @@ def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactA
         joint, source = partial(finite_joint, settings, *beliefs, classes), _source(request, settings, counts[0])
         seconds = time.perf_counter() - started
         return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
-    found = _found(request, settings)
+    found = EnumeratedStates(request, settings)
     for _ in range(2):  # the first time may show how improbable the observation is
-        if request.observation is not None and found.lost > FAR * found.sums.probability and not found.reasons:
+        if request.observation is not None and found.lost > FAR * found.probability and not found.reasons:
             found = _found_further_out(request, found) or found
     return _answer(request, found, time.perf_counter() - started)
 
 
-def _found_further_out(request: Request, found: "EnumeratedStates") -> "EnumeratedStates | None":
+def _found_further_out(request: Request, found: EnumeratedStates) -> EnumeratedStates | None:
     """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
-    probability = found.sums.probability
-    with far_tails(probability):
+    with far_tails(found.probability):
         settings = settings_of(request)
         most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
         if isinstance(settings, Obstacle) or sum(setting.cost for setting in settings) > most:
             return None
-        return _found(request, settings)
-
-
-@dataclass(frozen=True)
-class EnumeratedStates:
-    """What enumeration found, why some sizes of tables cannot be, and how much probability was left out."""
-
-    settings: Sequence[EnumerationCase]
-    sums: Sums
-    reasons: set[str]
-    lost: float
-
-
-def _found(request: Request, settings: Sequence[EnumerationCase]) -> EnumeratedStates:
-    sums = Sums(_groups(request, settings), len(settings) == 1 and is_secret_of_its_own(settings[0]))
-    reasons: set[str] = set()
-    with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
-        for setting in settings:
-            evaluation = StateEvaluation(setting, request.observation, setting.query)
-            if evaluation.impossible is None:
-                _add(sums, evaluation, StateEvaluation(setting, None) if setting.excludes else None, meter)
-            else:
-                reasons.add(evaluation.impossible)
-                _skip(sums, setting)
-    return EnumeratedStates(settings, sums, reasons, max(setting.roots.lost for setting in settings))
+        return EnumeratedStates(request, settings)
 
 
 def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple[int, ...]]:
@@ -686,40 +685,20 @@ def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple
     return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
 
 
-def _add(sums: Sums, evaluation: StateEvaluation, accepting: StateEvaluation | None, meter: ProgressMeter) -> None:
-    for states, kept in evaluation.results():
-        accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
-        sums.add(states, kept, float(accepted.sum()))
-        meter.update(sums.states, f"{sums.states:,} states")
-
-
-def _skip(sums: Sums, setting: EnumerationCase) -> None:
-    """Count the states of a case in which the observation cannot be made."""
-    if not setting.excludes:
-        sums.skip(round(setting.count), float(setting.start.weights.sum()))
-        return
-    accepting = StateEvaluation(setting, None)
-    for states in accepting.blocks():
-        sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
-
-
 def _answer(request: Request, found: EnumeratedStates, seconds: float) -> ExactAnswer:
-    sums, lost = found.sums, found.lost
-    if not sums.weight > 0:
+    if not found.weight > 0:
         raise _nothing(request, found)
-    if ROUNDING * sums.probability < UNDERFLOW:
-        lost += UNDERFLOW
-    error = checked_error(min(1.0, lost / sums.probability), sums.probability, lost)
-    seen = request.observation is not None
-    evidence = sums.evidence(lost) if seen else CERTAIN_EVIDENCE
-    tallied = {group: tally.result() for group, tally in sums.tallies.items()}
+    lost = found.lost + (UNDERFLOW if ROUNDING * found.probability < UNDERFLOW else 0.0)
+    error = checked_error(min(1.0, lost / found.probability), found.probability, lost)
+    evidence = CERTAIN_EVIDENCE if request.observation is None else found.evidence(lost)
+    tallied = {group: tally.result() for group, tally in found.tallies.items()}
     together = tallied.pop((0, 1), None)
     if together is not None:
         tallied = {(side,): marginal(*together, side) for side in (0, 1)}
     beliefs = tuple(listed_belief(*one, error) for one in tallied.values())
     joint = None if together is None else listed_joint(*together, error)
-    source = _source(request, found.settings, sums.states)
-    counts = sums.states, sums.accepted, sums.excluded
+    source = _source(request, found.settings, found.states)
+    counts = found.states, found.accepted, found.excluded
     return exact_answer(
         request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, seconds
     )
@@ -748,13 +727,12 @@ def checked_error(error: float, probability: float, lost: float) -> float:
 
 
 def _nothing(request: Request, found: EnumeratedStates) -> ImpossibleObservation | ProgramError:
-    sums, reasons = found.sums, found.reasons
-    if sums.excluded and sums.excluded >= sums.states:
+    if found.excluded and found.excluded >= found.states:
         return ProgramError("the program failed on every input that the prior allows")
-    hint = f" ({reasons.pop()})" if len(reasons) == 1 else ""
-    less = f", or less likely than {found.lost:.0e}" if found.lost and not reasons else ""
+    hint = f" ({found.reasons.pop()})" if len(found.reasons) == 1 else ""
+    less = f", or less likely than {found.lost:.0e}" if found.lost and not found.reasons else ""
     return ImpossibleObservation(
-        f"this observation is impossible{less}: none of the {sums.states:,} states of the inputs agrees with it "
+        f"this observation is impossible{less}: none of the {found.states:,} states of the inputs agrees with it "
         f"({request.observation}){hint}"
     )
 

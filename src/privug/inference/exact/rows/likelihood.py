@@ -123,8 +123,7 @@ def _values(nodes: Sequence[Node], sums: Sequence[Node], totals: Array, discrete
     """Return functions of known sums, a line of these for each vector; None if the program fails for some."""
     given = {sums[j]: typed(sums[j], totals[:, j]) for j in discrete}
     try:
-        with np.errstate(all="ignore"):
-            return computed(nodes, given, len(totals))
+        return computed(nodes, given, len(totals))
     except (SampleFailure, PrivugError):
         return None
 
