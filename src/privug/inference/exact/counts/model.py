@@ -327,7 +327,7 @@ class CountModel:
 
         Raises NotRows where the question is none of sums over independent, discrete rows.
         """
-        self._start, self._quantities, self._halvings = start, quantities, halvings
+        self._start, self.quantities, self._halvings = start, quantities, halvings
         likelihood = by_clauses(likelihood)
         told = likelihood.nodes
         self._parts = [_scalars(one.nodes) for one in quantities]
@@ -609,7 +609,7 @@ class CountModel:
             known[node] = counted.arrays["kept", self._factors + place][known[_STATE]]
         found = [
             _evaluated(quantity.nodes, images, known, len(states))
-            for quantity, images in zip(self._quantities, self._images, strict=True)
+            for quantity, images in zip(self.quantities, self._images, strict=True)
         ]
         return found, states.weights
 

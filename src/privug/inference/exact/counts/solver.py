@@ -43,14 +43,6 @@ MOST_HALVINGS, SAME = 5, 1e-11  # of panels over what rows share; relative: by h
 TOO_MANY = "too many tables of counts fit what was seen"
 
 
-@dataclass(frozen=True, eq=False)
-class SizedCounts:
-    """The model for some sizes of the tables."""
-
-    model: CountModel
-    quantities: Sequence[Quantity]
-
-
 def prepare_counts(request: Request) -> Offer | Obstacle:
     """Find out whether a question is about sums over discrete rows, and what that costs."""
     if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
@@ -59,7 +51,7 @@ def prepare_counts(request: Request) -> Offer | Obstacle:
         sized = _sized(request)
         if isinstance(sized, Obstacle):
             return sized
-        cost = sum(one.model.cost for one in sized)
+        cost = sum(one.cost for one in sized)
     except NotRows as problem:
         return Obstacle(str(problem), vague=True)
     except UnsuitableEngine as problem:
@@ -74,7 +66,7 @@ def prepare_counts(request: Request) -> Offer | Obstacle:
     return Offer(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
 
 
-def _sized(request: Request, halvings: int = 1) -> list[SizedCounts] | Obstacle:
+def _sized(request: Request, halvings: int = 1) -> list[CountModel] | Obstacle:
     """Return the models for all sizes of the tables; sizes that hardly ever are may be left out."""
     groups = table_sizes(request)
     if isinstance(groups, Obstacle):
@@ -90,12 +82,12 @@ def _sized(request: Request, halvings: int = 1) -> list[SizedCounts] | Obstacle:
             if start.weights.sum() > NEGLIGIBLE_SIZE:
                 raise
     models = [one for one in found if one is not None]
-    if not any(one.model.sums_up for one in models):
+    if not any(one.sums_up for one in models):
         raise NotRows("it does not sum over rows")
     return models
 
 
-def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> SizedCounts | None:
+def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> CountModel | None:
     """Return the model for some sizes of the tables; None if what was seen is impossible there."""
     case = request.case(sizes)
     likelihood = case.likelihood(request.observation)
@@ -108,13 +100,13 @@ def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Size
     outputs = [Quantity.of(case.output)] if request.observation is None else []
     if case.facts and Plan(Quantity.of(case.output).nodes).can_fail:
         raise NotRows("it may fail on inputs that contradict what is assumed")
-    return SizedCounts(CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings), [*outputs, *asked])
+    return CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings)
 
 
-def _run(request: Request, sized: Sequence[SizedCounts]) -> ExactAnswer:
+def _run(request: Request, sized: Sequence[CountModel]) -> ExactAnswer:
     started = time.perf_counter()
     try:
-        found = _converged(request, sized) if any(one.model.continuous for one in sized) else FittingStates.of(sized)
+        found = _converged(request, sized) if any(one.continuous for one in sized) else FittingStates.of(sized)
         for _ in range(2):  # the first time may show how improbable the observation is
             if request.observation is not None and found.lost > FAR * found.probability:
                 with far_tails(found.probability):
@@ -129,7 +121,7 @@ def _run(request: Request, sized: Sequence[SizedCounts]) -> ExactAnswer:
     return _answer(request, found, facts, time.perf_counter() - started)
 
 
-def _converged(request: Request, sized: Sequence[SizedCounts]) -> "FittingStates":
+def _converged(request: Request, sized: Sequence[CountModel]) -> "FittingStates":
     """Integrate over what rows share with smaller and smaller panels, until that changes nothing."""
     found = FittingStates.of(sized)
     for halvings in range(2, MOST_HALVINGS):
@@ -158,17 +150,17 @@ class FittingStates:
     has_density: bool
 
     @staticmethod
-    def of(sized: Sequence[SizedCounts]) -> "FittingStates":
+    def of(sized: Sequence[CountModel]) -> "FittingStates":
         """Go through all tables of counts of all sizes."""
         batches, logs, orders, truncated, lost = [], [], [], 0, 0.0
         for one in sized:
-            counted = one.model.lattice.states()
-            truncated, lost = max(truncated, one.model.truncated), max(lost, one.model.lattice.lost)
+            counted = one.lattice.states()
+            truncated, lost = max(truncated, one.truncated), max(lost, one.lattice.lost)
             if len(counted):
-                arrays, weights = one.model.read(counted)
+                arrays, weights = one.read(counted)
                 batches.append([q.batch(a, len(weights)) for q, a in zip(one.quantities, arrays, strict=True)])
                 logs.append(weights)
-                orders.append(one.model.density)
+                orders.append(one.density)
         lowest = min(orders, default=0)  # beside a value with a probability, one with a density weighs nothing
         batches = [some for some, order in zip(batches, orders, strict=True) if order == lowest]
         logs = [some for some, order in zip(logs, orders, strict=True) if order == lowest]

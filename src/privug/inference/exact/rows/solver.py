@@ -115,11 +115,6 @@ class SizedRows:
         """Return the same with values of a continuous quantity that rows share."""
         return [(weight * share, inner) for weight, given in self.settings() for share, inner in integrated(given)]
 
-    @property
-    def asked(self) -> list[list[Node]]:
-        """The nodes of the secret, and of the query."""
-        return self.model.asked
-
 
 def prepare_rows(request: Request) -> Offer | Obstacle:
     """Find out whether the output is a function of sums over independent rows."""
@@ -206,9 +201,9 @@ def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
     settings = [(one, setting) for one in sized for setting in one.settings()]
     beliefs: list[Belief | None] = []
     total, error = 1.0, 0.0
-    for position in range(len(sized[0].asked)):
+    for position in range(len(sized[0].model.asked)):
         found = [
-            [replace(piece, weight=weight * piece.weight) for piece in posterior(given, one.asked[position])]
+            [replace(piece, weight=weight * piece.weight) for piece in posterior(given, one.model.asked[position])]
             for one, (weight, given) in settings
         ]
         pieces = settled([piece for some in found for piece in some])
@@ -362,7 +357,7 @@ def _joint(request: Request, sized: Sequence[SizedRows], known: Belief | None) -
         raise NotRows("the joint of secret and output is not known under what is assumed")
     found: list[Source] = []
     for one in sized:
-        found += sources(one.integrated(), one.asked[0])
+        found += sources(one.integrated(), one.model.asked[0])
     secret, output = sized[0].secret, sized[0].output
     table, told = _informed(found, len(secret.nodes), None if known is None else known.curve)
     return _assembled(secret, output, found, table, told)
