@@ -14,7 +14,7 @@ from privug.errors import ImpossibleObservation, UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
-from privug.inference.exact.request import Obstacle, Offer, Request, exact_answer
+from privug.inference.exact.request import Offer, Refused, Request, exact_answer
 from privug.inference.graph.conditions import EVERYTHING, Range, Restriction, Unreadable, Value, read
 from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
@@ -515,26 +515,26 @@ COST_OF_NODE = 1500.0  # of going back through one node, in elementary operation
 COST_OF_NORMAL = 10.0  # of drawing a normal number
 
 
-def prepare_gaussian(request: Request) -> Offer | Obstacle:
+def prepare_gaussian(request: Request) -> Offer:
     """Find out whether secret, query and observation are affine in normal variables, and at what cost."""
     started = time.perf_counter()
     if request.question.size_nodes:
-        return Obstacle("its tables have random sizes", vague=True)
+        raise Refused("its tables have random sizes", vague=True)
     if request.question.exclude_errors:
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
     case = request.case()
     if case.lifting.tier in ("python", "external"):
-        return Obstacle(f"the program is called sample by sample ({case.lifting.reason or case.lifting.tier})")
+        raise Refused(f"the program is called sample by sample ({case.lifting.reason or case.lifting.tier})")
     try:
         forms = _forms(request, case)
     except (NotAffine, Unreadable) as problem:
-        return Obstacle(str(problem))
+        raise Refused(str(problem)) from None
     if forms.size * len(forms.everything) > MOST_WEIGHTS:
-        return Obstacle("too many values of too many normal variables were seen at once")
+        raise Refused("too many values of too many normal variables were seen at once")
     try:
         conditioned, asked = _conditioned(forms)
     except Unreadable as problem:
-        return Obstacle(str(problem))
+        raise Refused(str(problem)) from None
     numbers = sum(form.numbers for form in forms.everything)
     cost = COST_OF_NODE * sum(form.nodes for form in forms.everything) + numbers * (1 + len(forms.seen))
     per_sample = max(form.numbers for form in forms.everything) + COST_OF_NORMAL * forms.size

@@ -54,9 +54,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a part of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use.
+    """Why a solver of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use.
 
-    A `precise` one is of a part that the output itself would suit, and `node` is where it stands, if that is known.
+    A `precise` one is of a solver that the output itself would suit, and `node` is where it stands, if that is known.
     """
 
     reason: str
@@ -80,12 +80,13 @@ def exact_answer(
     return ExactAnswer(solver, source, tuple(beliefs), joint, diagnostics)
 
 
-Part = Callable[[Request], Offer | Obstacle]
-
-
 class Refused(UnsuitableEngine):
-    """A part that had prepared an answer met an obstacle after all."""
+    """A solver met an obstacle, when it prepared an answer or after all."""
 
-    def __init__(self, obstacle: Obstacle) -> None:
-        super().__init__(f"engine='exact' cannot answer this: {obstacle.reason}; engine='sample' can")
-        self.obstacle = obstacle
+    def __init__(self, reason: str, vague: bool = False, precise: bool = False, node: Node | None = None) -> None:
+        super().__init__(f"engine='exact' cannot answer this: {reason}; engine='sample' can")
+        self.obstacle = Obstacle(reason, vague, precise, node)
+
+
+Solver = Callable[[Request], Offer]
+"""Prepares an answer, or raises Refused."""

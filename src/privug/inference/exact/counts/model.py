@@ -21,7 +21,6 @@ from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, Lattice, Re
 from privug.inference.exact.finite.elimination import eliminated, full, schedule, value_of
 from privug.inference.exact.finite.solver import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
-from privug.inference.exact.request import Obstacle
 from privug.inference.exact.rows.cells import (
     Partition,
     RootsBehind,
@@ -143,16 +142,10 @@ class _Cell:
     """The class of each combination of values of what is shared."""
 
 
-def row_law(terms: Sequence[Node], roots: Sequence[Node]) -> RowLaw | Obstacle:
+def row_law(terms: Sequence[Node], roots: Sequence[Node]) -> RowLaw:
     """Return the joint distribution of terms that are computed from the roots of one row, its cells."""
     behind = roots_behind(terms, roots)
-    cells: list[_Cell] = []
-    for root in roots:
-        cell = _cell(root, alone(terms, root, behind), behind)
-        if isinstance(cell, Obstacle):
-            return cell
-        cells.append(cell)
-    return _combined(terms, cells, behind)
+    return _combined(terms, [_cell(root, alone(terms, root, behind), behind) for root in roots], behind)
 
 
 def _shared_parents(nodes: Sequence[Node], behind: RootsBehind) -> tuple[Node, ...]:
@@ -171,24 +164,24 @@ def listed_values(node: Node) -> Array | None:
     return None if known is None or len(known) > MOST_VALUES else np.sort(np.asarray(known, node.dtype))
 
 
-def _cell(root: Node, frontier: list[Node], behind: RootsBehind) -> _Cell | Obstacle:
+def _cell(root: Node, frontier: list[Node], behind: RootsBehind) -> _Cell:
     operation = root.operation
     if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in root.parents):
-        return Obstacle("the columns of its table depend on each other")
+        raise NotRows("the columns of its table depend on each other")
     if not operation.family.listable:
-        return Obstacle("a column of its table has more values than can be listed", vague=True)
+        raise NotRows("a column of its table has more values than can be listed")
     parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
     if support_sizes(operation.family, parameters).max() > MOST_COMBINATIONS:
-        return Obstacle("a column of its table has more values than can be listed", vague=True)
+        raise NotRows("a column of its table has more values than can be listed")
     possible = support(operation.family, parameters, 1)
     shared = _shared_parents(frontier, behind)
     lists = [listed_values(node) for node in shared]
     if any(values is None for values in lists):
-        return Obstacle("its rows share a quantity with more values than can be listed")
+        raise NotRows("its rows share a quantity with more values than can be listed")
     sizes = [len(values) for values in lists if values is not None]
     count, states = int(np.prod(sizes, dtype=float)), len(possible.values)
     if count * states > MOST_COMBINATIONS:
-        return Obstacle(f"a column and what its rows share have {count * states:,} combinations of values")
+        raise NotRows(f"a column and what its rows share have {count * states:,} combinations of values")
     grids = np.meshgrid(*[v for v in lists if v is not None], indexing="ij")
     known = {node: np.repeat(grid.reshape(-1), states) for node, grid in zip(shared, grids, strict=True)}
     known[root] = np.tile(possible.values, count)
@@ -210,19 +203,19 @@ def _distinct(arrays: Sequence[Array]) -> tuple[Array, tuple[Array, ...]]:
     return codes, tuple(array[first] for array in arrays)
 
 
-def _combined(terms: Sequence[Node], cells: Sequence[_Cell], behind: RootsBehind) -> RowLaw | Obstacle:
+def _combined(terms: Sequence[Node], cells: Sequence[_Cell], behind: RootsBehind) -> RowLaw:
     """Combine the cells of a row: the values of the terms for all combinations of what matters of each cell."""
     parents = dict.fromkeys(parent for node, own in behind.items() if len(own) > 1 for parent in node.parents)
     direct = tuple(p for p in parents if not behind[p] and not isinstance(p.operation, ConstantValue))
     shared = tuple(dict.fromkeys([*direct, *(node for cell in cells for node in cell.shared)]))
     lists = [listed_values(node) for node in shared]
     if any(values is None for values in lists):
-        return Obstacle("its rows share a quantity with more values than can be listed")
+        raise NotRows("its rows share a quantity with more values than can be listed")
     supports = tuple(values for values in lists if values is not None)
     free = [supports[shared.index(node)] for node in direct]
     axes = [np.arange(len(cell.values[0])) for cell in cells] + free
     if np.prod([float(len(axis)) for axis in axes]) > MOST_COMBINATIONS:
-        return Obstacle("what one row adds depends on too many combinations of values")
+        raise NotRows("what one row adds depends on too many combinations of values")
     grids = [grid.reshape(-1) for grid in np.meshgrid(*axes, indexing="ij")]
     known: dict[Node, Array] = {}
     for cell, codes in zip(cells, grids, strict=False):
@@ -240,13 +233,13 @@ def _law(
     direct: tuple[Node, ...],
     shared: tuple[Node, ...],
     supports: tuple[Array, ...],
-) -> RowLaw | Obstacle:
+) -> RowLaw:
     """Put the classes of the cells and the values of what is shared directly together to classes of rows."""
     free = [len(supports[shared.index(node)]) for node in direct]
     table = codes.reshape(*(len(cell.values[0]) for cell in cells), *free)
     choices = [range(len(cell.chances)) for cell in cells] + [range(size) for size in free]
     if np.prod([float(len(choice)) for choice in choices]) > MOST_VALUES:
-        return Obstacle("what one row adds has too many different distributions")
+        raise NotRows("what one row adds has too many different distributions")
     lines: list[Array] = []
     for chosen in itertools.product(*choices):
         weights = np.ones(())
@@ -483,8 +476,9 @@ class CountModel:
         roots = set(row.roots)
         if not roots or not all(roots.intersection(ancestors([node])) for node in added.values()):
             return None
-        law = row_law(list(added.values()), row.roots)
-        if isinstance(law, Obstacle):
+        try:
+            law = row_law(list(added.values()), row.roots)
+        except NotRows:
             return None
         known, count = self._combinations.arrays, len(self._combinations)
         shared = computed(law.shared, known, count)

@@ -28,7 +28,7 @@ from privug.inference.exact.finite.solver import (
     table_sizes,
 )
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Refused, Request, exact_answer
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.graph.support import lost_in_tails
 from privug.inference.joint import Joint, WeightedCounter, marginal
@@ -43,34 +43,30 @@ MOST_HALVINGS, SAME = 5, 1e-11  # of panels over what rows share; relative: by h
 TOO_MANY = "too many tables of counts fit what was seen"
 
 
-def prepare_counts(request: Request) -> Offer | Obstacle:
-    """Find out whether a question is about sums over discrete rows, and what that costs."""
+def prepare_counts(request: Request) -> Offer:
+    """Count the rows of a question about sums over discrete rows."""
     if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
     try:
         sized = _sized(request)
-        if isinstance(sized, Obstacle):
-            return sized
         cost = sum(one.cost for one in sized)
-    except NotRows as problem:
-        return Obstacle(str(problem), vague=True)
-    except UnsuitableEngine as problem:
-        return Obstacle(str(problem), vague=True)
+    except Refused:
+        raise
+    except (NotRows, UnsuitableEngine) as problem:
+        raise Refused(str(problem), vague=True) from None
     except TooManyElements:
-        return Obstacle("it has too many numbers to be looked at one by one", vague=True)
+        raise Refused("it has too many numbers to be looked at one by one", vague=True) from None
     except TooManyCounts:
-        return Obstacle("too many combinations of values matter to the output at once", vague=True)
+        raise Refused("too many combinations of values matter to the output at once", vague=True) from None
     case = request.case(request.question.typical_sizes)
     parts = [node for value in (case.secret, case.output) for node in Quantity.of(value).nodes]
     cost_of_sample = COST_OF_NUMBER * numbers_computed(ancestors(parts))
     return Offer(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
 
 
-def _sized(request: Request, halvings: int = 1) -> list[CountModel] | Obstacle:
+def _sized(request: Request, halvings: int = 1) -> list[CountModel]:
     """Return the models for all sizes of the tables; sizes that hardly ever are may be left out."""
     groups = table_sizes(request)
-    if isinstance(groups, Obstacle):
-        return groups
     # The likeliest size comes first: if it cannot be counted, no other need be looked at.
     likeliest = max(groups, key=lambda group: float(group[1].weights.sum()))
     first = _model(request, *likeliest, halvings)
@@ -110,14 +106,12 @@ def _run(request: Request, sized: Sequence[CountModel]) -> ExactAnswer:
         for _ in range(2):  # the first time may show how improbable the observation is
             if request.observation is not None and found.lost > FAR * found.probability:
                 with far_tails(found.probability):
-                    further = _sized(request)
-                    assert not isinstance(further, Obstacle)
-                    found = FittingStates.of(further)
+                    found = FittingStates.of(_sized(request))
         facts = _probability_of_facts(request) if request.question.facts else 1.0
     except TooManyCounts:
-        raise Refused(Obstacle(TOO_MANY, precise=True)) from None
+        raise Refused(TOO_MANY, precise=True) from None
     except NotRows as problem:
-        raise Refused(Obstacle(str(problem))) from None
+        raise Refused(str(problem)) from None
     return _answer(request, found, facts, time.perf_counter() - started)
 
 
@@ -125,9 +119,7 @@ def _converged(request: Request, sized: Sequence[CountModel]) -> "FittingStates"
     """Integrate over what rows share with smaller and smaller panels, until that changes nothing."""
     found = FittingStates.of(sized)
     for halvings in range(2, MOST_HALVINGS):
-        finer = _sized(request, halvings)
-        assert not isinstance(finer, Obstacle)
-        before, found = found, FittingStates.of(finer)
+        before, found = found, FittingStates.of(_sized(request, halvings))
         if not found.states or not before.states:
             continue
         position = len(found.batches[0]) - 1
@@ -236,10 +228,8 @@ def _evidence(request: Request, found: FittingStates, facts: float) -> Estimate:
 
 
 def _probability_of_facts(request: Request) -> float:
-    groups = table_sizes(request)
-    assert not isinstance(groups, Obstacle)
     total = 0.0
-    for sizes, start in groups:
+    for sizes, start in table_sizes(request):
         model = CountModel(request.case(sizes).likelihood(None), [], 0, start)
         total += float(np.exp(model.lattice.states().weights).sum())
     return total
@@ -247,8 +237,4 @@ def _probability_of_facts(request: Request) -> float:
 
 def _joint(request: Request) -> Joint:
     """Return secret and output together, before any observation."""
-    before = Request(request.question)
-    prepared = prepare_counts(before)
-    if isinstance(prepared, Obstacle):
-        raise Refused(prepared)
-    return prepared.run().pairs()
+    return prepare_counts(Request(request.question)).run().pairs()

@@ -8,6 +8,7 @@ joint is listed pair by pair, or as classes of secrets that the output treats al
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from privug.inference.exact.finite.states import (
     Roots,
     States,
 )
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Request, exact_answer
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Offer, Refused, Request, exact_answer
 from privug.inference.graph.support import exponent, longer_tails
 from privug.inference.joint import ChannelBlock, Classes, ClassTally, ImplicitChannel, Joint, WeightedCounter, marginal
 from privug.inference.question import Case, Question, Sizes
@@ -134,83 +135,72 @@ class EnumerationCase:
         return self.roots.blocks(self.start, block)
 
 
-def settings_of(request: Request) -> list[EnumerationCase] | Obstacle:
-    """Return the cases of a question that can be enumerated, or what stands in the way."""
-    groups = table_sizes(request)
-    if isinstance(groups, Obstacle):
-        return groups
+def settings_of(request: Request) -> list[EnumerationCase]:
+    """Return the cases of a question that can be enumerated."""
     settings: list[EnumerationCase] = []
-    for sizes, start in groups:
-        setting = _setting(request, sizes, start)
-        if isinstance(setting, Obstacle):
-            return setting
-        settings.append(setting)
+    for sizes, start in table_sizes(request):
+        settings.append(_setting(request, sizes, start))
         try:
-            obstacle = _too_many(settings)
+            too_many = _too_many(settings)
         except UnsuitableEngine:  # a program gives the parameters of a distribution, one way and then another
-            return Obstacle("the program draws random numbers of its own")
-        if obstacle is not None:
-            return obstacle
+            raise Refused("the program draws random numbers of its own") from None
+        if too_many is not None:
+            raise Refused(too_many)
     return settings
 
 
-def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
+def table_sizes(request: Request) -> list[tuple[Sizes, States]]:
     """Return the sizes that tables can have, largest first, with the values of the roots behind them."""
     nodes = request.question.size_nodes
     if not nodes:
         return [((), CERTAIN)]
     states = Roots(nodes).listed(MOST_CALLS)
     if states is None:
-        return Obstacle("the sizes of its tables are too many to list")
+        raise Refused("the sizes of its tables are too many to list")
     sizes = np.stack(computed(nodes, states.arrays, len(states)), axis=1)
     if sizes.min() < 0:
         raise PriorError(f"the size of a table must not be negative, but can be {sizes.min()}")
     distinct, codes = np.unique(sizes, axis=0, return_inverse=True)
     if len(distinct) > MOST_SIZES or quantities_in_all(request.question, len(distinct)) > MOST_QUANTITIES:
-        return Obstacle(f"its tables can have {len(distinct):,} different sizes")
+        raise Refused(f"its tables can have {len(distinct):,} different sizes")
     groups = [(tuple(map(int, row)), states.take(codes.reshape(-1) == k)) for k, row in enumerate(distinct)]
     return sorted(groups, key=lambda group: -sum(group[0]))
 
 
-def _setting(request: Request, sizes: Sizes, start: States) -> EnumerationCase | Obstacle:
+def _setting(request: Request, sizes: Sizes, start: States) -> EnumerationCase:
     case = request.case(sizes)
     query = request.query(case)
     answered = query is None or is_answered(query, case)
-    if (
-        request.way == "elimination"
-        and Roots(nodes_of(case.secret, case.output, case.facts, query)).endless is not None
-    ):
-        return Obstacle("some of its quantities have more values than can be listed", vague=True)
     targets = nodes_of(case.secret, case.output, case.facts, query)
+    if request.way == "elimination" and Roots(targets).endless is not None:
+        raise Refused("some of its quantities have more values than can be listed", vague=True)
     order = ancestors(targets)
     if any(type(node.operation) is BindDraw for node in order):
-        return Obstacle("pv.bind calls a function for each value of a quantity with many values")
+        raise Refused("pv.bind calls a function for each value of a quantity with many values")
     roots = Roots(targets, list(start.arrays), order)
     if roots.endless is not None:
         assert isinstance(roots.endless.operation, Draw)
         what = describe(roots.endless) or roots.endless.operation.family.name
-        return Obstacle(f"{what} has more values than can be listed", vague=True)
+        raise Refused(f"{what} has more values than can be listed", vague=True)
     if not answered:
-        return Obstacle("the query draws random numbers of its own")
+        raise Refused("the query draws random numbers of its own")
     if request.way == "elimination":
         return _eliminating(request.question, case, query, start, order)
     return EnumerationCase(case, query, start, roots, request.question, request.question.exclude_errors)
 
 
-def _eliminating(
-    question: Question, case: Case, query: Any, start: States, order: Sequence[Node]
-) -> EnumerationCase | Obstacle:
+def _eliminating(question: Question, case: Case, query: Any, start: States, order: Sequence[Node]) -> EnumerationCase:
     """Return the setting whose states are those of secret, output and query alone."""
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
-        return Obstacle("the program is called sample by sample", vague=True)
+        raise Refused("the program is called sample by sample", vague=True)
     if case.facts and Plan(nodes_of(case.secret, case.output)).can_fail:
-        return Obstacle("it may fail on inputs that contradict what is assumed", vague=True)
+        raise Refused("it may fail on inputs that contradict what is assumed", vague=True)
     try:
         states = Elimination(nodes_of(case.secret, case.output, case.facts, query), start)
     except TooManyElements:
-        return Obstacle("it has too many numbers to be looked at one by one", vague=True)
+        raise Refused("it has too many numbers to be looked at one by one", vague=True) from None
     if states.schedule.peak > MOST_EXPECTED:
-        return Obstacle("too many combinations of values matter to the output at once", vague=True)
+        raise Refused("too many combinations of values matter to the output at once", vague=True)
     known = replace(case, inputs={"output": case.output, "query": query})
     return EnumerationCase(known, query, start, states, question, False)
 
@@ -222,7 +212,8 @@ def is_answered(query: Any, case: Case) -> bool:
     return not any(isinstance(node.operation, Draw) for node in own)
 
 
-def _too_many(settings: Sequence[EnumerationCase]) -> Obstacle | None:
+def _too_many(settings: Sequence[EnumerationCase]) -> str | None:
+    """Say how many states there are, if they are too many to be enumerated."""
     if any(isinstance(setting.roots, Elimination) for setting in settings):
         return None
     opaque = any(setting.is_opaque for setting in settings)
@@ -231,7 +222,7 @@ def _too_many(settings: Sequence[EnumerationCase]) -> Obstacle | None:
         return None
     states = f"{total:,.0f} states" if math.isfinite(total) else f"more than {MOST_STATES:,} states"
     called = "the program is called sample by sample and " if opaque else ""
-    return Obstacle(f"{called}its inputs have {states} (the limit is {limit:,})")
+    return f"{called}its inputs have {states} (the limit is {limit:,})"
 
 
 class StateEvaluation:
@@ -533,26 +524,18 @@ MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
 CHEAP = 1e9  # elementary operations that may always be spent on far tails
 
 
-def prepare_finite(request: Request) -> Offer | Obstacle:
-    """Find out whether the states can be enumerated, and at what cost."""
+def prepare_finite(request: Request) -> Offer:
+    """Enumerate the states."""
     settings = settings_of(request)
-    if isinstance(settings, Obstacle):
-        return settings
     cost, states = sum(setting.cost for setting in settings), sum(setting.count for setting in settings)
     return Offer(cost, cost / states, lambda: _enumerated(request, settings))
 
 
-def prepare_elimination(request: Request) -> Offer | Obstacle:
-    """Find out whether the states can be gone through round by round, and at what cost."""
+def prepare_elimination(request: Request) -> Offer:
+    """Go through the states round by round; a sample costs what the whole model does, not the states looked at."""
     if request.question.exclude_errors:
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
-    return _at_cost_of_case(request, prepare_finite(replace(request, way="elimination")))
-
-
-def _at_cost_of_case(request: Request, prepared: Offer | Obstacle) -> Offer | Obstacle:
-    """Say what a sample of the whole model costs, of which only some states were looked at."""
-    if isinstance(prepared, Obstacle):
-        return prepared
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
+    prepared = prepare_finite(replace(request, way="elimination"))
     case = request.case(request.question.typical_sizes)
     numbers = sum(math.prod(node.shape) for node in ancestors(nodes_of(case.secret, case.output)))
     return replace(prepared, cost_of_sample=COST_OF_NUMBER * numbers)
@@ -669,12 +652,12 @@ def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactA
 
 def _found_further_out(request: Request, found: EnumeratedStates) -> EnumeratedStates | None:
     """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
-    with far_tails(found.probability):
+    most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
+    with far_tails(found.probability), suppress(Refused):
         settings = settings_of(request)
-        most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
-        if isinstance(settings, Obstacle) or sum(setting.cost for setting in settings) > most:
-            return None
-        return EnumeratedStates(request, settings)
+        if sum(setting.cost for setting in settings) <= most:
+            return EnumeratedStates(request, settings)
+    return None
 
 
 def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple[int, ...]]:
@@ -785,7 +768,6 @@ def _alone(quantity: Quantity, setting: EnumerationCase) -> Belief | None:
 
 def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:
     settings = settings_of(Request(request.question, way=request.way))
-    assert not isinstance(settings, Obstacle)  # what was enumerated together with a query can be without it
     if request.observation is not None:
         return _enumerated(Request(request.question, way=request.way), settings).pairs()
     return finite_joint(settings, beliefs[0], beliefs[1])

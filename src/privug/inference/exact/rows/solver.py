@@ -16,7 +16,7 @@ from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.finite.solver import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import Obstacle, Offer, Refused, Request, exact_answer
+from privug.inference.exact.request import Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.joint import PairTable, Source, approximately, shift_information, sources, tabulated
 from privug.inference.exact.rows.likelihood import groups_of
 from privug.inference.exact.rows.posterior import (
@@ -116,17 +116,15 @@ class SizedRows:
         return [(weight * share, inner) for weight, given in self.settings() for share, inner in integrated(given)]
 
 
-def prepare_rows(request: Request) -> Offer | Obstacle:
-    """Find out whether the output is a function of sums over independent rows."""
+def prepare_rows(request: Request) -> Offer:
+    """Cut rows into cells, if the output is a function of sums over independent rows."""
     if request.question.exclude_errors:
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
     groups = table_sizes(request)
-    if isinstance(groups, Obstacle):
-        return groups
     try:
         sized = _all_sizes(request, groups)
     except REFUSALS as problem:
-        return _obstacle(problem, suits=isinstance(problem, NotCounted))
+        raise _refused(problem, suits=isinstance(problem, NotCounted)) from None
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
     cost = _cost(sized) if numbers > 1 else COST_OF_ONE_NUMBER
     return Offer(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
@@ -188,12 +186,12 @@ def _followed(step: Callable[..., Returned], *arguments: object) -> Returned:
     try:
         return step(*arguments)
     except REFUSALS as problem:
-        raise Refused(_obstacle(problem, suits=True)) from None
+        raise _refused(problem, suits=True) from None
 
 
-def _obstacle(problem: Exception, *, suits: bool) -> Obstacle:
+def _refused(problem: Exception, *, suits: bool) -> Refused:
     """Return what stands in the way; it says most if the program as such is a function of sums over rows."""
-    return Obstacle(str(problem), not suits, suits, getattr(problem, "node", None))
+    return Refused(str(problem), not suits, suits, getattr(problem, "node", None))
 
 
 def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
@@ -231,10 +229,8 @@ def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
 
 
 def _probability_of_facts(request: Request) -> float:
-    groups = table_sizes(request)
-    assert not isinstance(groups, Obstacle)
     total = 0.0
-    for sizes, start in groups:
+    for sizes, start in table_sizes(request):
         case = request.case(sizes)
         model = Model(case.likelihood(None), (), (), len(case.facts))
         for weight, given in model.settings():
