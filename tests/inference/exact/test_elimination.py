@@ -219,7 +219,8 @@ def check_random_program(writer, seed):
         try:
             prepared = prepare_elimination(Request(attack.question))
         except Refused as refused:
-            assert refused.obstacle.reason == "the program is called sample by sample"
+            if refused.obstacle.reason != "the program is called sample by sample":
+                raise
             return
     finite = prepare_finite(Request(attack.question)).run()
     assert pairs(prepared.run().joint()) == pytest.approx(pairs(finite.joint()), rel=1e-11), source
