@@ -1,6 +1,7 @@
 """What the exact engine is asked, and what its solvers say to that: an offer of an answer at a cost, or an obstacle."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -72,10 +73,10 @@ def exact_answer(
     joint: Callable[[], Joint],
     evidence: Estimate,
     counts: tuple[int, int, int],
-    seconds: float,
+    started: float,
 ) -> ExactAnswer:
     """Return what a solver found; `counts` are its states, those that agree with what was seen, and excluded ones."""
-    states, agreeing, excluded = counts
+    (states, agreeing, excluded), seconds = counts, time.perf_counter() - started
     diagnostics = Diagnostics(states, agreeing, math.inf, evidence, 0, excluded, seconds)
     return ExactAnswer(solver, source, tuple(beliefs), joint, diagnostics)
 

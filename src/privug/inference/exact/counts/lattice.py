@@ -8,7 +8,7 @@ count that no completion can bring into its range is never tried.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -130,24 +130,17 @@ class Step(NamedTuple):
     number: int
 
 
-@dataclass(eq=False)
 class Lattice:
     """Blocks of rows, what is read off their sums, and the blocks whose class is kept: a problem of counting.
 
-    `shared` holds the logarithms of the probabilities of what rows share.
+    `shared` holds the logarithms of the probabilities of what rows share; `final` says about how many states there are
+    in the end.
     """
 
-    blocks: Sequence[RowBlock]
-    readings: Sequence[Reading]
-    exposed: Sequence[int]
-    shared: Array
-    steps: list[Step] = field(default_factory=list)
-    cost: float = 0.0
-    final: float = 1.0
-    """How many states there are in the end, about."""
-
-    def __post_init__(self) -> None:
-        self.blocks = condensed(self.blocks, self.exposed)
+    def __init__(
+        self, blocks: Sequence[RowBlock], readings: Sequence[Reading], exposed: Sequence[int], shared: Array
+    ) -> None:
+        self.blocks, self.readings, self.exposed, self.shared = condensed(blocks, exposed), readings, exposed, shared
         if any(block.count > 1 and len(block.values) > MOST_CLASSES for block in self.blocks):
             raise TooManyCounts
         self.sums = self.blocks[0].values.shape[1] if self.blocks else 0
@@ -158,8 +151,8 @@ class Lattice:
         self._class_low = [np.zeros(len(b.values), np.int64) for b in self.blocks]
         self._class_high = [np.full(len(b.values), b.count, np.int64) for b in self.blocks]
         self.is_possible = bool(np.all(self.low <= self.high)) and self._bounded()
-        if self.is_possible:
-            self._arrange()
+        plan = self._arranged() if self.is_possible else None
+        self.steps, self.cost, self.final = ([], 0.0, 1.0) if plan is None else (plan.steps, plan.cost, plan.states)
 
     def _tabled(self, reading: Reading) -> bool:
         """Look at all values of a reading of one sum beforehand, if these are not too many."""
@@ -217,7 +210,7 @@ class Lattice:
                 return False
         return True
 
-    def _arrange(self) -> None:
+    def _arranged(self) -> "_LatticeArrangement":
         """Order the steps such that few states have to be remembered at any time."""
         exposed = [Step(b, 0) for b in self.exposed]
         waiting = [
@@ -233,7 +226,7 @@ class Lattice:
             best = min(waiting, key=plan.score) if len(waiting) <= MOST_COMPARED else waiting[0]
             waiting.remove(best)
             plan.place(best)
-        self.steps, self.cost, self.final = plan.steps, plan.cost, plan.states
+        return plan
 
     def added(self, step: Step) -> tuple[Array, Array]:
         """Return the least and the most that a step adds to each sum."""

@@ -326,7 +326,7 @@ class CountModel:
         self._parts = [_scalars(one.nodes) for one in quantities]
         check_followed([*told, *(part for some in self._parts for part in some)])
         whole = [part for some in self._parts[:outputs] for part in some]
-        found = Regrouping([*told, *whole], self._parts[outputs:]).found
+        found = Regrouping([*told, *whole], self._parts[outputs:])
         if any(one.ranks for one in found.sums):
             raise NotRows("it puts its rows in order")
         self._seen, images = likelihood.about(found.targets[: len(told)]), iter(found.targets[len(told) :])

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -102,24 +101,24 @@ def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Coun
 def _run(request: Request, sized: Sequence[CountModel]) -> ExactAnswer:
     started = time.perf_counter()
     try:
-        found = _converged(request, sized) if any(one.continuous for one in sized) else FittingStates.of(sized)
+        found = _converged(request, sized) if any(one.continuous for one in sized) else FittingStates(sized)
         for _ in range(2):  # the first time may show how improbable the observation is
             if request.observation is not None and found.lost > FAR * found.probability:
                 with far_tails(found.probability):
-                    found = FittingStates.of(_sized(request))
+                    found = FittingStates(_sized(request))
         facts = _probability_of_facts(request) if request.question.facts else 1.0
     except TooManyCounts:
         raise Refused(TOO_MANY, precise=True) from None
     except NotRows as problem:
         raise Refused(str(problem)) from None
-    return _answer(request, found, facts, time.perf_counter() - started)
+    return _answer(request, found, facts, started)
 
 
 def _converged(request: Request, sized: Sequence[CountModel]) -> "FittingStates":
     """Integrate over what rows share with smaller and smaller panels, until that changes nothing."""
-    found = FittingStates.of(sized)
+    found = FittingStates(sized)
     for halvings in range(2, MOST_HALVINGS):
-        before, found = found, FittingStates.of(_sized(request, halvings))
+        before, found = found, FittingStates(_sized(request, halvings))
         if not found.states or not before.states:
             continue
         position = len(found.batches[0]) - 1
@@ -131,19 +130,10 @@ def _converged(request: Request, sized: Sequence[CountModel]) -> "FittingStates"
     raise NotRows("what its rows share cannot be integrated out")
 
 
-@dataclass(frozen=True)
 class FittingStates:
-    """The states that agree with what was seen: quantities, weights relative to `exp(shift)`, and what was cut off."""
+    """The states of all sizes that agree with what was seen: quantities, and weights relative to `exp(shift)`."""
 
-    batches: Sequence[Sequence[Batch]]
-    weights: Sequence[Array]
-    shift: float
-    lost: float
-    has_density: bool
-
-    @staticmethod
-    def of(sized: Sequence[CountModel]) -> "FittingStates":
-        """Go through all tables of counts of all sizes."""
+    def __init__(self, sized: Sequence[CountModel]) -> None:
         batches, logs, orders, truncated, lost = [], [], [], 0, 0.0
         for one in sized:
             counted = one.lattice.states()
@@ -154,18 +144,18 @@ class FittingStates:
                 logs.append(weights)
                 orders.append(one.density)
         lowest = min(orders, default=0)  # beside a value with a probability, one with a density weighs nothing
-        batches = [some for some, order in zip(batches, orders, strict=True) if order == lowest]
+        self.batches = [some for some, order in zip(batches, orders, strict=True) if order == lowest]
         logs = [some for some, order in zip(logs, orders, strict=True) if order == lowest]
-        shift = max((float(some.max()) for some in logs), default=0.0)
-        weights_of = [np.exp(some - shift) for some in logs]
-        return FittingStates(batches, weights_of, shift, lost + lost_in_tails(truncated), lowest > 0)
+        self.shift = max((float(some.max()) for some in logs), default=0.0)
+        self.weights = [np.exp(some - self.shift) for some in logs]
+        self.lost, self.has_density = lost + lost_in_tails(truncated), lowest > 0
 
     @property
     def log_probability(self) -> float:
         """The logarithm of the probability, or density, of what was seen."""
-        return (
-            math.log(math.fsum(float(some.sum()) for some in self.weights)) + self.shift if self.weights else -math.inf
-        )
+        if not self.weights:
+            return -math.inf
+        return math.log(math.fsum(float(some.sum()) for some in self.weights)) + self.shift
 
     @property
     def probability(self) -> float:
@@ -190,7 +180,7 @@ class FittingStates:
         return tally.result()
 
 
-def _answer(request: Request, found: FittingStates, facts: float, seconds: float) -> ExactAnswer:
+def _answer(request: Request, found: FittingStates, facts: float, started: float) -> ExactAnswer:
     if not found.states:
         less = f", or less likely than {found.lost:.0e}" if found.lost else ""
         raise ImpossibleObservation(
@@ -210,7 +200,7 @@ def _answer(request: Request, found: FittingStates, facts: float, seconds: float
     evidence = _evidence(request, found, facts)
     source = f"{how_many(found.states, 'state')} of a table of counts"
     joined = partial(_joint, request) if joint is None else lambda: joint
-    return exact_answer("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), seconds)
+    return exact_answer("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), started)
 
 
 def _evidence(request: Request, found: FittingStates, facts: float) -> Estimate:

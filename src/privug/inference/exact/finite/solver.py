@@ -641,13 +641,12 @@ def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactA
         states = round(settings[0].count)
         counts = (states, states, 0) if classes is None else (classes.states, classes.accepted, classes.excluded)
         joint, source = partial(finite_joint, settings, *beliefs, classes), _source(request, settings, counts[0])
-        seconds = time.perf_counter() - started
-        return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
+        return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, started)
     found = EnumeratedStates(request, settings)
     for _ in range(2):  # the first time may show how improbable the observation is
         if request.observation is not None and found.lost > FAR * found.probability and not found.reasons:
             found = _found_further_out(request, found) or found
-    return _answer(request, found, time.perf_counter() - started)
+    return _answer(request, found, started)
 
 
 def _found_further_out(request: Request, found: EnumeratedStates) -> EnumeratedStates | None:
@@ -668,7 +667,7 @@ def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple
     return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
 
 
-def _answer(request: Request, found: EnumeratedStates, seconds: float) -> ExactAnswer:
+def _answer(request: Request, found: EnumeratedStates, started: float) -> ExactAnswer:
     if not found.weight > 0:
         raise _nothing(request, found)
     lost = found.lost + (UNDERFLOW if ROUNDING * found.probability < UNDERFLOW else 0.0)
@@ -683,7 +682,7 @@ def _answer(request: Request, found: EnumeratedStates, seconds: float) -> ExactA
     source = _source(request, found.settings, found.states)
     counts = found.states, found.accepted, found.excluded
     return exact_answer(
-        request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, seconds
+        request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, started
     )
 
 

@@ -394,18 +394,12 @@ class Outcomes:
                 raise NotRows("several parts of the output depend on different sums over the same rows")
             node = label[place]
             assert isinstance(node, Node)
-            images.append((place, None if node is core else self._image(node, core, found, weights)))
+            ends = (end + found.constant for end in self._reach(weights))
+            images.append((place, None if node is core else Image.of(node, core, *ends)))
             label[place] = MOVING
         if len(images) > 1 and any(image is None or not image.is_discrete for _, image in images):
             raise NotRows("several parts of the output have densities")
         return Outcome(tuple(label), weights, found.constant, tuple(images))
-
-    def _image(self, node: Node, core: Node, found: AffineForm, weights: Array) -> Image:
-        low, high = self._reach(weights)
-        try:
-            return Image.of(node, core, low + found.constant, high + found.constant)
-        except Unfollowed as problem:
-            raise NotRows(str(problem), problem.node) from None
 
 
 def _plain(node: Node) -> object:

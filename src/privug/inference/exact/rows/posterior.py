@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
@@ -84,7 +84,7 @@ class Model:
         memory: Memory | None = None,
     ) -> None:
         self.memory = Memory() if memory is None else memory
-        found = Regrouping([*likelihood.nodes, *outputs], asked, facts).found
+        found = Regrouping([*likelihood.nodes, *outputs], asked, facts)
         told = len(found.targets) - len(outputs)
         self.likelihood, self.outputs = likelihood.about(found.targets[:told]), found.targets[told:]
         self.asked = found.asked
@@ -392,31 +392,25 @@ class Event:
     value: bool = False
 
 
-@dataclass(frozen=True, eq=False)
 class SumStretches:
-    """The line cut at the ends of what was seen: how many rows may be up to the end of each stretch."""
+    """The line cut at the ends of what was seen: how many rows may be up to the end of each stretch.
 
-    ends: Array
-    """The last number of each stretch."""
-    points: Array
-    """Whether a stretch is a single value, where just one row is, with its density."""
-    least: Array
-    most: Array
+    `ends` are the last numbers of stretches; `points` says which are single values, where just one row is, with its
+    density.
+    """
 
-    @classmethod
-    def of(cls, events: Sequence[Event], size: int) -> "SumStretches":
-        """Cut the line at the ends of events."""
+    def __init__(self, events: Sequence[Event], size: int) -> None:
         cuts = {float(np.nextafter(event.low, -np.inf)) for event in events} | {event.high for event in events}
-        ends = np.array(sorted({*cuts, np.inf} - {-np.inf}))
+        ends = self.ends = np.array(sorted({*cuts, np.inf} - {-np.inf}))
         values = {event.low for event in events if event.value}
-        least, most = np.zeros(len(ends), int), np.full(len(ends), size)
+        self.points = np.array([end in values for end in ends])
+        self._least, self._most = np.zeros(len(ends), int), np.full(len(ends), size)
         for event in events:
             before = np.searchsorted(ends, np.nextafter(event.low, -np.inf)) if np.isfinite(event.low) else None
             if before is not None:
-                most[before] = min(most[before], event.rank)
+                self._most[before] = min(self._most[before], event.rank)
             after = np.searchsorted(ends, event.high)
-            least[after] = max(least[after], event.rank + 1)
-        return cls(ends, np.array([end in values for end in ends]), least, most)
+            self._least[after] = max(self._least[after], event.rank + 1)
 
     def shares(self, curve: Curve) -> Array:
         """Return the probability, or density, of each stretch."""
@@ -448,12 +442,12 @@ class SumStretches:
 
     def _possible(self, state: tuple[int, ...]) -> bool:
         total = np.cumsum(state)
-        return bool(np.all(total <= self.most) and np.all(np.array(state)[self.points] <= 1))
+        return bool(np.all(total <= self._most) and np.all(np.array(state)[self.points] <= 1))
 
     def _allowed(self, state: tuple[int, ...]) -> bool:
         total = np.cumsum(state)
         there = np.array(state)[self.points] == 1
-        return bool(np.all((total >= self.least) & (total <= self.most)) and np.all(there))
+        return bool(np.all((total >= self._least) & (total <= self._most)) and np.all(there))
 
 
 class Several:
@@ -498,7 +492,7 @@ class Several:
             values = [event.low for event in events if event.value]
             if len(set(values)) < len(values):
                 raise NotCounted("the same value was seen of several order statistics")
-            cut = SumStretches.of(events, self._all.size)
+            cut = SumStretches(events, self._all.size)
             for cell in self._cells:
                 yield from self._cell(cell, cut, weight)
 
@@ -629,26 +623,13 @@ def integrated(given: ConditionalModel) -> list[tuple[float, ConditionalModel]]:
         return [(float(w), given.at(float(x))) for x, w in zip(*quadrature(curve), strict=True)]
     found = []
     for share, part in curve.parts:
-        weighted = _Weighted(given, part.pdf)
-        edges, _, _ = resolved(weighted, followed(part, part.breaks))
-        found += [(share * weight, given.at(x)) for x, weight in weighted.nodes(edges)]
+        edges, _, _ = resolved(partial(_weighted_evidence, given, part.pdf), followed(part, part.breaks))
+        grid, steps = (some.reshape(-1) for some in panel_nodes(edges))
+        weights = part.pdf(grid) * steps
+        found += [(share * float(w), given.at(float(x))) for x, w in zip(grid, weights, strict=True) if w > UNLIKELY]
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Weighted:
-    """The density of a continuous quantity that rows share, together with what was seen."""
-
-    given: ConditionalModel
-    density: Callable[[Array], Array]
-
-    def __call__(self, values: Array) -> Array:
-        return _evidence(self.given, values) * self.density(values)
-
-    def nodes(self, edges: Array) -> Iterator[tuple[float, float]]:
-        """Yield the nodes of panels with the probabilities that they stand for."""
-        grid, steps = panel_nodes(edges)
-        weights = self.density(grid.reshape(-1)) * steps.reshape(-1)
-        for x, weight in zip(grid.reshape(-1), weights, strict=True):
-            if weight > UNLIKELY:
-                yield float(x), float(weight)
+def _weighted_evidence(given: ConditionalModel, density: Callable[[Array], Array], values: Array) -> Array:
+    """Return the density of a continuous quantity that rows share, together with what was seen."""
+    return _evidence(given, values) * density(values)
