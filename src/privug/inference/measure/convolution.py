@@ -74,9 +74,7 @@ def convolved(left: Panels, right: Panels) -> Panels:
     kinks = summed_kinks(left.kinks, right.kinks)
     ends = left.open_ends[0] or right.open_ends[0], left.open_ends[1] or right.open_ends[1]
     edges, values, missed = refined(lambda x: _values(left, right, x), _edges(left, right, kinks))
-    fine = None
-    if left.fine is not None and right.fine is not None:
-        fine = left.fine[0] + right.fine[0] + 1e-10, left.fine[1] + right.fine[1] + 1e-20
+    fine = left.fine[0] + right.fine[0] + 1e-10, left.fine[1] + right.fine[1] + 1e-20
     error = left.error + right.error + missed / max(left.mass * right.mass, 1e-300)
     made = Panels(edges, values, kinks, ends, error, fine)
     return merged(made, np.array([place for place, _ in kinks]))
@@ -297,10 +295,10 @@ def blended(mixture: list[Shifts]) -> Panels:
     ends = any(one.panels.open_ends[0] for one in mixture), any(one.panels.open_ends[1] for one in mixture)
     weights = [float(one.shares.sum()) for one in mixture]
     error = missed + sum(weight * one.panels.error for weight, one in zip(weights, mixture, strict=True))
-    fine: tuple[float, float] | None = (0.0, 1e-20)
+    fine = (0.0, 1e-20)
     for weight, one in zip(weights, mixture, strict=True):
         known = one.panels.fine
-        fine = None if fine is None or known is None else (max(fine[0], known[0] + 1e-10), fine[1] + weight * known[1])
+        fine = (max(fine[0], known[0] + 1e-10), fine[1] + weight * known[1])
     made = Panels(edges, values, kinks, ends, error, fine)
     return merged(made, np.array([place for place, _ in kinks]))
 
@@ -380,7 +378,7 @@ def blurred(panels: Panels | None, share: float, atoms: Array, masses: Array, sc
     edges = np.concatenate([left[:-1], grid, right[1:]])
     table = np.concatenate([outer[0], inner, outer[1]]) / (2 * scale)
     error, fine = (panels.error, panels.fine) if panels is not None else (0.0, (0.0, 0.0))
-    better = None if fine is None else (fine[0] + 1e-10, fine[1] + 1e-20)
+    better = fine[0] + 1e-10, fine[1] + 1e-20
     return Panels(edges, table, _kinks(panels, atoms), (True, True), share * error + ERROR, better)
 
 
@@ -583,7 +581,7 @@ def _with_uniform(normal: Curve, uniform: Curve) -> Curve | None:
 
 def _transformed(curve: Curve, count: int, most: int) -> Curve | None:
     """Return the law of a sum from its characteristic function; nothing if it is not smooth, or all may be atoms."""
-    if curve.parts and curve.error > 0 and curve.fine is None:
+    if curve.parts and curve.error > 0 and math.isinf(curve.fine[0]):
         most = min(most, FEW_FREQUENCIES)
     if len(curve.atoms) and count * math.log(max(1 - curve.continuous_share, 1e-300)) > math.log(NOTHING):
         return None
@@ -647,10 +645,7 @@ def _listed(pieces: Sequence[ShiftedCurve], atoms: Array, masses: Array) -> Curv
         curves.append(Curve((), atoms, masses / masses.sum()))
     made = Curve.mixture(shares, curves)
     fine = [(0.0, 0.0) if curve.error == 0 else curve.fine for curve in curves]
-    known = [pair for pair in fine if pair is not None]
-    if len(known) < len(fine):
-        return made
-    return replace(made, fine=(max(pair[0] for pair in known), max(pair[1] for pair in known)))
+    return replace(made, fine=(max(pair[0] for pair in fine), max(pair[1] for pair in fine)))
 
 
 def _atoms_added(left: Curve, right: Curve) -> Curve:

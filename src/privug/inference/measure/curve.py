@@ -15,7 +15,10 @@ import scipy
 
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.inference.measure.density import (
+    UNKNOWN,
     Analytic,
+    Fine,
+    Function,
     Inversion,
     Tabulated,
     followed,
@@ -126,8 +129,6 @@ FARTHEST = 1e100  # values beyond are those of an endless tail
 SAME_POWER = 1e-6  # by which the powers that a tail follows at two places may differ
 STEEPER = 1e-3  # than 1 / x: that a tail must be to be sure of its integral
 FADED = 1e-12  # a density times the width of its range that is as good as none
-
-Function = Callable[[Array], Array]
 
 
 class NoSuchMoment(ArgumentError):
@@ -344,7 +345,7 @@ class Curve:
     atoms: Array = field(default_factory=_nothing)
     masses: Array = field(default_factory=_nothing)
     error: float = 0.0
-    fine: tuple[float, float] | None = None
+    fine: Fine = UNKNOWN
 
     @classmethod
     def point(cls, value: float) -> "Curve":
@@ -619,7 +620,7 @@ class Curve:
 
     def error_of(self, probability: float) -> float:
         """Return a bound on the error of a probability."""
-        return self.error if self.fine is None else min(self.error, self.fine[0] * probability + self.fine[1])
+        return min(self.error, self.fine[0] * float(probability) + self.fine[1])
 
     def reweighted(
         self, likelihood: Callable[[Array], Array], breaks: Any = (), error: float = 0.0

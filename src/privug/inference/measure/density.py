@@ -21,6 +21,9 @@ from privug.prior.scalar import density_of
 CHUNK = 1 << 13  # points whose intermediate values stay in the processor's cache
 
 Function = Callable[[Array], Array]
+Fine = tuple[float, float]
+"""A probability p is right to within the first number times p plus the second; both are infinite if that is unknown."""
+UNKNOWN: Fine = (math.inf, math.inf)
 
 
 def legendre_values(columns: Array, piece: Array, t: Array) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from privug.inference.measure.curve import Curve, Density
 from privug.inference.measure.density import (
     NODES,
+    Fine,
     Tabulated,
     coefficients,
     halved,
@@ -62,7 +63,7 @@ class Panels:
     kinks: tuple[Kink, ...] = ()
     open_ends: tuple[bool, bool] = (False, False)
     error: float = 0.0
-    fine: tuple[float, float] | None = (0.0, 0.0)
+    fine: Fine = (0.0, 0.0)
 
     @cached_property
     def columns(self) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from privug.errors import PrivugError
 from privug.inference.graph.conditions import Range
 from privug.inference.measure.curve import Curve, Density, Mapped
-from privug.inference.measure.density import Analytic, Tabulated
+from privug.inference.measure.density import Analytic, Function, Tabulated
 from privug.inference.workload import spend
 from privug.model.batch import grouped
 from privug.model.graph import between, signature
@@ -31,8 +31,6 @@ from privug.program.traced.conditions import Checked
 MOST_PIECES = 50_000
 COST_OF_EVALUATION, COST_OF_NUMBER = 1.7e5, 170.0  # elementary operations
 BRANCHES = 16  # into how many parts a range with a change in it is cut, in each round
-
-Function = Callable[[Array], Array]
 
 
 class Unfollowed(Exception):

@@ -338,11 +338,9 @@ def _told(
     lost = float((noise * weights)[doubtful].sum()) + math.exp(-FARTHEST * (1 - LOOSE))
     given = [(term.count, term.panels) for term in plain.terms if term.panels is not None]
     error = absolute + math.exp(-BEYOND * (1 - LOOSE)) + sum(count * panels.error for count, panels in given)
-    fine: tuple[float, float] | None = (2 * TRUSTED, lost)
+    fine = (2 * TRUSTED, lost)
     for count, one in given:
-        fine = (
-            None if fine is None or one.fine is None else (fine[0] + count * one.fine[0], fine[1] + count * one.fine[1])
-        )
+        fine = (fine[0] + count * one.fine[0], fine[1] + count * one.fine[1])
     ends = math.isinf(plain.support[0]), math.isinf(plain.support[1])
     kinks = tuple((end, 9.0) for end in plain.support if math.isfinite(end))
     return Panels(cut, values, kinks, ends, error, fine)

@@ -12,7 +12,7 @@ import scipy
 from privug.inference.exact.rows.cells import FLAT, Cell, Row, Term
 from privug.inference.exact.rows.regrouping import NotCounted, Ranks, RowSum, placeholder, row_key
 from privug.inference.measure.curve import Curve
-from privug.inference.measure.density import Analytic, panel_nodes, tabulate
+from privug.inference.measure.density import Analytic, Function, panel_nodes, tabulate
 from privug.model.node import Array, Node
 
 LARGEST = 1e290  # beyond which numbers of choices are known by their logarithms
@@ -21,7 +21,6 @@ NEAR_ONE = 1 - 1e-6
 LEVELS = np.array([1e-30, 1e-15, 1e-6, 0.01, 0.3, 0.7, 0.99, 1 - 1e-6])
 
 Group = tuple[Curve, int]
-Function = Callable[[Array], Array]
 
 
 def chances(p: Array, q: Array, n: int, k: int) -> Array:

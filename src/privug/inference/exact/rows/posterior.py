@@ -462,13 +462,11 @@ class Several:
             raise NotCounted(
                 "order statistics were seen together with a range, or a quantile between two rows, of them"
             )
-        self._row: Row | None = model.exposed(asked)
-        if self._row is not None and not self._family.has(self._row):
-            self._row = None
+        exposed = model.exposed(asked)
+        self._row = exposed if exposed is not None and self._family.has(exposed) else None
         self._place = self._family.picks[0][0]
         self._all = crowd_of(given.orders.others(self._family, None))
         self._groups: list[Group] = given.orders.others(self._family, self._row)
-        exposed = model.exposed(asked)
         empty = [Cell(1.0, (FLAT,) * len(model.sums))]
         self._cells = empty if exposed is None else given.cells(exposed, asked)
         self._seen = given.pullback.at((), self._reach)

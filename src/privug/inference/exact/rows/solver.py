@@ -253,7 +253,8 @@ def _belief(quantity: Quantity, pieces: Sequence[BeliefPiece]) -> Belief:
     error = max((piece.curve.error for piece in pieces if piece.curve is not None), default=0.0)
     if all(term.is_flat for piece in pieces for term in piece.cell.asked):
         table = np.array([[term.start for term in piece.cell.asked] for piece in pieces])
-        return _discrete(quantity, table, shares, error)
+        distinct, masses = grouped(table.reshape(len(shares), -1), shares)
+        return Belief.listed(_typed(quantity, distinct), masses / masses.sum(), error)
     if len(quantity.nodes) != 1:
         raise NotRows("the secret has several parts, and one of them is continuous")
     curves = []
@@ -262,11 +263,6 @@ def _belief(quantity: Quantity, pieces: Sequence[BeliefPiece]) -> Belief:
         assert piece.curve is not None
         curves.append(Curve.point(term.start) if term.is_flat else term.law(piece.curve))
     return Belief.of_curve(Curve.mixture(shares, curves))
-
-
-def _discrete(quantity: Quantity, table: Array, weights: Array, error: float = 0.0) -> Belief:
-    distinct, masses = grouped(table.reshape(len(weights), -1), weights)
-    return Belief.listed(_typed(quantity, distinct), masses / masses.sum(), error)
 
 
 def _typed(quantity: Quantity, values: Array) -> Batch:
