@@ -10,6 +10,7 @@ from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
+from privug.inference.case_plan import Quantity
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.question import Case, Question, Sizes
@@ -39,6 +40,10 @@ class Request:
     def query(self, case: Case) -> Any:
         """Return the further quantity in terms of a case's random variables; None if none was asked for."""
         return None if self.extra is None else self.question.query(case, self.extra)
+
+    def asked(self, case: Case) -> list[Quantity]:
+        """Return the secret and, if one was asked for, the further quantity."""
+        return [Quantity.of(value) for value in (case.secret, *(() if self.extra is None else (self.query(case),)))]
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,10 @@ def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Coun
     query = request.query(case)
     if query is not None and not is_answered(query, case):
         raise NotRows("the query draws random numbers of its own")
-    asked = [Quantity.of(case.secret), *([] if query is None else [Quantity.of(query)])]
     outputs = [Quantity.of(case.output)] if request.observation is None else []
     if case.facts and Plan(Quantity.of(case.output).nodes).can_fail:
         raise NotRows("it may fail on inputs that contradict what is assumed")
-    return CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings)
+    return CountModel(likelihood, [*outputs, *request.asked(case)], len(outputs), start, halvings)
 
 
 def _run(request: Request, sized: Sequence[CountModel]) -> ExactAnswer:

@@ -103,8 +103,8 @@ class SizedRows:
 
     probability: float
     model: Model
-    secret: Quantity
-    query: Quantity | None
+    asked: Sequence[Quantity]
+    """The secret, and the query if there is one."""
     output: Quantity
 
     def settings(self) -> list[tuple[float, ConditionalModel]]:
@@ -165,20 +165,19 @@ def _sized(
     likelihood = case.likelihood(request.observation)
     if likelihood.impossible is not None and not sizes:
         raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")
-    secret, output = Quantity.of(case.secret), Quantity.of(case.output)
-    query = None if request.extra is None else Quantity.of(request.query(case))
+    asked, output = request.asked(case), Quantity.of(case.output)
     outputs = output.nodes if request.observation is None else ()
-    asked = [secret.nodes] if query is None else [secret.nodes, query.nodes]
-    order = ancestors([*likelihood.nodes, *outputs, *(node for some in asked for node in some)])
+    order = ancestors([*likelihood.nodes, *outputs, *(node for one in asked for node in one.nodes)])
     check_followed(order)
-    if query is not None and not is_answered(request.query(case), case):
+    if request.extra is not None and not is_answered(request.query(case), case):
         raise NotRows("the query draws random numbers of its own")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
     listed = all(family_of(node).listable for node in order if isinstance(node.operation, Draw))
     if listed and not sizes and not any(node.operation.traits.role is Role.ORDER for node in order):
         raise NotRows("its quantities can be listed, and are better counted")
-    return SizedRows(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
+    model = Model(likelihood, outputs, [one.nodes for one in asked], len(case.facts), memory)
+    return SizedRows(probability, model, asked, output)
 
 
 def _followed(step: Callable[..., Returned], *arguments: object) -> Returned:
@@ -199,15 +198,13 @@ def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
     settings = [(one, setting) for one in sized for setting in one.settings()]
     beliefs: list[Belief | None] = []
     total, error = 1.0, 0.0
-    for position in range(len(sized[0].model.asked)):
+    for position, quantity in enumerate(sized[0].asked):
         found = [
             [replace(piece, weight=weight * piece.weight) for piece in posterior(given, one.model.asked[position])]
             for one, (weight, given) in settings
         ]
         pieces = settled([piece for some in found for piece in some])
         total = evidence(pieces)
-        quantity = sized[0].secret if position == 0 else sized[0].query
-        assert quantity is not None
         belief = _belief(quantity, pieces)
         error = belief.error * total
         beliefs.append(belief)
@@ -350,7 +347,7 @@ def _joint(request: Request, sized: Sequence[SizedRows], known: Belief | None) -
     found: list[Source] = []
     for one in sized:
         found += sources(one.integrated(), one.model.asked[0])
-    secret, output = sized[0].secret, sized[0].output
+    secret, output = sized[0].asked[0], sized[0].output
     table, told = _informed(found, len(secret.nodes), None if known is None else known.curve)
     return _assembled(secret, output, found, table, told)
 
