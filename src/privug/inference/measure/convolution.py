@@ -34,7 +34,16 @@ from privug.inference.measure.density import (
     panel_nodes,
     split_panels,
 )
-from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
+from privug.inference.measure.piecewise_polynomial import (
+    ROUNDING,
+    SMOOTH,
+    Kink,
+    PiecewisePolynomial,
+    apart,
+    merged,
+    panels_of,
+    refined,
+)
 from privug.inference.measure.transforms import SumTerm, inverted_sum
 from privug.inference.workload import spend
 from privug.model.batch import repeated
@@ -69,14 +78,14 @@ class Clusters(NamedTuple):
     other: Array
 
 
-def convolved(left: Panels, right: Panels) -> Panels:
+def convolved(left: PiecewisePolynomial, right: PiecewisePolynomial) -> PiecewisePolynomial:
     """Return the density of the sum of two independent quantities."""
     kinks = summed_kinks(left.kinks, right.kinks)
     ends = left.open_ends[0] or right.open_ends[0], left.open_ends[1] or right.open_ends[1]
     edges, values, missed = refined(lambda x: _values(left, right, x), _edges(left, right, kinks))
     fine = left.fine[0] + right.fine[0] + 1e-10, left.fine[1] + right.fine[1] + 1e-20
     error = left.error + right.error + missed / max(left.mass * right.mass, 1e-300)
-    made = Panels(edges, values, kinks, ends, error, fine)
+    made = PiecewisePolynomial(edges, values, kinks, ends, error, fine)
     return merged(made, np.array([place for place, _ in kinks]))
 
 
@@ -97,7 +106,7 @@ def _together(kinks: Sequence[Kink], nearest: Callable[[Array, Array], Array]) -
     return tuple(zip(kept.tolist(), orders.tolist(), strict=True))
 
 
-def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
+def _edges(left: PiecewisePolynomial, right: PiecewisePolynomial, kinks: tuple[Kink, ...]) -> Array:
     """Return where to begin: sums of kinks, and around each kink the panels of the other, unless they crowd."""
     places: list[Array] = []
     gaps: list[Array] = []
@@ -137,7 +146,7 @@ def _gaps(edges: Array) -> Array:
     return np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
 
 
-def _values(left: Panels, right: Panels, x: Array) -> tuple[Array, Array]:
+def _values(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> tuple[Array, Array]:
     """Return the convolution at some places, and its rounding errors."""
     total, noise = np.zeros(len(x)), np.zeros(len(x))
     step = max(1, MOST_EDGES // len(left.edges))
@@ -155,7 +164,7 @@ def _values(left: Panels, right: Panels, x: Array) -> tuple[Array, Array]:
     return total, ROUNDING * noise
 
 
-def _met(left: Panels, right: Panels, x: Array) -> tuple[Clusters, Clusters, Stretches]:
+def _met(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> tuple[Clusters, Clusters, Stretches]:
     """Return the panels of the left within one of the right, those of the right within one of the left, and the rest.
 
     All follow from how many edges of the right lie below the sum minus each edge of the left, so none is met twice.
@@ -189,7 +198,7 @@ def _chopped(met: Clusters) -> Clusters:
     return Clusters(met.point[which], first, np.minimum(first + LONGEST, met.last[which]), met.other[which])
 
 
-def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Array, Array]:
+def _clustered(many: PiecewisePolynomial, one: PiecewisePolynomial, x: Array, met: Clusters) -> tuple[Array, Array]:
     """Return what panels of `many` within a panel of `one` contribute to each place."""
     total, noise = np.zeros(len(x)), np.zeros(len(x))
     weights = clusters(many)
@@ -207,7 +216,7 @@ def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Arra
     return total, noise
 
 
-def clusters(panels: Panels) -> Array:
+def clusters(panels: PiecewisePolynomial) -> Array:
     """Return, for panels from each edge on, the masses at 24 nodes that act on polynomials as their density does.
 
     Those of a longer stretch follow from those of one shorter by a panel, and of that panel.
@@ -236,7 +245,7 @@ def clusters(panels: Panels) -> Array:
 _VANDER = np.polynomial.legendre.legvander(POINTS, NODES - 1)
 
 
-def _seen(left: Panels, right: Panels, met: Stretches, total: Array) -> Stretches:
+def _seen(left: PiecewisePolynomial, right: PiecewisePolynomial, met: Stretches, total: Array) -> Stretches:
     """Return the stretches that show beside what is known of the density."""
     width = np.minimum(np.diff(left.edges)[met.left], np.diff(right.edges)[met.right])
     bound = width * left.largest[met.left] * right.largest[met.right]
@@ -244,7 +253,7 @@ def _seen(left: Panels, right: Panels, met: Stretches, total: Array) -> Stretche
     return Stretches(*(array[kept] for array in met))
 
 
-def _partial(left: Panels, right: Panels, x: Array, met: Stretches) -> tuple[Array, Array]:
+def _partial(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array, met: Stretches) -> tuple[Array, Array]:
     """Return what pairs of panels contribute of which neither lies within the other."""
     total, noise = np.zeros(len(x)), np.zeros(len(x))
     for start in range(0, len(met.point), CHUNK):
@@ -255,7 +264,9 @@ def _partial(left: Panels, right: Panels, x: Array, met: Stretches) -> tuple[Arr
     return total, noise
 
 
-def _integrated(left: Panels, right: Panels, x: Array, i: Array, j: Array) -> tuple[Array, Array]:
+def _integrated(
+    left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array, i: Array, j: Array
+) -> tuple[Array, Array]:
     """Return the integral over each stretch, and what its rounding is relative to."""
     spend(COST_OF_STRETCH * len(i))
     a, b, c, d = left.edges[i], left.edges[i + 1], right.edges[j], right.edges[j + 1]
@@ -283,12 +294,12 @@ def _polynomial(columns: Array, t: Array) -> Array:
 class Shifts(NamedTuple):
     """A density of mass one, how far it is shifted, and the share of each shift."""
 
-    panels: Panels
+    panels: PiecewisePolynomial
     by: Array
     shares: Array
 
 
-def blended(mixture: list[Shifts]) -> Panels:
+def blended(mixture: list[Shifts]) -> PiecewisePolynomial:
     """Return the density of a mixture of shifted densities, whose mass is the sum of the shares."""
     kinks = _mixture_kinks(mixture)
     edges, values, missed = refined(lambda x: _mixture_values(mixture, x), _mixture_edges(mixture, kinks))
@@ -299,7 +310,7 @@ def blended(mixture: list[Shifts]) -> Panels:
     for weight, one in zip(weights, mixture, strict=True):
         known = one.panels.fine
         fine = (max(fine[0], known[0] + 1e-10), fine[1] + weight * known[1])
-    made = Panels(edges, values, kinks, ends, error, fine)
+    made = PiecewisePolynomial(edges, values, kinks, ends, error, fine)
     return merged(made, np.array([place for place, _ in kinks]))
 
 
@@ -356,7 +367,9 @@ def _integration() -> Array:
 _INTEGRATION = _integration()
 
 
-def blurred(panels: Panels | None, share: float, atoms: Array, masses: Array, scale: float) -> Panels | None:
+def blurred(
+    panels: PiecewisePolynomial | None, share: float, atoms: Array, masses: Array, scale: float
+) -> PiecewisePolynomial | None:
     """Add Laplace noise of mean zero to a density, which has a share, and atoms; nothing if it is too narrow."""
     grid = _grid(panels, atoms, scale)
     if grid is None:
@@ -379,17 +392,17 @@ def blurred(panels: Panels | None, share: float, atoms: Array, masses: Array, sc
     table = np.concatenate([outer[0], inner, outer[1]]) / (2 * scale)
     error, fine = (panels.error, panels.fine) if panels is not None else (0.0, (0.0, 0.0))
     better = fine[0] + 1e-10, fine[1] + 1e-20
-    return Panels(edges, table, _kinks(panels, atoms), (True, True), share * error + ERROR, better)
+    return PiecewisePolynomial(edges, table, _kinks(panels, atoms), (True, True), share * error + ERROR, better)
 
 
-def _kinks(panels: Panels | None, atoms: Array) -> tuple[Kink, ...]:
+def _kinks(panels: PiecewisePolynomial | None, atoms: Array) -> tuple[Kink, ...]:
     known = dict.fromkeys(atoms.tolist(), 1.0)
     for place, order in panels.kinks if panels is not None else ():
         known.setdefault(place, order + 2)
     return tuple((place, order) for place, order in sorted(known.items()) if order < SMOOTH)
 
 
-def _grid(panels: Panels | None, atoms: Array, scale: float) -> Array | None:
+def _grid(panels: PiecewisePolynomial | None, atoms: Array, scale: float) -> Array | None:
     """Return the panels, and gaps between atoms, cut to the scale of the noise; nothing if those are too many."""
     edges = apart(np.concatenate([atoms, panels.edges if panels is not None else atoms[:0]]))
     with np.errstate(over="ignore"):
@@ -424,10 +437,10 @@ SAME = 1e-13  # atoms that differ by less, relative to the largest, are equal bu
 NEAR = 100.0  # times its width: so far from zero a density keeps its digits
 NOTHING = 1e-20  # shares of a mixture that are left out
 
-_known: "WeakKeyDictionary[Curve, Panels]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Curve, PiecewisePolynomial]" = WeakKeyDictionary()
 """The panels of the densities of curves; of those computed here the orders of the kinks are known."""
 
-_origins: "WeakKeyDictionary[Curve, tuple[Panels, float]]" = WeakKeyDictionary()
+_origins: "WeakKeyDictionary[Curve, tuple[PiecewisePolynomial, float]]" = WeakKeyDictionary()
 """The same about zero, and how far they were moved there."""
 
 
@@ -703,7 +716,7 @@ def _convolved(left: Curve, right: Curve) -> Curve:
     return curve
 
 
-def _anchored(curve: Curve) -> tuple[Panels, float]:
+def _anchored(curve: Curve) -> tuple[PiecewisePolynomial, float]:
     """Return panels about zero, where floats are dense, with a singular end just there; and how far they were moved."""
     if curve not in _origins:
         panels = _panels(curve)
@@ -726,13 +739,13 @@ def _is_placed(curve: Curve, origin: float, width: float) -> bool:
     return len(shifts) == len(curve.parts) and all(abs(origin - shift) <= NEAR * width for shift in shifts)
 
 
-def _panels(curve: Curve) -> Panels:
+def _panels(curve: Curve) -> PiecewisePolynomial:
     if curve not in _known:
         _known[curve] = panels_of(curve)
     return _known[curve]
 
 
-def _told(panels: Panels) -> Curve:
+def _told(panels: PiecewisePolynomial) -> Curve:
     """Return the curve of panels, unless it is not right."""
     curve = panels.curve()
     if not curve.error < LARGEST_ERROR:

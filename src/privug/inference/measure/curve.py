@@ -1,6 +1,6 @@
 """Curve: the distribution of one real number, known exactly or to a stated error.
 
-It has densities, which may be those of monotone functions of other quantities (`Mapped`), and atoms.
+It has densities, which may be those of monotone functions of other quantities (`Pushforward`), and atoms.
 """
 
 import itertools
@@ -146,7 +146,7 @@ def beyond(function: Function, end: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
+class Pushforward:
     """The distribution of an increasing or decreasing function of a quantity, which has a density.
 
     `inverse` takes values of the function back; `slope` is its derivative at values of the quantity. The result is
@@ -236,11 +236,11 @@ class Mapped:
             return resolved(self.pdf, around)[0]
         return resolved(self.pdf, np.union1d(around, followed(self, np.array([ends[0], *around, ends[1]]))))[0]
 
-    def affine(self, scale: float, shift: float) -> "Mapped":
+    def affine(self, scale: float, shift: float) -> "Pushforward":
         """Return the distribution of a linear function."""
         return replace(self, scale=self.scale * scale, shift=shift + scale * self.shift)
 
-    def restricted(self, low: float, high: float) -> "Mapped | None":
+    def restricted(self, low: float, high: float) -> "Pushforward | None":
         """Return the distribution given an interval; None if that has no probability."""
         low, high = max(low, self.support[0]), min(high, self.support[1])
         if not low < high:
@@ -250,7 +250,7 @@ class Mapped:
         return None if base is None else replace(self, base=base)
 
 
-Density = Analytic | Tabulated | Mapped
+Density = Analytic | Tabulated | Pushforward
 
 
 SLACK = 1e-15  # by which a probability may fall short of a level, for rounding

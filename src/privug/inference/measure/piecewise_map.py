@@ -16,7 +16,7 @@ import numpy as np
 
 from privug.errors import PrivugError
 from privug.inference.graph.conditions import Range
-from privug.inference.measure.curve import Curve, Density, Mapped
+from privug.inference.measure.curve import Curve, Density, Pushforward
 from privug.inference.measure.density import Analytic, Function, Tabulated
 from privug.inference.workload import spend
 from privug.model.batch import grouped
@@ -357,7 +357,7 @@ SAME = 1e-13  # outputs that differ by less, relative to their size, are equal b
 
 
 @dataclass(frozen=True, eq=False)
-class Image:
+class PiecewiseMap:
     """A function of a number that lies between the outermost `edges`: monotone and continuous between them."""
 
     node: Node
@@ -365,7 +365,7 @@ class Image:
     edges: Array
 
     @classmethod
-    def of(cls, node: Node, argument: Node, low: float, high: float) -> "Image":
+    def of(cls, node: Node, argument: Node, low: float, high: float) -> "PiecewiseMap":
         """Cut a function into pieces, or raise Unfollowed."""
         image = cls(node, argument, cut(node, argument, low, high))
         image.steps, image.middles  # noqa: B018  # a function without a value shows here
@@ -487,7 +487,7 @@ class Image:
             raise Unfollowed(f"the output has a density that jumps at more than {MOST_BRANCHES} places")
         parts: list[tuple[float, Density]] = []
         for weight, part in curve.parts:
-            assert not isinstance(part, Mapped)
+            assert not isinstance(part, Pushforward)
             for piece in moving:
                 low, high = self.edges[piece], self.edges[piece + 1]
                 inner = part.restricted(float(low), float(high))
@@ -509,17 +509,17 @@ class Image:
             return density.affine(*line)
         rising = bool(self._ends[1][piece] > self._ends[0][piece])
         on, back, slope = (partial(function, piece) for function in (self._on, self.inverse, self._slope_on))
-        return Mapped(density, on, back, slope, rising)
+        return Pushforward(density, on, back, slope, rising)
 
 
-class Images:
+class PiecewiseMaps:
     """Functions of numbers of a known distribution; those that are the same are followed once."""
 
     def __init__(self, curve: Curve) -> None:
         self._curve = curve
-        self._known: dict[Hashable, Image | ScalarFunction] = {}
+        self._known: dict[Hashable, PiecewiseMap | ScalarFunction] = {}
 
-    def of(self, node: Node, argument: Node) -> Image | ScalarFunction:
+    def of(self, node: Node, argument: Node) -> PiecewiseMap | ScalarFunction:
         """Return a function of a number, or raise Unfollowed."""
         key = signature(node, argument)
         if key is None or key not in self._known:
@@ -529,7 +529,7 @@ class Images:
             self._known[key] = made
         return self._known[key]
 
-    def _made(self, node: Node, argument: Node) -> Image | ScalarFunction:
+    def _made(self, node: Node, argument: Node) -> PiecewiseMap | ScalarFunction:
         if not self._curve.parts:
             return ScalarFunction(node, argument)
         low, high = effective_ends(self._curve)
@@ -538,10 +538,10 @@ class Images:
         far = (min(near[0], float(self._curve.edges[0])), max(near[1], float(self._curve.edges[-1])))
         if far[1] - far[0] <= WIDE * (near[1] - near[0]):
             try:
-                return Image.of(node, argument, *far)
+                return PiecewiseMap.of(node, argument, *far)
             except Unfollowed:
                 pass  # the far tails may hold values for which the program fails, or too many steps
-        return Image.of(node, argument, *near)
+        return PiecewiseMap.of(node, argument, *near)
 
 
 def effective_ends(curve: Curve) -> tuple[float, float]:

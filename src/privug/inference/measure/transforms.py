@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes, split_panels
-from privug.inference.measure.panels import Panels, merged
+from privug.inference.measure.piecewise_polynomial import PiecewisePolynomial, merged
 from privug.inference.workload import spend
 from privug.model.node import Array
 
@@ -36,7 +36,7 @@ MOST_ENTRIES = 1 << 20
 class SumTerm:
     """Independent copies of a quantity with a density, which has a share of the probability, and with atoms."""
 
-    panels: Panels | None
+    panels: PiecewisePolynomial | None
     share: float
     atoms: Array
     masses: Array
@@ -94,7 +94,7 @@ class SumTerm:
         return np.asarray(result)
 
 
-def _tilted(panels: Panels, u: float, largest: float) -> Panels:
+def _tilted(panels: PiecewisePolynomial, u: float, largest: float) -> PiecewisePolynomial:
     """Return panels times exp(u x - largest), halved where that is no polynomial; elsewhere nodes keep their digits."""
     values = panels.values * np.exp(u * panel_nodes(panels.edges)[0] - largest)
     sizes = np.abs(coefficients(values))
@@ -121,7 +121,7 @@ def product(terms: Sequence[SumTerm], t: Array) -> Array:
     return result
 
 
-def panel_transform(panels: Panels, t: Array) -> Array:
+def panel_transform(panels: PiecewisePolynomial, t: Array) -> Array:
     """Return the Fourier transform of a density on panels."""
     spend(COST_OF_ANGLE * len(t) * len(panels.edges))
     result = np.zeros(len(t), complex)
@@ -135,7 +135,7 @@ def panel_transform(panels: Panels, t: Array) -> Array:
     return result
 
 
-def _oscillating(panels: Panels, index: Array, angle: Array) -> Array:
+def _oscillating(panels: PiecewisePolynomial, index: Array, angle: Array) -> Array:
     """Return the mean over each panel of the density times exp(i angle s), s from -1 to 1."""
     size = np.abs(angle)
     result = np.empty(angle.shape, complex)
@@ -147,7 +147,7 @@ def _oscillating(panels: Panels, index: Array, angle: Array) -> Array:
     return np.where(angle < 0, np.conj(result), result)
 
 
-def _by_moments(panels: Panels, column: Array, angle: Array) -> Array:
+def _by_moments(panels: PiecewisePolynomial, column: Array, angle: Array) -> Array:
     powers = POINTS[:, np.newaxis] ** np.arange(MOMENTS)
     moments = (panels.values @ (powers * (WEIGHTS / 2)[:, np.newaxis])) / [math.factorial(m) for m in range(MOMENTS)]
     moments = np.ascontiguousarray(moments.T)
@@ -162,7 +162,7 @@ def _by_moments(panels: Panels, column: Array, angle: Array) -> Array:
 _SIGNS = np.array([1.0, 1.0, -1.0, -1.0])  # of i^k, real for even k
 
 
-def _upwards(panels: Panels, column: Array, angle: Array) -> Array:
+def _upwards(panels: PiecewisePolynomial, column: Array, angle: Array) -> Array:
     parts = [np.zeros(len(angle)), np.zeros(len(angle))]
     sine, inverse = np.sin(angle), 1 / angle
     before = np.cos(angle) * inverse  # the spherical Bessel function of order -1
@@ -173,7 +173,7 @@ def _upwards(panels: Panels, column: Array, angle: Array) -> Array:
     return np.asarray(parts[0] + 1j * parts[1])
 
 
-def _downwards(panels: Panels, column: Array, angle: Array) -> Array:
+def _downwards(panels: PiecewisePolynomial, column: Array, angle: Array) -> Array:
     """Sum from high orders down, where the recurrence is stable; its scale follows from sum (2k + 1) j_k^2 = 1."""
     parts = [np.zeros(len(angle)), np.zeros(len(angle))]
     inverse = 1 / angle
@@ -267,7 +267,7 @@ class Tilted:
         return [term.tilted(self.exponent) for term in self.terms]
 
 
-def inverted_sum(terms: Sequence[SumTerm], most: int) -> Panels | None:
+def inverted_sum(terms: Sequence[SumTerm], most: int) -> PiecewisePolynomial | None:
     """Return the density of a sum; nothing if more than so many frequencies are needed for it."""
     plain = Tilted(tuple(terms), 0.0)
     width = plain.window[1] - plain.window[0]
@@ -323,11 +323,11 @@ def _series(one: Tilted, edges: Array, period: float, number: int) -> tuple[Arra
 
 def _told(
     plain: Tilted, window: tuple[float, float], edges: Array, density: Array, noise: Array, absolute: float
-) -> Panels:
+) -> PiecewisePolynomial:
     """Return the density within a window, with what is known about its error."""
     low, high = window
     worst = np.where(np.isfinite(noise), noise, 0.0).max(axis=1)
-    panels = merged(Panels(edges, np.maximum(density, 0.0)), np.empty(0), worst)
+    panels = merged(PiecewisePolynomial(edges, np.maximum(density, 0.0)), np.empty(0), worst)
     inner = panels.edges[(panels.edges > low) & (panels.edges < high)]
     cut = np.concatenate([[low], inner, [high]])
     nodes = panel_nodes(cut)[0]
@@ -343,7 +343,7 @@ def _told(
         fine = (fine[0] + count * one.fine[0], fine[1] + count * one.fine[1])
     ends = math.isinf(plain.support[0]), math.isinf(plain.support[1])
     kinks = tuple((end, 9.0) for end in plain.support if math.isfinite(end))
-    return Panels(cut, values, kinks, ends, error, fine)
+    return PiecewisePolynomial(cut, values, kinks, ends, error, fine)
 
 
 def _to_the_ends(edges: Array, values: Array, support: tuple[float, float]) -> tuple[Array, Array]:

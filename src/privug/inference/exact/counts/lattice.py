@@ -67,9 +67,9 @@ class Reading:
     keeps: bool = False
 
 
-Key = tuple[str, int]
+ColumnKey = tuple[str, int]
 """A column of states: what rows share, ("total", j), ("left", block), ("class", block) or ("kept", reading)."""
-SHARED: Key = ("shared", 0)
+SHARED: ColumnKey = ("shared", 0)
 
 
 def condensed(blocks: Sequence[RowBlock], exposed: Sequence[int]) -> list[RowBlock]:
@@ -454,7 +454,7 @@ class _Walk:
             columns["class", step.block] = number
         return States(columns, logs).take(fits)
 
-    def _add(self, columns: dict[Key, Array], times: Array, line: Array) -> None:
+    def _add(self, columns: dict[ColumnKey, Array], times: Array, line: Array) -> None:
         for j in np.flatnonzero(line).tolist():
             columns["total", j] = columns.get(("total", j), 0) + line[j] * times
 

@@ -32,7 +32,7 @@ from privug.inference.exact.rows.cells import (
     roots_behind,
     rows_of,
 )
-from privug.inference.exact.rows.likelihood import Constraint, Pullback
+from privug.inference.exact.rows.likelihood import Constraint, Preimage
 from privug.inference.exact.rows.regrouping import (
     Addend,
     NotRows,
@@ -76,8 +76,8 @@ class NoisySum:
         low, high = self._noise.quantiles(FAR)
         wide = WIDER * (high - low)
         ends = float(values.min() + low - wide), float(values.max() + high + wide)
-        pullback = Pullback(self._likelihood, [self._node], {})
-        seen = pullback.at(
+        preimage = Preimage(self._likelihood, [self._node], {})
+        seen = preimage.at(
             (), lambda weights: (min(weights[0] * end for end in ends), max(weights[0] * end for end in ends))
         )
         ranges, places = _together(seen.constraints)

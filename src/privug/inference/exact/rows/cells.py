@@ -27,7 +27,7 @@ from privug.inference.measure.convolution import Powers, added
 from privug.inference.measure.curve import Curve, discrete_part, smooth_part
 from privug.inference.measure.density import panel_nodes
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
-from privug.inference.measure.piecewise_map import Image, Images, ScalarFunction, Unfollowed
+from privug.inference.measure.piecewise_map import PiecewiseMap, PiecewiseMaps, ScalarFunction, Unfollowed
 from privug.inference.workload import spend
 from privug.model.batch import grouped
 from privug.model.node import Array, Node, ancestors
@@ -141,7 +141,7 @@ class Term:
 
     slope: float = 0.0
     start: float = 0.0
-    image: Image | None = None
+    image: PiecewiseMap | None = None
     piece: int = 0
 
     @property
@@ -399,14 +399,14 @@ class Partition:
             yield from self._cut(weight * (1 - share), discrete_part(curve), root, nodes)
             yield from self._cut(weight * share, smooth_part(curve), root, nodes)
             return
-        images = Images(curve)
+        images = PiecewiseMaps(curve)
         found = [None if is_known(node) else images.of(node, root) for node in nodes]
         if not curve.parts:
             for atom, mass in zip(curve.atoms, curve.masses, strict=True):
                 values = [_at(image, node, atom) for image, node in zip(found, nodes, strict=True)]
                 yield self._cell(weight * float(mass), [Term(0.0, v) for v in values], Curve.point(float(atom)))
             return
-        edges = np.unique(np.concatenate([image.edges[1:-1] for image in found if isinstance(image, Image)]))
+        edges = np.unique(np.concatenate([image.edges[1:-1] for image in found if isinstance(image, PiecewiseMap)]))
         for start, stop, share, part in _stretches(curve, edges):
             inside = _inside(start, stop, part)
             terms = [_term(image, node, inside) for image, node in zip(found, nodes, strict=True)]
@@ -433,12 +433,12 @@ def _stretches(curve: Curve, edges: Array) -> Iterator[tuple[float, float, float
 
 def _steps(curve: Curve, root: Node, functions: Sequence[Node]) -> Array | None:
     """Return where functions of a number jump, if they are constant elsewhere."""
-    images = Images(curve)
+    images = PiecewiseMaps(curve)
     try:
         found = [images.of(node, root) for node in functions]
     except Unfollowed:
         return None
-    steps = [image.edges[1:-1] for image in found if isinstance(image, Image) and image.is_discrete]
+    steps = [image.edges[1:-1] for image in found if isinstance(image, PiecewiseMap) and image.is_discrete]
     return np.unique(np.concatenate(steps)) if steps and len(steps) == len(found) else None
 
 
@@ -447,16 +447,16 @@ def _inside(start: float, stop: float, part: Curve) -> float:
     return float(part.quantile(0.5)) if not (math.isfinite(start) and math.isfinite(stop)) else start / 2 + stop / 2
 
 
-def _at(image: Image | ScalarFunction | None, node: Node, x: float) -> float:
+def _at(image: PiecewiseMap | ScalarFunction | None, node: Node, x: float) -> float:
     if image is None:
         return float(value_of(node))
-    return float((image.values if isinstance(image, Image) else image)(np.array([x]))[0])
+    return float((image.values if isinstance(image, PiecewiseMap) else image)(np.array([x]))[0])
 
 
-def _term(image: Image | ScalarFunction | None, node: Node, inside: float) -> Term:
+def _term(image: PiecewiseMap | ScalarFunction | None, node: Node, inside: float) -> Term:
     if image is None:
         return Term(0.0, float(value_of(node)))
-    assert isinstance(image, Image)
+    assert isinstance(image, PiecewiseMap)
     piece = int(np.clip(np.searchsorted(image.edges, inside, side="right") - 1, 0, len(image.edges) - 2))
     if image.steps[piece]:
         return Term(0.0, float(image.middles[piece]))

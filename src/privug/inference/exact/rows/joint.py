@@ -16,7 +16,7 @@ from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.exact.rows.cells import FLAT, Cell, CellCounts, Row, Term, tallied
 from privug.inference.exact.rows.likelihood import Group, Label, Outcome, Outcomes, Own, groups_of
-from privug.inference.exact.rows.order_statistics import CountedLaw, Family, Way, own_law
+from privug.inference.exact.rows.order_statistics import CountedLaw, Pick, RankedRows, own_law
 from privug.inference.exact.rows.posterior import ConditionalModel
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
 from privug.inference.measure.curve import Curve, smooth_part
@@ -32,12 +32,12 @@ from privug.inference.measure.density import (
     split_panels,
     united,
 )
-from privug.inference.measure.piecewise_map import Image
+from privug.inference.measure.piecewise_map import PiecewiseMap
 from privug.model.node import Array, Node
 
 NEGLIGIBLE = 1e-17
 
-Law = Curve | CountedLaw
+RestLaw = Curve | CountedLaw
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class Source:
     weight: float
     cell: Cell
     certain: dict[Label, float]
-    formulas: list[tuple[Outcome, float, Law]]
+    formulas: list[tuple[Outcome, float, RestLaw]]
 
 
 def sources(settings: Sequence[tuple[float, ConditionalModel]], asked: Sequence[Node]) -> Iterator[Source]:
@@ -142,7 +142,7 @@ class _Found:
         """Return what was found, given the cell."""
         total = self.total
         certain = {label: share / total for label, share in self._certain.items()}
-        formulas: list[tuple[Outcome, float, Law]] = [
+        formulas: list[tuple[Outcome, float, RestLaw]] = [
             (one.outcome, one.total / total, one.law()) for one in self._formulas.values()
         ]
         return Source(
@@ -151,7 +151,7 @@ class _Found:
 
 
 def _counted(
-    weight: float, given: ConditionalModel, family: Family, row: Row, asked: Sequence[Node]
+    weight: float, given: ConditionalModel, family: RankedRows, row: Row, asked: Sequence[Node]
 ) -> Iterator[Source]:
     """Yield what outputs follow from each cell of the secret's row, if rows are counted to find one by its rank."""
     stand_in, (place, _) = family.stand_ins[0], family.picks[0]
@@ -170,13 +170,13 @@ def _counted(
         yield _of_cell(weight, still, tally, outcomes)
 
 
-def _telling(weight: float, given: ConditionalModel, cell: Cell, place: int, way: Way, outcomes: Outcomes) -> Source:
+def _telling(weight: float, given: ConditionalModel, cell: Cell, place: int, way: Pick, outcomes: Outcomes) -> Source:
     """Return what outputs follow from a cell whose number may be the order statistic itself."""
     stand_in = next(one for one in given.model.rows if one.terms[0][0] == place)
     tally, curves = given.tally(stand_in), [one.curve for one in given.cells(stand_in) if one.curve is not None]
     spread = np.unique(np.concatenate([np.empty(0), *(curve.edges for curve in curves)]))
     certain: dict[Label, float] = {}
-    formulas: list[tuple[Outcome, float, Law]] = []
+    formulas: list[tuple[Outcome, float, RestLaw]] = []
     for group in groups_of(tally, np.zeros(len(cell.terms)), given.discrete):
         outcome = outcomes.at(group.key)
         if outcome.weights is None:
@@ -533,7 +533,7 @@ class _Tabulation:
         off = apart * (1 + math.log2(whole.shape[0]))  # what is missed might have told the secret
         return PairTable(*self._grid.spread(whole), labels, information(whole), max(error, off), missed)
 
-    def _add(self, number: int, outcome: Outcome, chance: float, law: Law) -> None:
+    def _add(self, number: int, outcome: Outcome, chance: float, law: RestLaw) -> None:
         """Take down outputs that follow from a source in one way."""
         one, (x, weights) = self._grid.found[number], self._grid.points[number]
         own = outcome.own(one.cell)
@@ -699,7 +699,7 @@ def _quantiles(values: Array, weights: Array) -> Array:
     return np.unique(values[order][np.clip(places, 0, len(values) - 1)])
 
 
-def _moved(image: Image, edges: Array) -> Array:
+def _moved(image: PiecewiseMap, edges: Array) -> Array:
     """Return edges of outputs, in order, for edges of the weighted sum that they are a function of."""
     return np.unique(image.values(np.clip(edges, *image.edges[[0, -1]])))
 

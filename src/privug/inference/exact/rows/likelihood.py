@@ -32,7 +32,7 @@ from privug.inference.graph.conditions import (
 )
 from privug.inference.measure.convolution import added
 from privug.inference.measure.curve import Curve, NoSuchMoment
-from privug.inference.measure.piecewise_map import Image, Unfollowed, effective_ends
+from privug.inference.measure.piecewise_map import PiecewiseMap, Unfollowed, effective_ends
 from privug.inference.workload import spend
 from privug.model.maybe import Maybe
 from privug.model.node import Array, Kind, Node
@@ -128,7 +128,7 @@ def _values(nodes: Sequence[Node], sums: Sequence[Node], totals: Array, discrete
         return None
 
 
-class Pullback:
+class Preimage:
     """Takes an observation back to sums over rows: what depends on known sums alone at once, the rest by keys."""
 
     def __init__(self, likelihood: Likelihood, sums: Sequence[Node], known: Mapping[Node, object]) -> None:
@@ -211,7 +211,7 @@ class Pullback:
         """Return the weights of all sums."""
         return np.array([found.weights.get(node, 0.0) for node in self._sums])
 
-    def image(self, node: Node, core: Node, found: AffineForm, reach: Reach) -> Image:
+    def image(self, node: Node, core: Node, found: AffineForm, reach: Reach) -> PiecewiseMap:
         """Return a function of a weighted sum on its monotone pieces."""
         key = tuple(self.weights(found).tolist())
         low, high = reach(np.array(key))
@@ -219,7 +219,7 @@ class Pullback:
             low, high = min(low, self._reaches[key][0]), max(high, self._reaches[key][1])
         self._reaches[key] = low, high
         self._used.append(key)
-        return Image.of(node, core, low + found.constant, high + found.constant)
+        return PiecewiseMap.of(node, core, low + found.constant, high + found.constant)
 
     def _condition(self, clause: Node, reach: Reach) -> Constraint:
         close = clause.operation if isinstance(clause.operation, CloseTo) else None
@@ -299,7 +299,7 @@ class Outcome:
     label: Label
     weights: Array | None = None
     constant: float = 0.0
-    images: tuple[tuple[int, Image | None], ...] = ()
+    images: tuple[tuple[int, PiecewiseMap | None], ...] = ()
     """The parts that move, by their places, each as a function of the weighted sum; None is the sum itself."""
 
     @property
@@ -395,7 +395,7 @@ class Outcomes:
             node = label[place]
             assert isinstance(node, Node)
             ends = (end + found.constant for end in self._reach(weights))
-            images.append((place, None if node is core else Image.of(node, core, *ends)))
+            images.append((place, None if node is core else PiecewiseMap.of(node, core, *ends)))
             label[place] = MOVING
         if len(images) > 1 and any(image is None or not image.is_discrete for _, image in images):
             raise NotRows("several parts of the output have densities")
@@ -611,7 +611,7 @@ class RowLikelihood:
         self,
         tally: CellCounts,
         cell: Cell,
-        pullback: Pullback,
+        preimage: Preimage,
         discrete: Sequence[int],
         reach: Reach,
         *,
@@ -620,12 +620,12 @@ class RowLikelihood:
         spend(COST_OF_LIKELIHOOD)
         self._tally = tally
         self._cell = cell
-        self._weighted = bool(pullback.told.log_weights)
+        self._weighted = bool(preimage.told.log_weights)
         self._parts: list[tuple[Group, Seen, list[Factor]]] = []
-        factors = pullback.factors(tally.flats + cell.flats, discrete)
-        keys = by_key or bool(pullback.split(discrete)[1].nodes)  # more was seen than known sums can tell
+        factors = preimage.factors(tally.flats + cell.flats, discrete)
+        keys = by_key or bool(preimage.split(discrete)[1].nodes)  # more was seen than known sums can tell
         groups = list(groups_of(tally, cell.flats, discrete, factors, keys))
-        if len(groups) > MANY and not self._weighted and not pullback.told.points:
+        if len(groups) > MANY and not self._weighted and not preimage.told.points:
             groups.sort(key=lambda group: -float(group.probabilities.sum()))
             left = np.cumsum([float(group.probabilities.sum()) for group in reversed(groups)])[::-1]
         else:
@@ -636,7 +636,7 @@ class RowLikelihood:
                 found = sum(self._worth(*part) for part in self._parts) if found is None else found
                 if rest <= NEGLIGIBLE * found:
                     break
-            seen = pullback.at(group.key, reach) if keys else CERTAIN
+            seen = preimage.at(group.key, reach) if keys else CERTAIN
             if seen.factor > 0:
                 told = (replace(one, atomic=self._is_atom(group, one)) for one in factors_of(tally, seen, group.counts))
                 self._parts.append((group, seen, list(told)))

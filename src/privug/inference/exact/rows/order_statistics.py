@@ -20,7 +20,7 @@ HALVINGS = 200
 NEAR_ONE = 1 - 1e-6
 LEVELS = np.array([1e-30, 1e-15, 1e-6, 0.01, 0.3, 0.7, 0.99, 1 - 1e-6])
 
-Group = tuple[Curve, int]
+AlikeRows = tuple[Curve, int]
 
 
 def chances(p: Array, q: Array, n: int, k: int) -> Array:
@@ -44,7 +44,7 @@ def at_least(p: Array, n: int, k: int) -> Array:
 class Crowd:
     """Independent rows: distributions, each with how many rows follow it."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[AlikeRows, ...]
 
     @cached_property
     def size(self) -> int:
@@ -276,9 +276,9 @@ def _mass(curve: Curve | None, low: Array, high: Array) -> Array:
     return np.where(low <= high, curve.mass(low, np.maximum(low, high)), 0.0)
 
 
-def crowd_of(groups: Sequence[Group]) -> Crowd:
+def crowd_of(groups: Sequence[AlikeRows]) -> Crowd:
     """Return rows as a crowd; those of one and the same distribution are put together."""
-    found: dict[int, Group] = {}
+    found: dict[int, AlikeRows] = {}
     for curve, count in groups:
         if count:
             found[id(curve)] = curve, count + found.get(id(curve), (curve, 0))[1]
@@ -533,7 +533,7 @@ MOST_STEPS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class RankedRows:
     """Rows that are only counted, and the order statistics of them that are used: positions of sums, with ranks."""
 
     rows: tuple[Row, ...]
@@ -553,7 +553,7 @@ class Family:
         return not self.has(row) and any(set(one.terms) & set(row.terms) for one in self.rows)
 
 
-def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[Family]:
+def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[RankedRows]:
     """Return the order statistics that are used, and the rows of each."""
     found: dict[tuple[int, ...], list[Row]] = {}
     for row in rows:
@@ -568,7 +568,7 @@ def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[Family]:
     taken = [j for places in found for j in places]
     if len(set(taken)) < len(taken):
         raise NotCounted(UNLIKE)
-    families = [Family(tuple(own), tuple((j, sums[j].ranks) for j in places)) for places, own in found.items()]
+    families = [RankedRows(tuple(own), tuple((j, sums[j].ranks) for j in places)) for places, own in found.items()]
     for family in families:
         if any(len(ranks) > 2 for _, ranks in family.picks):
             raise NotCounted("it puts more than two order statistics of the same rows together")
@@ -580,7 +580,7 @@ class Orders:
 
     def __init__(
         self,
-        families: Sequence[Family],
+        families: Sequence[RankedRows],
         sums: int,
         cells: Callable[[Row], Sequence[Cell]],
         shared: Collection[Node] = (),
@@ -591,20 +591,20 @@ class Orders:
         self._cells = cells
         self._laws: dict[Hashable, Curve] = {}
 
-    def family(self, row: Row) -> Family | None:
+    def family(self, row: Row) -> RankedRows | None:
         """Return the family that a row, or a row that stands for an order statistic, belongs to."""
         if any(one.mixes(row) for one in self._families):
             raise NotCounted("the secret is made of several rows, of which some are only ranked")
         return next((one for one in self._families if one.has(row) or row in one.stand_ins), None)
 
-    def law(self, family: Family, row: Row) -> Curve:
+    def law(self, family: RankedRows, row: Row) -> Curve:
         """Return the distribution of the number by which a row is ranked."""
         key = row_key([(0, row.terms[0][1])], self._shared) or row
         if key not in self._laws:
             self._laws[key] = _number(self._cells(row), family.picks[0][0])
         return self._laws[key]
 
-    def others(self, family: Family, without: Row | None) -> list[Group]:
+    def others(self, family: RankedRows, without: Row | None) -> list[AlikeRows]:
         """Return rows with how many there are, one left aside."""
         return [
             (self.law(family, row), row.count - (without is not None and row.terms == without.terms))
@@ -620,15 +620,15 @@ class Orders:
         crowd = crowd_of(groups if own is None else [*groups, (own, 1)])
         return cells_of(law_of(crowd, ranks), j, self._sums)
 
-    def given(self, family: Family, row: Row) -> "Way":
+    def given(self, family: RankedRows, row: Row) -> "Pick":
         """Return an order statistic, given the number of a row."""
         return conditional(crowd_of(self.others(family, row)), family.picks[0][1])
 
 
-Way = OneRank | TwoRanks
+Pick = OneRank | TwoRanks
 
 
-def conditional(crowd: Crowd, ranks: Ranks) -> Way:
+def conditional(crowd: Crowd, ranks: Ranks) -> Pick:
     """Return an order statistic, or two that are put together, given the number of a row besides others."""
     if len(ranks) == 1:
         return OneRank(crowd, ranks[0][0])
@@ -690,7 +690,7 @@ def stepped(function: Function, kinks: Array, low: float, high: float) -> list[t
     return [step for step in steps if step[2] != 0]
 
 
-def expectation(way: Way, likelihood: Function, kinks: Array, curve: Curve, error: float) -> tuple[Function, float]:
+def expectation(way: Pick, likelihood: Function, kinks: Array, curve: Curve, error: float) -> tuple[Function, float]:
     """Return the likelihood of what was seen of an order statistic, as a function of the number of a row."""
     ends = curve.edges[[0, -1]] if curve.parts else np.array([curve.atoms.min(), curve.atoms.max()])
     steps = stepped(likelihood, kinks, float(ends[0]), float(ends[1])) if way.smooth else None
@@ -714,7 +714,7 @@ SLOW = "what a continuous secret has in common with a range, or a quantile betwe
 class CountedLaw:
     """A multiple of an order statistic plus an independent quantity, given the number of a row."""
 
-    way: Way
+    way: Pick
     term: Term
     """By what the row is ranked, as a function of its number."""
     scale: float

@@ -23,13 +23,13 @@ from privug.inference.exact.rows.cells import (
     rows_of,
     tallied,
 )
-from privug.inference.exact.rows.likelihood import Constraint, Outcomes, Pullback, Reaching, RowLikelihood
+from privug.inference.exact.rows.likelihood import Constraint, Outcomes, Preimage, Reaching, RowLikelihood
 from privug.inference.exact.rows.order_statistics import (
+    AlikeRows,
     Crowd,
-    Family,
-    Group,
     Orders,
-    Way,
+    Pick,
+    RankedRows,
     crowd_of,
     expectation,
     families_of,
@@ -110,9 +110,9 @@ class Model:
         return set(ancestors(self.likelihood.nodes))
 
     @cached_property
-    def pullback(self) -> Pullback:
+    def preimage(self) -> Preimage:
         """What was seen, as functions of the sums alone."""
-        return Pullback(self.likelihood, self.sum_nodes, {})
+        return Preimage(self.likelihood, self.sum_nodes, {})
 
     def is_of_table(self, asked: Sequence[Node]) -> bool:
         """Say whether some quantities are functions of sums over rows."""
@@ -201,11 +201,11 @@ class ConditionalModel:
         return [j for j in range(len(self.model.sums)) if j not in moving]
 
     @cached_property
-    def pullback(self) -> Pullback:
+    def preimage(self) -> Preimage:
         """What was seen, as functions of the sums."""
         if not set(self.known).isdisjoint(self.model.told):
-            return Pullback(self.model.likelihood, self.model.sum_nodes, self.known)
-        return self.model.pullback
+            return Preimage(self.model.likelihood, self.model.sum_nodes, self.known)
+        return self.model.preimage
 
     @cached_property
     def outputs(self) -> list[Node]:
@@ -274,7 +274,7 @@ SAME = 1e-12  # how near a value that was seen must be to one that has a probabi
 class CountedRow:
     """One row of those that an order statistic is picked from."""
 
-    def __init__(self, given: ConditionalModel, family: Family, row: Row, asked: Sequence[Node]) -> None:
+    def __init__(self, given: ConditionalModel, family: RankedRows, row: Row, asked: Sequence[Node]) -> None:
         self._given = given
         self._family = family
         self._row = row
@@ -298,7 +298,7 @@ class CountedRow:
 
     def _likelihood(self, cell: Cell) -> RowLikelihood:
         given = self._given
-        return RowLikelihood(self._tally, cell, given.pullback, given.discrete, self._reach)
+        return RowLikelihood(self._tally, cell, given.preimage, given.discrete, self._reach)
 
     def _mixed(self, cell: Cell) -> Iterator[BeliefPiece]:
         """Yield a cell in which the row's number itself is not asked for."""
@@ -333,14 +333,14 @@ class CountedRow:
         curves = [*points, *(cell.curve for cell in self._whole if cell.curve is not None)]
         return Cell(1.0, tuple(terms), Curve.mixture([cell.weight for cell in self._whole], curves))
 
-    def _passed(self, cell: Cell, way: Way) -> Iterator[BeliefPiece]:
+    def _passed(self, cell: Cell, way: Pick) -> Iterator[BeliefPiece]:
         """Yield a cell whose number is asked for, as far as it is passed over, and where it is what was seen."""
         for likelihood in self._likelihood(self._law).by_order():
             yield from self._given_likelihood(cell, way, likelihood)
             for value, weight in likelihood.crossings():
                 yield from self._value(cell, way, value, weight, likelihood.density)
 
-    def _given_likelihood(self, cell: Cell, way: Way, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
+    def _given_likelihood(self, cell: Cell, way: Pick, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
         """Yield a cell whose number is passed over, given what was seen of the order statistic."""
         term, curve, law = cell.terms[self._place], cell.curve, self._law.curve
         assert law is not None
@@ -353,7 +353,7 @@ class CountedRow:
             off = min(1.0, found.error + likelihood.error(share) / share)
             yield BeliefPiece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
 
-    def _value(self, cell: Cell, way: Way, value: float, weight: float, density: int) -> Iterator[BeliefPiece]:
+    def _value(self, cell: Cell, way: Pick, value: float, weight: float, density: int) -> Iterator[BeliefPiece]:
         """Yield what a value says that was seen of the order statistic itself; its own density is one of them."""
         term, curve, at = cell.terms[self._place], cell.curve, np.array([value])
         assert curve is not None
@@ -457,7 +457,7 @@ class Several:
         model = given.model
         if len(model.families) > 1 or len(model.rows) > len(model.families[0].stand_ins):
             raise NotCounted(BESIDE)
-        self._family: Family = model.families[0]
+        self._family: RankedRows = model.families[0]
         if any(len(ranks) > 1 for _, ranks in self._family.picks):
             raise NotCounted(
                 "order statistics were seen together with a range, or a quantile between two rows, of them"
@@ -466,10 +466,10 @@ class Several:
         self._row = exposed if exposed is not None and self._family.has(exposed) else None
         self._place = self._family.picks[0][0]
         self._all = crowd_of(given.orders.others(self._family, None))
-        self._groups: list[Group] = given.orders.others(self._family, self._row)
+        self._groups: list[AlikeRows] = given.orders.others(self._family, self._row)
         empty = [Cell(1.0, (FLAT,) * len(model.sums))]
         self._cells = empty if exposed is None else given.cells(exposed, asked)
-        self._seen = given.pullback.at((), self._reach)
+        self._seen = given.preimage.at((), self._reach)
 
     def _reach(self, weights: Array) -> tuple[float, float]:
         found = [(j, ranks) for j, ranks in self._family.picks if weights[j]]
@@ -557,7 +557,7 @@ def _of_row(given: ConditionalModel, row: Row | None, asked: Sequence[Node]) -> 
     tally = given.tally(row)
     reach = Reaching(tally, cells).reach
     for cell in cells:
-        likelihood = RowLikelihood(tally, cell, given.pullback, given.discrete, reach)
+        likelihood = RowLikelihood(tally, cell, given.preimage, given.discrete, reach)
         yield from conditioned(cell, likelihood)
 
 
@@ -574,7 +574,7 @@ def _of_table(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Belief
     """Yield what is known of a function of the whole table."""
     tally, cell = given.tally(None), given.alone(())
     reach = Reaching(tally, [cell]).reach
-    likelihood = RowLikelihood(tally, cell, given.pullback, given.discrete, reach, by_key=True)
+    likelihood = RowLikelihood(tally, cell, given.preimage, given.discrete, reach, by_key=True)
     outcomes = given.outcomes(tally, [cell], specialised(asked, given.known))
     for one in likelihood.by_order():
         for group, weight in one.by_group():

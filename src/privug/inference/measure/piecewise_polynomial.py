@@ -1,4 +1,4 @@
-"""Panels: the density of a measure as polynomials on panels, and where it is rough.
+"""The density of a measure as polynomials on panels, and where it is rough.
 
 The order of a kink says how rough: -1/2 an inverse square root, 0 a jump, 1 a bend, 2 a jump of the second derivative.
 """
@@ -55,7 +55,7 @@ Measured = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Panels:
+class PiecewisePolynomial:
     """A density by its values at the nodes of panels; `kinks` are places and orders, `error` is that of the mass."""
 
     edges: Array
@@ -122,7 +122,7 @@ class Panels:
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
         return np.where(inside, legendre_values(self.columns, *located(self.edges, x)), 0.0)
 
-    def shifted(self, by: float) -> "Panels":
+    def shifted(self, by: float) -> "PiecewisePolynomial":
         """Return the density of the quantity plus a number; panels too narrow to be told apart then join others."""
         kinks = tuple((place + by, order) for place, order in self.kinks)
         edges, values = self.edges + by, self.values
@@ -143,12 +143,12 @@ class Panels:
         error = self.error + abs(1 - float(integrals(self.edges, values).sum()))
         return Curve(((1.0, table),), error=error, fine=self.fine)
 
-    def scaled(self, factor: float) -> "Panels":
+    def scaled(self, factor: float) -> "PiecewisePolynomial":
         """Return the density times a number."""
         return replace(self, values=self.values * factor, error=self.error * factor)
 
 
-def panels_of(curve: Curve) -> Panels:
+def panels_of(curve: Curve) -> PiecewisePolynomial:
     """Return the part of a curve that has a density, as one measure of mass one."""
     edges = apart(np.concatenate([part.edges for _, part in curve.parts]))
     share = curve.continuous_share
@@ -157,7 +157,7 @@ def panels_of(curve: Curve) -> Panels:
     for weight, part in curve.parts:
         values += weight / share * _on_panels(part, edges, nodes, widths)
     ends = bool(np.isinf(curve.breaks[0])), bool(np.isinf(curve.breaks[-1]))
-    trimmed = _trimmed(Panels(edges, values, (), ends, curve.error))
+    trimmed = _trimmed(PiecewisePolynomial(edges, values, (), ends, curve.error))
     made = merged(trimmed, curve.breaks)
     finite = [float(place) for place in curve.breaks if edges[0] <= place <= edges[-1]]
     kinks = tuple((place, _order(curve, place, _width_at(made.edges, place))) for place in finite)
@@ -182,7 +182,7 @@ def _on_panels(part: Density, edges: Array, nodes: Array, widths: Array) -> Arra
     return values
 
 
-def _trimmed(panels: Panels) -> Panels:
+def _trimmed(panels: PiecewisePolynomial) -> PiecewisePolynomial:
     """Make one panel of those next to an end that have little mass, where a singular density has been halved."""
     below, above = np.cumsum(panels.masses), np.cumsum(panels.masses[::-1])
     first = int(np.searchsorted(below, NEGLIGIBLE * panels.mass)) if not panels.open_ends[0] else 0
@@ -199,7 +199,7 @@ def _trimmed(panels: Panels) -> Panels:
     return replace(panels, edges=edges, values=values)
 
 
-def merged(panels: Panels, breaks: Array, noise: Array | None = None) -> Panels:
+def merged(panels: PiecewisePolynomial, breaks: Array, noise: Array | None = None) -> PiecewisePolynomial:
     """Make one panel of two as long as one polynomial is enough; edges at breaks stay.
 
     `noise` is the rounding of each panel's values, if it is more than that of its largest one.
