@@ -15,7 +15,7 @@ from the left, and B the same from the right: on each panel a small linear syste
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -153,15 +153,24 @@ def _values(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> 
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         few = x[part]
-        within_right, within_left, partial = _met(left, right, few)
-        for many, one, met in ((left, right, within_right), (right, left, within_left)):
-            found = _clustered(many, one, few, met)
-            total[part] += found[0]
-            noise[part] += found[1]
-        found = _partial(left, right, few, _seen(left, right, partial, total[part]))
-        total[part] += found[0]
-        noise[part] += found[1]
+        within_right, within_left, rest = _met(left, right, few)
+        _add(total[part], noise[part], within_right, partial(_clustered, left, right, few))
+        _add(total[part], noise[part], within_left, partial(_clustered, right, left, few))
+        met = _seen(left, right, rest, total[part])
+        _add(total[part], noise[part], met, partial(_integrated, left, right, few))
     return total, ROUNDING * noise
+
+
+def _add(total: Array, noise: Array, met: Clusters | Stretches, integrated: Callable[..., tuple[Array, Array]]) -> None:
+    """Add what panels that meet at places of the sum contribute there, with its rounding, some of them at a time."""
+    found, rounding = np.zeros(len(total)), np.zeros(len(total))
+    for start in range(0, len(met.point), CHUNK):
+        some = [array[start : start + CHUNK] for array in met]
+        values, errors = integrated(*some)
+        found += np.bincount(some[0], values, len(total))
+        rounding += np.bincount(some[0], errors, len(total))
+    total += found
+    noise += rounding
 
 
 def _met(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> tuple[Clusters, Clusters, Stretches]:
@@ -198,22 +207,18 @@ def _chopped(met: Clusters) -> Clusters:
     return Clusters(met.point[which], first, np.minimum(first + LONGEST, met.last[which]), met.other[which])
 
 
-def _clustered(many: PiecewisePolynomial, one: PiecewisePolynomial, x: Array, met: Clusters) -> tuple[Array, Array]:
-    """Return what panels of `many` within a panel of `one` contribute to each place."""
-    total, noise = np.zeros(len(x)), np.zeros(len(x))
-    weights = clusters(many)
-    for start in range(0, len(met.point), CHUNK):
-        point, first, last, other = (array[start : start + CHUNK] for array in met)
-        low, high, a, b = many.edges[first], many.edges[last], one.edges[other], one.edges[other + 1]
-        # In the coordinate of the wider panel: 2 (x - y) - a - b over its width.
-        scale = (high - low) / (b - a)
-        origin = (2 * x[point] - low - high - a - b) / (b - a)
-        t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * POINTS, -1.0, 1.0)
-        mass = weights[first, last - first - 1]
-        found = _polynomial(one.columns[:, other], t)
-        total += np.bincount(point, (found * mass).sum(axis=1), len(x))
-        noise += np.bincount(point, one.largest[other] * np.abs(mass).sum(axis=1), len(x))
-    return total, noise
+def _clustered(
+    many: PiecewisePolynomial, one: PiecewisePolynomial, x: Array, point: Array, first: Array, last: Array, other: Array
+) -> tuple[Array, Array]:
+    """Return what panels of `many` within a panel of `one` contribute, and what its rounding is relative to."""
+    low, high, a, b = many.edges[first], many.edges[last], one.edges[other], one.edges[other + 1]
+    # In the coordinate of the wider panel: 2 (x - y) - a - b over its width.
+    scale = (high - low) / (b - a)
+    origin = (2 * x[point] - low - high - a - b) / (b - a)
+    t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * POINTS, -1.0, 1.0)
+    mass = clusters(many)[first, last - first - 1]
+    found = _polynomial(one.columns[:, other], t)
+    return (found * mass).sum(axis=1), one.largest[other] * np.abs(mass).sum(axis=1)
 
 
 def clusters(panels: PiecewisePolynomial) -> Array:
@@ -253,23 +258,12 @@ def _seen(left: PiecewisePolynomial, right: PiecewisePolynomial, met: Stretches,
     return Stretches(*(array[kept] for array in met))
 
 
-def _partial(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array, met: Stretches) -> tuple[Array, Array]:
-    """Return what pairs of panels contribute of which neither lies within the other."""
-    total, noise = np.zeros(len(x)), np.zeros(len(x))
-    for start in range(0, len(met.point), CHUNK):
-        point, i, j = (array[start : start + CHUNK] for array in met)
-        value, rounding = _integrated(left, right, x[point], i, j)
-        total += np.bincount(point, value, len(x))
-        noise += np.bincount(point, rounding, len(x))
-    return total, noise
-
-
 def _integrated(
-    left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array, i: Array, j: Array
+    left: PiecewisePolynomial, right: PiecewisePolynomial, places: Array, point: Array, i: Array, j: Array
 ) -> tuple[Array, Array]:
     """Return the integral over each stretch, and what its rounding is relative to."""
     spend(COST_OF_STRETCH * len(i))
-    a, b, c, d = left.edges[i], left.edges[i + 1], right.edges[j], right.edges[j + 1]
+    x, a, b, c, d = places[point], left.edges[i], left.edges[i + 1], right.edges[j], right.edges[j + 1]
     narrow = d - c < b - a  # whether the right panel is the narrower one
     near, far, start, end = (np.where(narrow, *pair) for pair in ((c, a), (d, b), (a, c), (b, d)))
     low, high = np.maximum(near, x - end), np.minimum(far, x - start)
