@@ -143,7 +143,7 @@ def _uncrowded(fixed: Array, candidates: Array, widths: Array, room: Array) -> A
 def _gaps(edges: Array) -> Array:
     """Return for each edge how wide the narrower panel beside it is."""
     widths = np.diff(edges)
-    return np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
+    return np.asarray(np.minimum(np.append(widths, np.inf), np.append(np.inf, widths)))
 
 
 def _values(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> tuple[Array, Array]:

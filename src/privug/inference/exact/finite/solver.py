@@ -636,7 +636,8 @@ def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactA
     beliefs, classes = _apart(request, settings), None
     if beliefs is None and request.observation is None and request.extra is None:
         classes = by_class(settings)
-        beliefs = classes and classes.beliefs(min(1.0, settings[0].roots.lost / classes.probability))
+        if classes is not None:
+            beliefs = classes.beliefs(min(1.0, settings[0].roots.lost / classes.probability))
     if beliefs is not None:
         states = round(settings[0].count)
         counts = (states, states, 0) if classes is None else (classes.states, classes.accepted, classes.excluded)
