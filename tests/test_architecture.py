@@ -102,7 +102,7 @@ INSIDE = {
     "inference/measure": [
         "density lattice_law",
         "curve",
-        "panels piecewise_map",
+        "piecewise_map piecewise_polynomial",
         "transforms",
         "convolution",
     ],

@@ -252,6 +252,18 @@ def first_places(codes: Array) -> Array:
     return first
 
 
+def grouped(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the distinct numbers, or lines of a table, in order, and the total weight of each."""
+    distinct, codes = np.unique(values, axis=0 if values.ndim > 1 else None, return_inverse=True)
+    return distinct, np.bincount(codes.reshape(-1), weights, len(distinct))
+
+
+def repeated(counts: Array) -> tuple[Array, Array]:
+    """Return each position as often as its count says, and for each position numbers from zero on."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return owner, np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Many values of one possibly nested quantity."""

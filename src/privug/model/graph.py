@@ -32,6 +32,15 @@ def everything_behind(nodes: Iterable[Node]) -> list[Node]:
     return list(order)
 
 
+def random_nodes(order: Iterable[Node]) -> set[Node]:
+    """Return the nodes that are random or made of random ones; parents come before their children."""
+    found: set[Node] = set()
+    for node in order:
+        if node.operation.random or not found.isdisjoint(node.parents):
+            found.add(node)
+    return found
+
+
 def remade(node: Node, parents: Sequence[Node], shape: Shape | None = None) -> Node:
     """Return the same operation on other nodes, with the range that it has on these; the node itself on its own."""
     shape = node.shape if shape is None else shape

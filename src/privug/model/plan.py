@@ -416,6 +416,11 @@ class Plan:
         return [_full(target, values[self._slots[id(target)]], samples) for target in self._targets]
 
 
+def computed(nodes: Sequence[Node], known: Mapping[Node, Array], samples: int) -> list[Array]:
+    """Return the values of functions of known quantities; nothing else about them is random."""
+    return Plan(nodes, list(known)).run(samples, np.random.Generator(np.random.SFC64(0)), known)
+
+
 def _constant(node: Node) -> Array | None:
     return node.operation.array if isinstance(node.operation, ConstantValue) else None
 

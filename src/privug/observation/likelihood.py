@@ -51,6 +51,21 @@ class Likelihood:
         """What it is a function of: conditions, numbers that took an exact value, log weights."""
         return [*self.conditions, *(node for node, _ in self.points), *self.log_weights]
 
+    def about(self, nodes: Sequence[Node]) -> "Likelihood":
+        """Return the same about other nodes, in the order of `nodes`; there may be more conditions or fewer."""
+        first = len(nodes) - len(self.points) - len(self.log_weights)
+        points = tuple(zip(nodes[first:], (value for _, value in self.points), strict=False))
+        log_weights = tuple(nodes[first + len(points) :])
+        return dataclasses.replace(
+            self, conditions=tuple(nodes[:first]), log_weights=log_weights, points=points, distances=()
+        )
+
+    def where(self, chosen: Callable[[Node], bool]) -> "Likelihood":
+        """Return what is said about some of the nodes."""
+        points = tuple((node, value) for node, value in self.points if chosen(node))
+        conditions, log_weights = (tuple(filter(chosen, nodes)) for nodes in (self.conditions, self.log_weights))
+        return dataclasses.replace(self, conditions=conditions, log_weights=log_weights, points=points)
+
     def __and__(self, other: "Likelihood") -> "Likelihood":
         return Likelihood(
             self.conditions + other.conditions,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.inference.exact.rows.pullback import dominators
-from privug.inference.measure.piecewise_map import Derivative, Image, Unfollowed, cut
+from privug.inference.graph.affine import dominators
+from privug.inference.measure.piecewise_map import Derivative, PiecewiseMap, Unfollowed, cut
 from privug.model.graph import deduplicated, signature
 
 FUNCTIONS = {
@@ -43,7 +43,7 @@ def test_edges(name):
 @pytest.mark.parametrize("name", ["absolute", "square", "clip", "remainder", "branch", "exponential", "same way"])
 def test_derivatives_and_inverses(name):
     x = pv.Uniform(-1.75, 1.75)
-    image = Image.of(pv.lift(FUNCTIONS[name][0])(x).node, x.node, -1.75, 1.75)
+    image = PiecewiseMap.of(pv.lift(FUNCTIONS[name][0])(x).node, x.node, -1.75, 1.75)
     points = np.linspace(-1.7, 1.7, 35) + 0.003
     slopes = (image.values(points + 1e-6) - image.values(points - 1e-6)) / 2e-6
     assert Derivative(image.node, image.argument)(points) == pytest.approx(slopes, abs=1e-7)

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from privug.inference.measure.convolution import Powers, Unsummable, added
-from privug.inference.measure.curve import Curve, Mapped
+from privug.inference.measure.curve import Curve, Pushforward
 from privug.inference.measure.density import Analytic
 from privug.prior.continuous import (
     BETA,
@@ -34,7 +34,7 @@ UNIT = Curve.of_family(UNIFORM, 0.0, 1.0)
 AGES = Curve.of_family(TRUNCATED_NORMAL, MEAN, SD, LOW, HIGH)
 EXPONENTIAL_ONE = Curve.of_family(EXPONENTIAL, 1.0)
 LAPLACE_ONE = Curve.of_family(LAPLACE, 0.0, 1.0)
-SQUARE = Mapped(
+SQUARE = Pushforward(
     Analytic(StandardNormal(), 1.0, 0.0, 0.0, math.inf),
     np.square,
     lambda y: np.sqrt(np.maximum(y, 0)),

@@ -27,15 +27,14 @@ from privug.inference.exact.counts.solver import prepare_counts
 from privug.inference.exact.finite.elements import Elements, TooManyElements
 from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.solver import nodes_of, prepare_elimination, prepare_finite
-from privug.inference.exact.gaussian.solver import prepare_gaussian
-from privug.inference.exact.request import Obstacle, Offer, Part, Refused, Request
-from privug.inference.exact.request import Part as Solver
+from privug.inference.exact.gaussian import prepare_gaussian
+from privug.inference.exact.request import Obstacle, Offer, Refused, Request, Solver
 from privug.inference.exact.rows.solver import COST_OF_CASE, prepare_rows
 from privug.inference.question import Case, Question
 from privug.inference.sampling import Sampler, probability_of_observation
 from privug.inference.workload import numbers_computed
 from privug.model.batch import Column
-from privug.model.graph import everything_behind
+from privug.model.graph import everything_behind, random_nodes
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import ArrayFunction, Elementwise
 from privug.model.structure import random_leaves
@@ -68,32 +67,32 @@ class Contradicted(Refused):
     """Draws contradict an exact answer, which is none then."""
 
 
-def witnessed(request: Request, prepared: Offer, prepare: Solver) -> ExactAnswer:
-    """Return an exact answer that draws do not contradict; else refuse. Solvers `prepare` a further question."""
+def answer(request: Request, prepared: Offer) -> ExactAnswer:
+    """Return an exact answer that draws do not contradict; else refuse."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             run = prepared.run()
     except FloatingPointError as problem:
-        raise Refused(Obstacle(f"its numerics failed ({problem})", precise=True)) from None
+        raise Refused(f"its numerics failed ({problem})", precise=True) from None
     except ImpossibleObservation:
         if _some_draw_agrees(request, prepared):
             raise contradiction(request, "it called an observation impossible that some draws agree with") from None
         raise
-    return _confirmed(request, prepared, run, prepare)
+    return _confirmed(request, prepared, run)
 
 
 def contradiction(request: Request, what: str) -> Contradicted:
     """Return the refusal of an answer that draws contradict; tests make a failure of it."""
-    return Contradicted(Obstacle(f"draws of the model contradict its answer: {what}", precise=True))
+    return Contradicted(f"draws of the model contradict its answer: {what}", precise=True)
 
 
-def _confirmed(request: Request, prepared: Offer, run: ExactAnswer, prepare: Solver) -> ExactAnswer:
+def _confirmed(request: Request, prepared: Offer, run: ExactAnswer) -> ExactAnswer:
     draws = _affordable(request, prepared)
     if not draws:
         return run
     seen = _drawn(request, draws)
     if request.observation is not None and (seen is None or not _is_telling(seen)):
-        _check_nearby(request, draws, prepare)
+        _check_nearby(request, draws)
         return run
     _check(request, run, seen, draws)
     return run
@@ -108,7 +107,7 @@ def _check(request: Request, run: ExactAnswer, seen: SampledAnswer | None, draws
         raise contradiction(request, what)
 
 
-def _check_nearby(request: Request, draws: int, prepare: Solver) -> None:
+def _check_nearby(request: Request, draws: int) -> None:
     """Check a question that draws can tell something about, in place of one that they cannot."""
     reached = Request(request.question, _window(request, draws))
     prepared = prepare(reached)
@@ -301,11 +300,8 @@ def _is_continuous(node: Node) -> bool:
 
 def _culprit(order: Sequence[Node]) -> tuple[str, Node] | None:
     """Return the first thing that the program does to a continuous quantity and that is no weighted sum."""
-    random: set[Node] = set()
-    continuous: set[Node] = set()
+    random, continuous = random_nodes(order), set[Node]()
     for node in order:
-        if node.operation.random or not random.isdisjoint(node.parents):
-            random.add(node)
         touched = [parent for parent in node.parents if parent in continuous]
         if isinstance(node.operation, Draw):
             if _is_continuous(node):
@@ -350,18 +346,12 @@ def _crowded(request: Request, case: Case) -> str | None:
     return f" at line {known[-1]}" if known else None
 
 
-CHEAP = 5e6  # elementary operations that no other part need be asked to spare
+CHEAP = 5e6  # elementary operations that no other solver need be asked to spare
 MOST_COST = 3e11  # elementary operations: many minutes
 
-PARTS: tuple[Part, ...] = (
-    prepare_finite,
-    prepare_gaussian,
-    prepare_counts,
-    prepare_elimination,
-    prepare_rows,
-)
-LEAST: dict[Part, float] = {prepare_rows: COST_OF_CASE}
-"""What a part takes at least: it need not be asked beside one that takes less."""
+SOLVERS: tuple[Solver, ...] = (prepare_finite, prepare_gaussian, prepare_counts, prepare_elimination, prepare_rows)
+LEAST: dict[Solver, float] = {prepare_rows: COST_OF_CASE}
+"""What a solver takes at least: it need not be asked beside one that takes less."""
 
 
 def prepare(request: Request) -> Offer | Obstacle:
@@ -374,19 +364,18 @@ def _asked(request: Request) -> tuple[Offer | None, list[Obstacle]]:
     found: list[Offer] = []
     obstacles: list[Obstacle] = []
     is_counted = False
-    for part in PARTS:
+    for solver in SOLVERS:
         least = min((one.cost for one in found), default=math.inf)
         if least <= CHEAP:
             break
-        if least <= LEAST.get(part, 0.0) or (part is prepare_elimination and is_counted):
+        if least <= LEAST.get(solver, 0.0) or (solver is prepare_elimination and is_counted):
             continue  # rows that are alike need not be taken apart
-        with without_garbage_collection():
-            prepared = _within_cost(part(request))
-        if isinstance(prepared, Obstacle):
-            obstacles.append(prepared)
-        else:
-            found.append(prepared)
-            is_counted |= part is prepare_counts and prepared.cost < HOPEFUL
+        try:
+            with without_garbage_collection():
+                found.append(_within_cost(solver(request)))
+            is_counted |= solver is prepare_counts and found[-1].cost < HOPEFUL
+        except Refused as refused:
+            obstacles.append(refused.obstacle)
     ranked = sorted(found, key=lambda one: one.cost)
     return replace(ranked[0], run=partial(_in_turn, ranked)) if ranked else None, obstacles
 
@@ -399,16 +388,11 @@ def _in_turn(ranked: Sequence[Offer]) -> ExactAnswer:
     return ranked[-1].run()
 
 
-def _within_cost(prepared: Offer | Obstacle) -> Offer | Obstacle:
+def _within_cost(prepared: Offer) -> Offer:
     """Return what was prepared, if it takes no longer than anybody waits; who says how long may have it tried."""
-    if isinstance(prepared, Obstacle) or prepared.cost <= MOST_COST or interruption.seconds_left() is not None:
+    if prepared.cost <= MOST_COST or interruption.seconds_left() is not None:
         return prepared
-    return Obstacle(f"it would take some {prepared.cost:.0e} operations (the limit is {MOST_COST:.0e})")
-
-
-def answer(request: Request, prepared: Offer) -> ExactAnswer:
-    """Return what was prepared, unless draws of the model contradict it."""
-    return witnessed(request, prepared, prepare)
+    raise Refused(f"it would take some {prepared.cost:.0e} operations (the limit is {MOST_COST:.0e})")
 
 
 def infer(question: Question, observation: Observation | None, **options: Unpack[Options]) -> ExactAnswer:

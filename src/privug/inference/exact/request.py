@@ -1,6 +1,7 @@
 """What the exact engine is asked, and what its solvers say to that: an offer of an answer at a cost, or an obstacle."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,11 +10,11 @@ from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
+from privug.inference.case_plan import Quantity
 from privug.inference.diagnostics import Diagnostics
 from privug.inference.joint import Joint
 from privug.inference.question import Case, Question, Sizes
 from privug.model.node import Node
-from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 
 Way = Literal["finite", "elimination"]
@@ -40,10 +41,9 @@ class Request:
         """Return the further quantity in terms of a case's random variables; None if none was asked for."""
         return None if self.extra is None else self.question.query(case, self.extra)
 
-    def asked(self, case: Case) -> list[Node]:
-        """Return the nodes of secret, output and query, in this order."""
-        leaves = [*random_leaves(case.secret), *random_leaves(case.output), *random_leaves(self.query(case))]
-        return [leaf.node for leaf in leaves]
+    def asked(self, case: Case) -> list[Quantity]:
+        """Return the secret and, if one was asked for, the further quantity."""
+        return [Quantity.of(value) for value in (case.secret, *(() if self.extra is None else (self.query(case),)))]
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a part of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use.
+    """Why a solver of the exact engine cannot serve, as the end of a sentence; a `vague` one says little of use.
 
-    A `precise` one is of a part that the output itself would suit, and `node` is where it stands, if that is known.
+    A `precise` one is of a solver that the output itself would suit, and `node` is where it stands, if that is known.
     """
 
     reason: str
@@ -78,20 +78,21 @@ def exact_answer(
     joint: Callable[[], Joint],
     evidence: Estimate,
     counts: tuple[int, int, int],
-    seconds: float,
+    started: float,
 ) -> ExactAnswer:
     """Return what a solver found; `counts` are its states, those that agree with what was seen, and excluded ones."""
-    states, agreeing, excluded = counts
+    (states, agreeing, excluded), seconds = counts, time.perf_counter() - started
     diagnostics = Diagnostics(states, agreeing, math.inf, evidence, 0, excluded, seconds)
     return ExactAnswer(solver, source, tuple(beliefs), joint, diagnostics)
 
 
-Part = Callable[[Request], Offer | Obstacle]
-
-
 class Refused(UnsuitableEngine):
-    """A part that had prepared an answer met an obstacle after all."""
+    """A solver met an obstacle, when it prepared an answer or after all."""
 
-    def __init__(self, obstacle: Obstacle) -> None:
-        super().__init__(f"engine='exact' cannot answer this: {obstacle.reason}; engine='sample' can")
-        self.obstacle = obstacle
+    def __init__(self, reason: str, vague: bool = False, precise: bool = False, node: Node | None = None) -> None:
+        super().__init__(f"engine='exact' cannot answer this: {reason}; engine='sample' can")
+        self.obstacle = Obstacle(reason, vague, precise, node)
+
+
+Solver = Callable[[Request], Offer]
+"""Prepares an answer, or raises Refused."""

@@ -1,12 +1,14 @@
 """Affine structure of a node: the quantities it is a weighted sum of, and the roots it is linear in, given the rest."""
 
+import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from privug.model.graph import random_nodes
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Index, Stack, almost_never_zero
@@ -73,27 +75,42 @@ def addends_of(node: Node) -> Addends | None:
     return None
 
 
+def dominators(targets: Sequence[Node]) -> Iterator[Node]:
+    """Yield the single numbers of which all targets are functions, nearest first.
+
+    Going back from the targets, a node is one of them if nothing else is left to go back through when it is met.
+    """
+    order = ancestors(targets)
+    places = {node: place for place, node in enumerate(order)}
+    random = random_nodes(order)
+    pending = {places[target] for target in targets if target in random}
+    heap = [-place for place in pending]
+    heapq.heapify(heap)
+    while heap:
+        place = -heapq.heappop(heap)
+        pending.discard(place)
+        node = order[place]
+        if not heap and not node.shape:
+            yield node
+        if node.operation.random:
+            return  # nothing further back has this randomness behind it
+        for parent in node.parents:
+            if parent in random and places[parent] not in pending:
+                pending.add(places[parent])
+                heapq.heappush(heap, -places[parent])
+
+
 def affine_roots(node: Node, kind: Kind = Kind.CONTINUOUS) -> dict[Node, Coefficient]:
     """Return the roots of a kind in which a number is affine, given everything else, with their coefficients.
 
     A root counts only if it enters through linear operations alone. Coefficients may be random,
     but only by quantities that are never zero by construction.
     """
-    return {
-        root: slope
-        for root, slope in _separate_parts(node).items()
-        if isinstance(root.operation, Draw) and root.kind is kind
-    }
-
-
-def _separate_parts(node: Node) -> dict[Node, Coefficient]:
-    """Return the ends of a node's linear region that nothing else in it depends on, with their coefficients."""
     region, boundary = _linear_region(node)
     gradients = _gradients(node, region)
     elsewhere = {id(other) for other in ancestors([end for end, _ in boundary])}
-    return {
-        end: gradients[id(end)] for end in region if id(end) not in elsewhere and _is_never_zero(gradients[id(end)])
-    }
+    roots = [end for end in region if isinstance(end.operation, Draw) and end.kind is kind and id(end) not in elsewhere]
+    return {root: gradients[id(root)] for root in roots if _is_never_zero(gradients[id(root)])}
 
 
 @dataclass(frozen=True)
@@ -156,13 +173,13 @@ def is_positive(node: Node) -> bool:
             return traits.positive or all(is_positive(parent) for parent in node.parents)
         case Draw(family=family) if family.kind is Kind.CONTINUOUS:
             low = family.ends_of(node.parents)[0]
-            return _is_at_least_zero(low) if isinstance(low, Node) else low >= 0
+            if not isinstance(low, Node):
+                return low >= 0
+            return is_positive(low) or (
+                isinstance(low.operation, ConstantValue) and bool(np.all(_constant_of(low) >= 0))
+            )
         case _:
             return False
-
-
-def _is_at_least_zero(node: Node) -> bool:
-    return is_positive(node) or (isinstance(node.operation, ConstantValue) and bool(np.all(node.operation.array >= 0)))
 
 
 def inverse(node: Node, value: Any) -> tuple[Any, Any]:
@@ -251,7 +268,8 @@ def _passed_on(node: Node, position: int, coefficients: Sequence[Node], incoming
         case Elementwise(traits=traits) if traits.weights is not None:
             return incoming if traits.weights[position] > 0 else -incoming
         case Elementwise(traits=traits):
-            coefficient = _plain_or_random(coefficients[0])
+            known = isinstance(coefficients[0].operation, ConstantValue)
+            coefficient = constant_value(coefficients[0]) if known else RandomVariable(coefficients[0])
             return incoming * coefficient if traits.factor == 1 else incoming / coefficient
         case ArrayFunction(traits=traits):
             shape = node.parents[0].shape
@@ -264,7 +282,3 @@ def _passed_on(node: Node, position: int, coefficients: Sequence[Node], incoming
             return incoming * selected
         case _:
             return incoming
-
-
-def _plain_or_random(node: Node) -> Any:
-    return constant_value(node) if isinstance(node.operation, ConstantValue) else RandomVariable(node)

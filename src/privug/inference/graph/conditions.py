@@ -91,6 +91,11 @@ def clauses(condition: Node) -> list[Node]:
     return _of_choice(condition, traits) or [condition]
 
 
+def by_clauses(likelihood: Likelihood) -> Likelihood:
+    """Return a likelihood whose conditions are taken apart into those that must all hold."""
+    return replace(likelihood, conditions=tuple(part for one in likelihood.conditions for part in clauses(one)))
+
+
 def _of_choice(condition: Node, traits: Traits) -> list[Node] | None:
     """Return the conditions for a number to equal a value that it can have only where something holds.
 

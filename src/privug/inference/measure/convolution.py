@@ -13,9 +13,9 @@ from the left, and B the same from the right: on each panel a small linear syste
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -32,10 +32,21 @@ from privug.inference.measure.density import (
     Tabulated,
     clenshaw,
     panel_nodes,
+    split_panels,
 )
-from privug.inference.measure.panels import ROUNDING, SMOOTH, Kink, Panels, apart, merged, panels_of, refined
+from privug.inference.measure.piecewise_polynomial import (
+    ROUNDING,
+    SMOOTH,
+    Kink,
+    PiecewisePolynomial,
+    apart,
+    merged,
+    panels_of,
+    refined,
+)
 from privug.inference.measure.transforms import SumTerm, inverted_sum
 from privug.inference.workload import spend
+from privug.model.batch import repeated
 from privug.model.node import Array
 from privug.prior.scalar import StandardNormal, StandardUniform, UniformPlusNormal
 
@@ -67,33 +78,35 @@ class Clusters(NamedTuple):
     other: Array
 
 
-def convolved(left: Panels, right: Panels) -> Panels:
+def convolved(left: PiecewisePolynomial, right: PiecewisePolynomial) -> PiecewisePolynomial:
     """Return the density of the sum of two independent quantities."""
     kinks = summed_kinks(left.kinks, right.kinks)
     ends = left.open_ends[0] or right.open_ends[0], left.open_ends[1] or right.open_ends[1]
     edges, values, missed = refined(lambda x: _values(left, right, x), _edges(left, right, kinks))
-    fine = None
-    if left.fine is not None and right.fine is not None:
-        fine = left.fine[0] + right.fine[0] + 1e-10, left.fine[1] + right.fine[1] + 1e-20
+    fine = left.fine[0] + right.fine[0] + 1e-10, left.fine[1] + right.fine[1] + 1e-20
     error = left.error + right.error + missed / max(left.mass * right.mass, 1e-300)
-    made = Panels(edges, values, kinks, ends, error, fine)
+    made = PiecewisePolynomial(edges, values, kinks, ends, error, fine)
     return merged(made, np.array([place for place, _ in kinks]))
 
 
 def summed_kinks(left: tuple[Kink, ...], right: tuple[Kink, ...]) -> tuple[Kink, ...]:
     """Return the kinks of a convolution: sums of places, whose orders add, plus one."""
     pairs = [(a + b, m + n + 1) for a, m in left for b, n in right if m + n + 1 < SMOOTH]
-    if not pairs:
+    return _together(pairs, lambda kept, places: np.maximum(np.searchsorted(kept, places, side="right") - 1, 0))
+
+
+def _together(kinks: Sequence[Kink], nearest: Callable[[Array, Array], Array]) -> tuple[Kink, ...]:
+    """Make one kink, as rough as the roughest, of those whose places only rounding tells apart."""
+    if not kinks:
         return ()
-    places = np.array([place for place, _ in pairs])
+    places = np.array([place for place, _ in kinks])
     kept = apart(places)
-    nearest = np.searchsorted(kept, places, side="right") - 1
-    orders = np.full(len(kept), SMOOTH)
-    np.minimum.at(orders, np.maximum(nearest, 0), [order for _, order in pairs])
+    orders = np.full(len(kept), np.inf)
+    np.minimum.at(orders, nearest(kept, places), [order for _, order in kinks])
     return tuple(zip(kept.tolist(), orders.tolist(), strict=True))
 
 
-def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
+def _edges(left: PiecewisePolynomial, right: PiecewisePolynomial, kinks: tuple[Kink, ...]) -> Array:
     """Return where to begin: sums of kinks, and around each kink the panels of the other, unless they crowd."""
     places: list[Array] = []
     gaps: list[Array] = []
@@ -102,8 +115,7 @@ def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
         if not starts and (other.kinks or one.body <= other.body):
             starts = [one.median]  # a narrow density leaves the other as it is
         starts.extend(one.peaks)
-        widths = np.diff(other.edges)
-        gap = np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
+        gap = _gaps(other.edges)
         mass = np.maximum(np.append(other.masses, 0.0), np.append(0.0, other.masses))
         seen = (mass > FAINT * other.mass) | (gap > NARROW * other.body)
         places.extend(start + other.edges[seen] for start in starts)
@@ -113,35 +125,55 @@ def _edges(left: Panels, right: Panels, kinks: tuple[Kink, ...]) -> Array:
     low, high = left.edges[0] + right.edges[0], left.edges[-1] + right.edges[-1]
     fixed = apart(np.array([low, *(place for place, _ in kinks if low < place < high), high]))
     fixed[0], fixed[-1] = low, high
+    there = (low < candidates) & (candidates < high)
     room = np.abs(candidates[:, np.newaxis] - fixed).min(axis=1)
-    kept: list[float] = []
-    last = -np.inf
+    return _uncrowded(fixed, candidates[there], widths[there], room[there])
+
+
+def _uncrowded(fixed: Array, candidates: Array, widths: Array, room: Array) -> Array:
+    """Return edges, with further ones in order that do not crowd: for their widths, and with room to the others."""
+    kept, last = [], -np.inf
     for place, width, space in zip(candidates.tolist(), widths.tolist(), room.tolist(), strict=True):
-        if low < place < high and space > CROWDED * width and place - last > CROWDED * width:
+        if space > CROWDED * width and place - last > CROWDED * width:
             kept.append(place)
             last = place
     return np.unique(np.concatenate([fixed, kept]))
 
 
-def _values(left: Panels, right: Panels, x: Array) -> tuple[Array, Array]:
+def _gaps(edges: Array) -> Array:
+    """Return for each edge how wide the narrower panel beside it is."""
+    widths = np.diff(edges)
+    return np.asarray(np.minimum(np.append(widths, np.inf), np.append(np.inf, widths)))
+
+
+def _values(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> tuple[Array, Array]:
     """Return the convolution at some places, and its rounding errors."""
     total, noise = np.zeros(len(x)), np.zeros(len(x))
     step = max(1, MOST_EDGES // len(left.edges))
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         few = x[part]
-        within_right, within_left, partial = _met(left, right, few)
-        for many, one, met in ((left, right, within_right), (right, left, within_left)):
-            found = _clustered(many, one, few, met)
-            total[part] += found[0]
-            noise[part] += found[1]
-        found = _partial(left, right, few, _seen(left, right, partial, total[part]))
-        total[part] += found[0]
-        noise[part] += found[1]
+        within_right, within_left, rest = _met(left, right, few)
+        _add(total[part], noise[part], within_right, partial(_clustered, left, right, few))
+        _add(total[part], noise[part], within_left, partial(_clustered, right, left, few))
+        met = _seen(left, right, rest, total[part])
+        _add(total[part], noise[part], met, partial(_integrated, left, right, few))
     return total, ROUNDING * noise
 
 
-def _met(left: Panels, right: Panels, x: Array) -> tuple[Clusters, Clusters, Stretches]:
+def _add(total: Array, noise: Array, met: Clusters | Stretches, integrated: Callable[..., tuple[Array, Array]]) -> None:
+    """Add what panels that meet at places of the sum contribute there, with its rounding, some of them at a time."""
+    found, rounding = np.zeros(len(total)), np.zeros(len(total))
+    for start in range(0, len(met.point), CHUNK):
+        some = [array[start : start + CHUNK] for array in met]
+        values, errors = integrated(*some)
+        found += np.bincount(some[0], values, len(total))
+        rounding += np.bincount(some[0], errors, len(total))
+    total += found
+    noise += rounding
+
+
+def _met(left: PiecewisePolynomial, right: PiecewisePolynomial, x: Array) -> tuple[Clusters, Clusters, Stretches]:
     """Return the panels of the left within one of the right, those of the right within one of the left, and the rest.
 
     All follow from how many edges of the right lie below the sum minus each edge of the left, so none is met twice.
@@ -170,30 +202,26 @@ def _chopped(met: Clusters) -> Clusters:
     pieces = -(-(met.last - met.first) // LONGEST)
     if not len(pieces) or pieces.max() == 1:
         return met
-    which = np.repeat(np.arange(len(pieces)), pieces)
-    first = met.first[which] + LONGEST * (np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces))
+    which, number = repeated(pieces)
+    first = met.first[which] + LONGEST * number
     return Clusters(met.point[which], first, np.minimum(first + LONGEST, met.last[which]), met.other[which])
 
 
-def _clustered(many: Panels, one: Panels, x: Array, met: Clusters) -> tuple[Array, Array]:
-    """Return what panels of `many` within a panel of `one` contribute to each place."""
-    total, noise = np.zeros(len(x)), np.zeros(len(x))
-    weights = clusters(many)
-    for start in range(0, len(met.point), CHUNK):
-        point, first, last, other = (array[start : start + CHUNK] for array in met)
-        low, high, a, b = many.edges[first], many.edges[last], one.edges[other], one.edges[other + 1]
-        # In the coordinate of the wider panel: 2 (x - y) - a - b over its width.
-        scale = (high - low) / (b - a)
-        origin = (2 * x[point] - low - high - a - b) / (b - a)
-        t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * POINTS, -1.0, 1.0)
-        mass = weights[first, last - first - 1]
-        found = _polynomial(one.columns[:, other], t)
-        total += np.bincount(point, (found * mass).sum(axis=1), len(x))
-        noise += np.bincount(point, one.largest[other] * np.abs(mass).sum(axis=1), len(x))
-    return total, noise
+def _clustered(
+    many: PiecewisePolynomial, one: PiecewisePolynomial, x: Array, point: Array, first: Array, last: Array, other: Array
+) -> tuple[Array, Array]:
+    """Return what panels of `many` within a panel of `one` contribute, and what its rounding is relative to."""
+    low, high, a, b = many.edges[first], many.edges[last], one.edges[other], one.edges[other + 1]
+    # In the coordinate of the wider panel: 2 (x - y) - a - b over its width.
+    scale = (high - low) / (b - a)
+    origin = (2 * x[point] - low - high - a - b) / (b - a)
+    t = np.clip(origin[:, np.newaxis] - scale[:, np.newaxis] * POINTS, -1.0, 1.0)
+    mass = clusters(many)[first, last - first - 1]
+    found = _polynomial(one.columns[:, other], t)
+    return (found * mass).sum(axis=1), one.largest[other] * np.abs(mass).sum(axis=1)
 
 
-def clusters(panels: Panels) -> Array:
+def clusters(panels: PiecewisePolynomial) -> Array:
     """Return, for panels from each edge on, the masses at 24 nodes that act on polynomials as their density does.
 
     Those of a longer stretch follow from those of one shorter by a panel, and of that panel.
@@ -222,7 +250,7 @@ def clusters(panels: Panels) -> Array:
 _VANDER = np.polynomial.legendre.legvander(POINTS, NODES - 1)
 
 
-def _seen(left: Panels, right: Panels, met: Stretches, total: Array) -> Stretches:
+def _seen(left: PiecewisePolynomial, right: PiecewisePolynomial, met: Stretches, total: Array) -> Stretches:
     """Return the stretches that show beside what is known of the density."""
     width = np.minimum(np.diff(left.edges)[met.left], np.diff(right.edges)[met.right])
     bound = width * left.largest[met.left] * right.largest[met.right]
@@ -230,21 +258,12 @@ def _seen(left: Panels, right: Panels, met: Stretches, total: Array) -> Stretche
     return Stretches(*(array[kept] for array in met))
 
 
-def _partial(left: Panels, right: Panels, x: Array, met: Stretches) -> tuple[Array, Array]:
-    """Return what pairs of panels contribute of which neither lies within the other."""
-    total, noise = np.zeros(len(x)), np.zeros(len(x))
-    for start in range(0, len(met.point), CHUNK):
-        point, i, j = (array[start : start + CHUNK] for array in met)
-        value, rounding = _integrated(left, right, x[point], i, j)
-        total += np.bincount(point, value, len(x))
-        noise += np.bincount(point, rounding, len(x))
-    return total, noise
-
-
-def _integrated(left: Panels, right: Panels, x: Array, i: Array, j: Array) -> tuple[Array, Array]:
+def _integrated(
+    left: PiecewisePolynomial, right: PiecewisePolynomial, places: Array, point: Array, i: Array, j: Array
+) -> tuple[Array, Array]:
     """Return the integral over each stretch, and what its rounding is relative to."""
     spend(COST_OF_STRETCH * len(i))
-    a, b, c, d = left.edges[i], left.edges[i + 1], right.edges[j], right.edges[j + 1]
+    x, a, b, c, d = places[point], left.edges[i], left.edges[i + 1], right.edges[j], right.edges[j + 1]
     narrow = d - c < b - a  # whether the right panel is the narrower one
     near, far, start, end = (np.where(narrow, *pair) for pair in ((c, a), (d, b), (a, c), (b, d)))
     low, high = np.maximum(near, x - end), np.minimum(far, x - start)
@@ -269,58 +288,41 @@ def _polynomial(columns: Array, t: Array) -> Array:
 class Shifts(NamedTuple):
     """A density of mass one, how far it is shifted, and the share of each shift."""
 
-    panels: Panels
+    panels: PiecewisePolynomial
     by: Array
     shares: Array
 
 
-def blended(mixture: list[Shifts]) -> Panels:
+def blended(mixture: list[Shifts]) -> PiecewisePolynomial:
     """Return the density of a mixture of shifted densities, whose mass is the sum of the shares."""
     kinks = _mixture_kinks(mixture)
     edges, values, missed = refined(lambda x: _mixture_values(mixture, x), _mixture_edges(mixture, kinks))
     ends = any(one.panels.open_ends[0] for one in mixture), any(one.panels.open_ends[1] for one in mixture)
     weights = [float(one.shares.sum()) for one in mixture]
     error = missed + sum(weight * one.panels.error for weight, one in zip(weights, mixture, strict=True))
-    fine: tuple[float, float] | None = (0.0, 1e-20)
+    fine = (0.0, 1e-20)
     for weight, one in zip(weights, mixture, strict=True):
         known = one.panels.fine
-        fine = None if fine is None or known is None else (max(fine[0], known[0] + 1e-10), fine[1] + weight * known[1])
-    made = Panels(edges, values, kinks, ends, error, fine)
+        fine = (max(fine[0], known[0] + 1e-10), fine[1] + weight * known[1])
+    made = PiecewisePolynomial(edges, values, kinks, ends, error, fine)
     return merged(made, np.array([place for place, _ in kinks]))
 
 
 def _mixture_kinks(mixture: list[Shifts]) -> tuple[Kink, ...]:
     pairs = [(place + by, order) for one in mixture for by in one.by.tolist() for place, order in one.panels.kinks]
-    if not pairs:
-        return ()
-    places = np.array([place for place, _ in pairs])
-    kept = apart(places)
-    orders = np.full(len(kept), np.inf)
-    nearest = np.argmin(np.abs(kept[:, np.newaxis] - places), axis=0)
-    np.minimum.at(orders, nearest, [order for _, order in pairs])
-    return tuple(zip(kept.tolist(), orders.tolist(), strict=True))
+    return _together(pairs, lambda kept, places: np.argmin(np.abs(kept[:, np.newaxis] - places), axis=0))
 
 
 def _mixture_edges(mixture: list[Shifts], kinks: tuple[Kink, ...]) -> Array:
     """Return where to begin: at the kinks and, unless they crowd, at the edges of every density."""
-    places, gaps = [], []
-    for one in mixture:
-        widths = np.diff(one.panels.edges)
-        gap = np.minimum(np.append(widths, np.inf), np.append(np.inf, widths))
-        places.append(np.add.outer(one.by, one.panels.edges).reshape(-1))
-        gaps.append(np.tile(gap, len(one.by)))
-    every, widths = np.concatenate(places), np.concatenate(gaps)
+    every = np.concatenate([np.add.outer(one.by, one.panels.edges).reshape(-1) for one in mixture])
+    widths = np.concatenate([np.tile(_gaps(one.panels.edges), len(one.by)) for one in mixture])
     order = np.argsort(every, kind="stable")
     fixed = apart(np.array([every.min(), *(place for place, _ in kinks), every.max()]))
     every, widths = every[order], widths[order]
     following = np.clip(np.searchsorted(fixed, every), 1, len(fixed) - 1)
     room = np.minimum(np.abs(every - fixed[following]), np.abs(every - fixed[following - 1]))
-    kept, last = [], -np.inf
-    for place, width, space in zip(every.tolist(), widths.tolist(), room.tolist(), strict=True):
-        if space > CROWDED * width and place - last > CROWDED * width:
-            kept.append(place)
-            last = place
-    return np.unique(np.concatenate([fixed, kept]))
+    return _uncrowded(fixed, every, widths, room)
 
 
 def _mixture_values(mixture: list[Shifts], x: Array) -> tuple[Array, Array]:
@@ -331,9 +333,8 @@ def _mixture_values(mixture: list[Shifts], x: Array) -> tuple[Array, Array]:
     for one in mixture:
         low, high = one.by + one.panels.edges[0], one.by + one.panels.edges[-1]
         starts, stops = np.searchsorted(points, low), np.searchsorted(points, high, side="right")
-        counts = np.maximum(stops - starts, 0)
-        which = np.repeat(np.arange(len(counts)), counts)
-        point = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + starts[which]
+        which, number = repeated(np.maximum(stops - starts, 0))
+        point = number + starts[which]
         places = points[point] - one.by[which]
         total += np.bincount(point, one.shares[which] * one.panels.at(places), len(x))
         panel = np.clip(np.searchsorted(one.panels.edges, places) - 1, 0, len(one.panels.largest) - 1)
@@ -360,7 +361,9 @@ def _integration() -> Array:
 _INTEGRATION = _integration()
 
 
-def blurred(panels: Panels | None, share: float, atoms: Array, masses: Array, scale: float) -> Panels | None:
+def blurred(
+    panels: PiecewisePolynomial | None, share: float, atoms: Array, masses: Array, scale: float
+) -> PiecewisePolynomial | None:
     """Add Laplace noise of mean zero to a density, which has a share, and atoms; nothing if it is too narrow."""
     grid = _grid(panels, atoms, scale)
     if grid is None:
@@ -382,27 +385,25 @@ def blurred(panels: Panels | None, share: float, atoms: Array, masses: Array, sc
     edges = np.concatenate([left[:-1], grid, right[1:]])
     table = np.concatenate([outer[0], inner, outer[1]]) / (2 * scale)
     error, fine = (panels.error, panels.fine) if panels is not None else (0.0, (0.0, 0.0))
-    better = None if fine is None else (fine[0] + 1e-10, fine[1] + 1e-20)
-    return Panels(edges, table, _kinks(panels, atoms), (True, True), share * error + ERROR, better)
+    better = fine[0] + 1e-10, fine[1] + 1e-20
+    return PiecewisePolynomial(edges, table, _kinks(panels, atoms), (True, True), share * error + ERROR, better)
 
 
-def _kinks(panels: Panels | None, atoms: Array) -> tuple[Kink, ...]:
+def _kinks(panels: PiecewisePolynomial | None, atoms: Array) -> tuple[Kink, ...]:
     known = dict.fromkeys(atoms.tolist(), 1.0)
     for place, order in panels.kinks if panels is not None else ():
         known.setdefault(place, order + 2)
     return tuple((place, order) for place, order in sorted(known.items()) if order < SMOOTH)
 
 
-def _grid(panels: Panels | None, atoms: Array, scale: float) -> Array | None:
+def _grid(panels: PiecewisePolynomial | None, atoms: Array, scale: float) -> Array | None:
     """Return the panels, and gaps between atoms, cut to the scale of the noise; nothing if those are too many."""
     edges = apart(np.concatenate([atoms, panels.edges if panels is not None else atoms[:0]]))
     with np.errstate(over="ignore"):
         pieces = np.ceil(np.diff(edges) / (WIDEST * scale))
     if len(edges) < 2 or not pieces.sum() <= MOST_PANELS:
         return None
-    counts = np.maximum(pieces, 1).astype(int)
-    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.append(np.repeat(edges[:-1], counts) + steps * np.repeat(np.diff(edges) / counts, counts), edges[-1])
+    return split_panels(edges, np.maximum(pieces, 1).astype(int))
 
 
 def _filtered(grid: Array, values: Array, atoms: Array, scale: float) -> tuple[Array, float]:
@@ -430,10 +431,10 @@ SAME = 1e-13  # atoms that differ by less, relative to the largest, are equal bu
 NEAR = 100.0  # times its width: so far from zero a density keeps its digits
 NOTHING = 1e-20  # shares of a mixture that are left out
 
-_known: "WeakKeyDictionary[Curve, Panels]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Curve, PiecewisePolynomial]" = WeakKeyDictionary()
 """The panels of the densities of curves; of those computed here the orders of the kinks are known."""
 
-_origins: "WeakKeyDictionary[Curve, tuple[Panels, float]]" = WeakKeyDictionary()
+_origins: "WeakKeyDictionary[Curve, tuple[PiecewisePolynomial, float]]" = WeakKeyDictionary()
 """The same about zero, and how far they were moved there."""
 
 
@@ -587,7 +588,7 @@ def _with_uniform(normal: Curve, uniform: Curve) -> Curve | None:
 
 def _transformed(curve: Curve, count: int, most: int) -> Curve | None:
     """Return the law of a sum from its characteristic function; nothing if it is not smooth, or all may be atoms."""
-    if curve.parts and curve.error > 0 and curve.fine is None:
+    if curve.parts and curve.error > 0 and math.isinf(curve.fine[0]):
         most = min(most, FEW_FREQUENCIES)
     if len(curve.atoms) and count * math.log(max(1 - curve.continuous_share, 1e-300)) > math.log(NOTHING):
         return None
@@ -651,10 +652,7 @@ def _listed(pieces: Sequence[ShiftedCurve], atoms: Array, masses: Array) -> Curv
         curves.append(Curve((), atoms, masses / masses.sum()))
     made = Curve.mixture(shares, curves)
     fine = [(0.0, 0.0) if curve.error == 0 else curve.fine for curve in curves]
-    known = [pair for pair in fine if pair is not None]
-    if len(known) < len(fine):
-        return made
-    return replace(made, fine=(max(pair[0] for pair in known), max(pair[1] for pair in known)))
+    return replace(made, fine=(max(pair[0] for pair in fine), max(pair[1] for pair in fine)))
 
 
 def _atoms_added(left: Curve, right: Curve) -> Curve:
@@ -712,7 +710,7 @@ def _convolved(left: Curve, right: Curve) -> Curve:
     return curve
 
 
-def _anchored(curve: Curve) -> tuple[Panels, float]:
+def _anchored(curve: Curve) -> tuple[PiecewisePolynomial, float]:
     """Return panels about zero, where floats are dense, with a singular end just there; and how far they were moved."""
     if curve not in _origins:
         panels = _panels(curve)
@@ -735,13 +733,13 @@ def _is_placed(curve: Curve, origin: float, width: float) -> bool:
     return len(shifts) == len(curve.parts) and all(abs(origin - shift) <= NEAR * width for shift in shifts)
 
 
-def _panels(curve: Curve) -> Panels:
+def _panels(curve: Curve) -> PiecewisePolynomial:
     if curve not in _known:
         _known[curve] = panels_of(curve)
     return _known[curve]
 
 
-def _told(panels: Panels) -> Curve:
+def _told(panels: PiecewisePolynomial) -> Curve:
     """Return the curve of panels, unless it is not right."""
     curve = panels.curve()
     if not curve.error < LARGEST_ERROR:

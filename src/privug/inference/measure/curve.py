@@ -1,6 +1,6 @@
 """Curve: the distribution of one real number, known exactly or to a stated error.
 
-It has densities, which may be those of monotone functions of other quantities (`Mapped`), and atoms.
+It has densities, which may be those of monotone functions of other quantities (`Pushforward`), and atoms.
 """
 
 import itertools
@@ -15,16 +15,21 @@ import scipy
 
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.inference.measure.density import (
+    UNKNOWN,
     Analytic,
+    Fine,
+    Function,
+    Inversion,
     Tabulated,
     followed,
     integrals,
+    inverted,
     panel_nodes,
     resolved,
     tabulate,
     united,
 )
-from privug.model.batch import Batch
+from privug.model.batch import Batch, grouped
 from privug.model.node import Array
 from privug.prior.scalar import ScalarFamily, StandardNormal
 from privug.program.predicates import holds
@@ -125,8 +130,6 @@ SAME_POWER = 1e-6  # by which the powers that a tail follows at two places may d
 STEEPER = 1e-3  # than 1 / x: that a tail must be to be sure of its integral
 FADED = 1e-12  # a density times the width of its range that is as good as none
 
-Function = Callable[[Array], Array]
-
 
 class NoSuchMoment(ArgumentError):
     """An expected value that does not exist."""
@@ -143,7 +146,7 @@ def beyond(function: Function, end: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
+class Pushforward:
     """The distribution of an increasing or decreasing function of a quantity, which has a density.
 
     `inverse` takes values of the function back; `slope` is its derivative at values of the quantity. The result is
@@ -233,35 +236,25 @@ class Mapped:
             return resolved(self.pdf, around)[0]
         return resolved(self.pdf, np.union1d(around, followed(self, np.array([ends[0], *around, ends[1]]))))[0]
 
-    def affine(self, scale: float, shift: float) -> "Mapped":
+    def affine(self, scale: float, shift: float) -> "Pushforward":
         """Return the distribution of a linear function."""
-        return Mapped(
-            self.base,
-            self.function,
-            self.inverse,
-            self.slope,
-            self.rising,
-            self.scale * scale,
-            shift + scale * self.shift,
-        )
+        return replace(self, scale=self.scale * scale, shift=shift + scale * self.shift)
 
-    def restricted(self, low: float, high: float) -> "Mapped | None":
+    def restricted(self, low: float, high: float) -> "Pushforward | None":
         """Return the distribution given an interval; None if that has no probability."""
         low, high = max(low, self.support[0]), min(high, self.support[1])
         if not low < high:
             return None
         start, end = sorted(float(x) for x in self._back(np.array([low, high])))
         base = self.base.restricted(start, end)
-        if base is None:
-            return None
-        return Mapped(base, self.function, self.inverse, self.slope, self.rising, self.scale, self.shift)
+        return None if base is None else replace(self, base=base)
 
 
-Density = Analytic | Tabulated | Mapped
+Density = Analytic | Tabulated | Pushforward
 
 
 SLACK = 1e-15  # by which a probability may fall short of a level, for rounding
-MOST_STEPS = 1100  # enough to halve any range of doubles to its last bit
+MIXED = Inversion(1100, SLACK, 2.0)  # enough steps to halve any range of doubles to its last bit
 
 Parts = Sequence[tuple[float, Density]]
 
@@ -311,20 +304,14 @@ def _of_densities(parts: Parts, p: Array) -> Array:
 
 def _solved(parts: Parts, p: Array, low: Array, high: Array) -> Array:
     share = sum(weight for weight, _ in parts)
-    x = low / 2 + high / 2
-    for _ in range(MOST_STEPS):
-        excess = np.where(p > 0.5, (1 - p) - _above(parts, x) / share, _below(parts, x) / share - p)
-        reached = excess >= -SLACK
-        low, high = np.where(reached, low, x), np.where(reached, x, high)
-        density = sum((weight * part.pdf(x) for weight, part in parts), np.zeros(x.shape)) / share
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = x - excess / density
-        inside = (step > low) & (step < high)
-        before, x = x, np.where(inside, step, low / 2 + high / 2)
-        closed = high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
-        if np.all(closed | (np.abs(x - before) <= np.spacing(np.abs(x)))):
-            break
-    return x
+
+    def split(x: Array) -> tuple[Array, Array]:
+        return _below(parts, x) / share, _above(parts, x) / share
+
+    def density(x: Array) -> Array:
+        return sum((weight * part.pdf(x) for weight, part in parts), np.zeros(x.shape)) / share
+
+    return inverted(p, split, density, low, high, MIXED)
 
 
 MOST_PARTS = 8
@@ -358,7 +345,7 @@ class Curve:
     atoms: Array = field(default_factory=_nothing)
     masses: Array = field(default_factory=_nothing)
     error: float = 0.0
-    fine: tuple[float, float] | None = None
+    fine: Fine = UNKNOWN
 
     @classmethod
     def point(cls, value: float) -> "Curve":
@@ -368,8 +355,7 @@ class Curve:
     @classmethod
     def discrete(cls, values: Any, probabilities: Any, error: float = 0.0) -> "Curve":
         """Make a distribution of atoms alone."""
-        atoms, codes = np.unique(np.asarray(values, float), return_inverse=True)
-        masses = np.bincount(codes.reshape(-1), np.asarray(probabilities, float), len(atoms))
+        atoms, masses = grouped(np.asarray(values, float), np.asarray(probabilities, float))
         return cls((), atoms[masses > 0], masses[masses > 0] / masses.sum(), error)
 
     @classmethod
@@ -393,8 +379,7 @@ class Curve:
         atoms = np.concatenate([curve.atoms for _, curve in chosen])
         masses = np.concatenate([share * curve.masses for share, curve in chosen])
         error = sum(share * curve.error for share, curve in chosen)
-        values, codes = np.unique(atoms, return_inverse=True)
-        merged = cls(parts, values, np.bincount(codes.reshape(-1), masses, len(values)), error)
+        merged = cls(parts, *grouped(atoms, masses), error)
         return merged if len(parts) <= MOST_PARTS else merged._compressed()
 
     def _compressed(self) -> "Curve":
@@ -635,7 +620,7 @@ class Curve:
 
     def error_of(self, probability: float) -> float:
         """Return a bound on the error of a probability."""
-        return self.error if self.fine is None else min(self.error, self.fine[0] * probability + self.fine[1])
+        return min(self.error, self.fine[0] * float(probability) + self.fine[1])
 
     def reweighted(
         self, likelihood: Callable[[Array], Array], breaks: Any = (), error: float = 0.0

@@ -4,19 +4,26 @@ A panel is an interval on which the density is smooth. On it, the density is kno
 nodes of Gauss and Legendre, and so are its polynomial, its integral and every expectation of a smooth function.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privug.inference.workload import COST_OF_CALL, COST_OF_POINT, spend
+from privug.model.batch import repeated
 from privug.model.node import Array
 from privug.prior.scalar import density_of
 
 CHUNK = 1 << 13  # points whose intermediate values stay in the processor's cache
+
+Function = Callable[[Array], Array]
+Fine = tuple[float, float]
+"""A probability p is right to within the first number times p plus the second; both are infinite if that is unknown."""
+UNKNOWN: Fine = (math.inf, math.inf)
 
 
 def legendre_values(columns: Array, piece: Array, t: Array) -> Array:
@@ -69,9 +76,20 @@ def panel_nodes(edges: Array) -> tuple[Array, Array]:
     return middle[:, np.newaxis] + half[:, np.newaxis] * POINTS, half[:, np.newaxis] * WEIGHTS
 
 
+def rounding_of_nodes(low: Array, high: Array) -> Array:
+    """Return by how much the nodes of panels are rounded, relative to the panels: values are not known any better."""
+    return np.asarray(4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / (high - low))
+
+
 def panel_nodes_between(low: Array, high: Array) -> Array:
     """Return the nodes on panels that need not be neighbours."""
     return np.asarray(((low + high) / 2)[:, np.newaxis] + ((high - low) / 2)[:, np.newaxis] * POINTS)
+
+
+def split_panels(edges: Array, counts: Array) -> Array:
+    """Return the edges of panels each of which is cut into so many equal parts."""
+    which, number = repeated(counts)
+    return np.append(edges[:-1][which] + number * (np.diff(edges) / counts)[which], edges[-1])
 
 
 def located(edges: Array, x: Array) -> tuple[Array, Array]:
@@ -91,43 +109,87 @@ def coefficients(values: Array) -> Array:
     return np.asarray(values @ ANALYSIS.T)
 
 
+Judged = Callable[[Array, Array, int], tuple[Array, Array]]
+"""Takes the ends of panels and how often they were halved; says which are done, and what is found on each."""
+
+
+def halved(judged: Judged, edges: Array) -> tuple[Array, Array]:
+    """Halve panels until all are done; return the edges and what was found on each panel."""
+    low, high = edges[:-1], edges[1:]
+    lows, tables = [], []
+    for depth in itertools.count():
+        done, found = judged(low, high, depth)
+        lows.append(low[done])
+        tables.append(found[done])
+        if done.all():
+            break
+        middle = ((low + high) / 2)[~done]
+        low, high = np.concatenate([low[~done], middle]), np.concatenate([middle, high[~done]])
+    starts = np.concatenate(lows)
+    order = np.argsort(starts, kind="stable")
+    return np.append(starts[order], edges[-1]), np.concatenate(tables)[order]
+
+
 def resolved(function: Callable[[Array], Array], edges: Any) -> tuple[Array, Array, float]:
     """Split panels until a function is a polynomial on each but for rounding.
 
     Returns the edges, the values at the nodes (a row for each panel), and a bound on the error of the integral
     where that could not be reached.
     """
-    grid = np.unique(np.asarray(edges, float))
-    low, high = grid[:-1], grid[1:]
-    lows, tables = [], []
     total = error = 0.0
-    for depth in range(DEEPEST):
+
+    def judged(low: Array, high: Array, depth: int) -> tuple[Array, Array]:
+        nonlocal total, error
         spend(COST_OF_ROUND + COST_OF_POINT * NODES * len(low))
         points = panel_nodes_between(low, high)
         values = np.asarray(function(points.reshape(-1)), float).reshape(points.shape)
         values[~(np.abs(values) < 1e300)] = 0.0  # a singular end, met because nodes are rounded
         shares = np.abs(values) @ WEIGHTS * (high - low) / 2
         sizes = np.abs(coefficients(values))
-        tails = sizes[:, -3:].max(axis=1)
-        middle = (low + high) / 2
-        # Nodes are rounded, so values are only known to this relative error: do not try to resolve it.
-        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / (high - low)
+        tails, rounding = sizes[:, -3:].max(axis=1), rounding_of_nodes(low, high)
         rough = tails > np.maximum(RELATIVE, rounding) * sizes.max(axis=1)
         rough &= tails * (high - low) > ABSOLUTE * (total + shares.sum())
         done = ~rough | (rounding > 0.5) | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
         error += float((tails * (high - low))[done & rough].sum())
         total += float(shares[done].sum())
-        lows.append(low[done])
-        tables.append(values[done])
-        if done.all():
+        return done, values
+
+    return *halved(judged, np.unique(np.asarray(edges, float))), error
+
+
+class Inversion(NamedTuple):
+    """How far a distribution function is inverted: steps, by how much a level may be missed, and spacings apart."""
+
+    most_steps: int
+    slack: float = 0.0
+    closest: float = -1.0
+    """Ends that are so many spacings of floats apart are near enough; negative if they never are."""
+
+
+PANELS = Inversion(80)
+
+
+def inverted(
+    p: Array, split: Callable[[Array], tuple[Array, Array]], pdf: Function, low: Array, high: Array, until: Inversion
+) -> Array:
+    """Return quantiles that lie between known ends: by Newton's steps, halving where those leave the range.
+
+    `split` returns the probabilities below and above some values.
+    """
+    x = low / 2 + high / 2
+    for _ in range(until.most_steps):
+        below, above = split(x)
+        excess = np.where(p > 0.5, (1 - p) - above, below - p)
+        reached = excess >= -until.slack
+        low, high = np.where(reached, low, x), np.where(reached, x, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = x - excess / pdf(x)
+        inside = (step > low) & (step < high)
+        before, x = x, np.where(inside, step, low / 2 + high / 2)
+        closed = high - low <= until.closest * np.spacing(np.maximum(np.abs(low), np.abs(high)))
+        if np.all(closed | (np.abs(x - before) <= np.spacing(np.abs(x)))):
             break
-        low, high = (
-            np.concatenate([low[~done], middle[~done]]),
-            np.concatenate([middle[~done], high[~done]]),
-        )
-    starts = np.concatenate(lows)
-    order = np.argsort(starts, kind="stable")
-    return np.append(starts[order], grid[-1]), np.concatenate(tables)[order], error
+    return np.asarray(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +272,15 @@ class Analytic:
 
     def mean(self) -> float | None:
         """Return the expected value if it is known in closed form; NaN or infinity if there is none."""
-        return None if self.is_cut else self.shift + self.scale * float(self.frozen.mean())
+        return None if self.is_cut or not self._has_moments else self.shift + self.scale * float(self.frozen.mean())
 
     def std(self) -> float | None:
         """Return the standard deviation if it is known in closed form."""
-        return None if self.is_cut else abs(self.scale) * float(self.frozen.std())
+        return None if self.is_cut or not self._has_moments else abs(self.scale) * float(self.frozen.std())
+
+    @property
+    def _has_moments(self) -> bool:
+        return hasattr(self.frozen, "mean")
 
     @cached_property
     def breaks(self) -> Array:
@@ -339,14 +405,8 @@ class Tabulated:
     @property
     def breaks(self) -> Array:
         """The points between which the density is smooth, infinite ends included."""
-        ends = [end if shut else sign * math.inf for end, shut, sign in self._ends()]
-        return np.unique([ends[0], *(kink for kink in self.kinks if self.edges[0] < kink < self.edges[-1]), ends[1]])
-
-    def _ends(self) -> list[tuple[float, bool, float]]:
-        return [
-            (float(self.edges[0]), not self.open_ends[0], -1.0),
-            (float(self.edges[-1]), not self.open_ends[1], 1.0),
-        ]
+        low, high = np.where(self.open_ends, (-math.inf, math.inf), self.support)
+        return np.unique([low, *(kink for kink in self.kinks if self.edges[0] < kink < self.edges[-1]), high])
 
     def pdf(self, x: Array) -> Array:
         """Return the density."""
@@ -375,22 +435,10 @@ class Tabulated:
         return below.reshape(x.shape), above.reshape(x.shape)
 
     def quantile(self, p: Array) -> Array:
-        """Return the value that is not exceeded with probability p: by Newton's steps, halving where those leave."""
+        """Return the value that is not exceeded with probability p."""
         p = np.asarray(p, float)
         panel = np.clip(np.searchsorted(self._before, p, side="left") - 1, 0, len(self.edges) - 2)
-        low, high = self.edges[panel], self.edges[panel + 1]
-        x = (low + high) / 2
-        for _ in range(80):
-            below, above = self._split(x)
-            excess = np.where(p > 0.5, (1 - p) - above, below - p)
-            low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = x - excess / self.pdf(x)
-            inside = (step > low) & (step < high)
-            before, x = x, np.where(inside, step, (low + high) / 2)
-            if np.all(np.abs(x - before) <= np.spacing(np.abs(x))):
-                break
-        return np.asarray(x)
+        return inverted(p, self._split, self.pdf, self.edges[panel], self.edges[panel + 1], PANELS)
 
     def mean(self) -> float | None:
         """Return the expected value; nothing if the tails go on, for which the panels must be asked."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from privug.model.batch import grouped
 from privug.model.node import Array
 
 LOST = 1e-16
@@ -90,8 +91,7 @@ def _by_counts(values: Array, probabilities: Array, count: int, ranges: Sequence
         chances = chances[owner] * scipy.stats.binom.pmf(times, left[owner], min(1.0, chance / share))
         sums = sums[owner] + times[:, np.newaxis] * (value - values[0])
         left, share = left[owner] - times, share - chance
-    distinct, codes = np.unique(sums, axis=0, return_inverse=True)
-    total = np.bincount(codes.reshape(-1), chances, len(distinct))
+    distinct, total = grouped(sums, chances)
     cut = sum(LOST for low, high in ranges if (low, high) != (0, count))
     return SumLaw(distinct[total > 0], total[total > 0] / total.sum(), cut)
 

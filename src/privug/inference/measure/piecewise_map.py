@@ -16,9 +16,10 @@ import numpy as np
 
 from privug.errors import PrivugError
 from privug.inference.graph.conditions import Range
-from privug.inference.measure.curve import Curve, Density, Mapped
-from privug.inference.measure.density import Analytic, Tabulated
+from privug.inference.measure.curve import Curve, Density, Pushforward
+from privug.inference.measure.density import Analytic, Function, Tabulated
 from privug.inference.workload import spend
+from privug.model.batch import grouped
 from privug.model.graph import between, signature
 from privug.model.node import Array, Node
 from privug.model.numpy_functions import Cast
@@ -30,8 +31,6 @@ from privug.program.traced.conditions import Checked
 MOST_PIECES = 50_000
 COST_OF_EVALUATION, COST_OF_NUMBER = 1.7e5, 170.0  # elementary operations
 BRANCHES = 16  # into how many parts a range with a change in it is cut, in each round
-
-Function = Callable[[Array], Array]
 
 
 class Unfollowed(Exception):
@@ -58,8 +57,7 @@ class ScalarFunction:
         rng = np.random.Generator(np.random.SFC64(0))
         numbers = x if self._argument.dtype.kind == "f" else np.rint(x).astype(self._argument.dtype)
         try:
-            with np.errstate(all="ignore"):
-                values = self._plan.run(len(x), rng, {self._argument: numbers})[0]
+            values = self._plan.run(len(x), rng, {self._argument: numbers})[0]
         except (SampleFailure, PrivugError) as failure:
             raise Unfollowed("the program fails for some of the values that a sum or an extreme can take") from failure
         if self._node.dtype.kind == "f" and np.isnan(values).any():
@@ -359,7 +357,7 @@ SAME = 1e-13  # outputs that differ by less, relative to their size, are equal b
 
 
 @dataclass(frozen=True, eq=False)
-class Image:
+class PiecewiseMap:
     """A function of a number that lies between the outermost `edges`: monotone and continuous between them."""
 
     node: Node
@@ -367,23 +365,24 @@ class Image:
     edges: Array
 
     @classmethod
-    def of(cls, node: Node, argument: Node, low: float, high: float) -> "Image":
+    def of(cls, node: Node, argument: Node, low: float, high: float) -> "PiecewiseMap":
         """Cut a function into pieces, or raise Unfollowed."""
         image = cls(node, argument, cut(node, argument, low, high))
         image.steps, image.middles  # noqa: B018  # a function without a value shows here
         return image
 
     @cached_property
-    def _evaluation(self) -> ScalarFunction:
+    def values(self) -> ScalarFunction:
+        """The function's values, categories as codes."""
         return ScalarFunction(self.node, self.argument)
 
-    def values(self, x: Array) -> Array:
-        """Return the function's values, categories as codes."""
-        return self._evaluation(x)
+    @cached_property
+    def _inner(self) -> tuple[Array, Array]:
+        return inner_ends(self.edges)
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return self.values(low), self.values(high)
 
     @cached_property
@@ -394,7 +393,7 @@ class Image:
     @cached_property
     def middles(self) -> Array:
         """The value on each piece, which is its only one if it is a step."""
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return self.values(low / 2 + high / 2)
 
     @cached_property
@@ -405,8 +404,7 @@ class Image:
     def inverse(self, piece: int, y: Array) -> Array:
         """Return the numbers within one piece at which the function takes some values, or its nearest end."""
         if piece not in self._inverses:
-            low, high = (float(end[piece]) for end in inner_ends(self.edges))
-            self._inverses[piece] = Crossing(self.values, low, high)
+            self._inverses[piece] = Crossing(self.values, *self.piece_ends(piece))
         return self._inverses[piece](y)
 
     @cached_property
@@ -415,11 +413,11 @@ class Image:
 
     def piece_ends(self, piece: int) -> tuple[float, float]:
         """Return numbers at the beginning and at the end of a piece."""
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return float(low[piece]), float(high[piece])
 
     def _inside(self, piece: int, x: Array) -> Array:
-        low, high = inner_ends(self.edges)
+        low, high = self._inner
         return np.clip(x, low[piece], high[piece])
 
     def _on(self, piece: int, x: Array) -> Array:
@@ -428,17 +426,14 @@ class Image:
     def _slope_on(self, piece: int, x: Array) -> Array:
         return self.slope(self._inside(piece, x))
 
-    def slope(self, x: Array) -> Array:
-        """Return the derivative."""
-        return self._derivative(x)
-
     @cached_property
-    def _derivative(self) -> Derivative:
+    def slope(self) -> Derivative:
+        """The derivative."""
         return Derivative(self.node, self.argument)
 
     def line(self, piece: int) -> tuple[float, float] | None:
         """Return slope and constant of a piece on which the function is a straight line, or nothing."""
-        low, high = (end[piece] for end in inner_ends(self.edges))
+        low, high = (end[piece] for end in self._inner)
         x = low + (high - low) * LOOKS
         try:
             slopes = self.slope(x)
@@ -492,7 +487,7 @@ class Image:
             raise Unfollowed(f"the output has a density that jumps at more than {MOST_BRANCHES} places")
         parts: list[tuple[float, Density]] = []
         for weight, part in curve.parts:
-            assert not isinstance(part, Mapped)
+            assert not isinstance(part, Pushforward)
             for piece in moving:
                 low, high = self.edges[piece], self.edges[piece + 1]
                 inner = part.restricted(float(low), float(high))
@@ -502,9 +497,8 @@ class Image:
         flat = np.where(self.steps, curve.mass(*self.bounds) - self._atoms_inside(curve), 0.0)
         atoms = np.concatenate([self.middles, self.values(curve.atoms)]).astype(float)
         masses = np.concatenate([flat, curve.masses])
-        values, codes = np.unique(atoms[masses > 0], return_inverse=True)
+        values, found = grouped(atoms[masses > 0], masses[masses > 0])
         total = sum(share for share, _ in parts) + masses.sum()
-        found = np.bincount(codes.reshape(-1), masses[masses > 0], len(values))
         shares = tuple((share / total, part) for share, part in parts)
         return Curve(shares, values, found / total, curve.error + abs(1 - float(total)))
 
@@ -515,17 +509,17 @@ class Image:
             return density.affine(*line)
         rising = bool(self._ends[1][piece] > self._ends[0][piece])
         on, back, slope = (partial(function, piece) for function in (self._on, self.inverse, self._slope_on))
-        return Mapped(density, on, back, slope, rising)
+        return Pushforward(density, on, back, slope, rising)
 
 
-class Images:
+class PiecewiseMaps:
     """Functions of numbers of a known distribution; those that are the same are followed once."""
 
     def __init__(self, curve: Curve) -> None:
         self._curve = curve
-        self._known: dict[Hashable, Image | ScalarFunction] = {}
+        self._known: dict[Hashable, PiecewiseMap | ScalarFunction] = {}
 
-    def of(self, node: Node, argument: Node) -> Image | ScalarFunction:
+    def of(self, node: Node, argument: Node) -> PiecewiseMap | ScalarFunction:
         """Return a function of a number, or raise Unfollowed."""
         key = signature(node, argument)
         if key is None or key not in self._known:
@@ -535,7 +529,7 @@ class Images:
             self._known[key] = made
         return self._known[key]
 
-    def _made(self, node: Node, argument: Node) -> Image | ScalarFunction:
+    def _made(self, node: Node, argument: Node) -> PiecewiseMap | ScalarFunction:
         if not self._curve.parts:
             return ScalarFunction(node, argument)
         low, high = effective_ends(self._curve)
@@ -544,10 +538,10 @@ class Images:
         far = (min(near[0], float(self._curve.edges[0])), max(near[1], float(self._curve.edges[-1])))
         if far[1] - far[0] <= WIDE * (near[1] - near[0]):
             try:
-                return Image.of(node, argument, *far)
+                return PiecewiseMap.of(node, argument, *far)
             except Unfollowed:
                 pass  # the far tails may hold values for which the program fails, or too many steps
-        return Image.of(node, argument, *near)
+        return PiecewiseMap.of(node, argument, *near)
 
 
 def effective_ends(curve: Curve) -> tuple[float, float]:

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes
-from privug.inference.measure.panels import Panels, merged
+from privug.inference.measure.density import NODES, POINTS, WEIGHTS, coefficients, panel_nodes, split_panels
+from privug.inference.measure.piecewise_polynomial import PiecewisePolynomial, merged
 from privug.inference.workload import spend
 from privug.model.node import Array
 
@@ -36,7 +36,7 @@ MOST_ENTRIES = 1 << 20
 class SumTerm:
     """Independent copies of a quantity with a density, which has a share of the probability, and with atoms."""
 
-    panels: Panels | None
+    panels: PiecewisePolynomial | None
     share: float
     atoms: Array
     masses: Array
@@ -94,7 +94,7 @@ class SumTerm:
         return np.asarray(result)
 
 
-def _tilted(panels: Panels, u: float, largest: float) -> Panels:
+def _tilted(panels: PiecewisePolynomial, u: float, largest: float) -> PiecewisePolynomial:
     """Return panels times exp(u x - largest), halved where that is no polynomial; elsewhere nodes keep their digits."""
     values = panels.values * np.exp(u * panel_nodes(panels.edges)[0] - largest)
     sizes = np.abs(coefficients(values))
@@ -104,9 +104,7 @@ def _tilted(panels: Panels, u: float, largest: float) -> Panels:
         return replace(panels, values=values)
     widths = np.diff(panels.edges)
     pieces = np.where(rough, np.minimum(np.maximum(2, np.ceil(np.abs(u) * widths / STEEP)), MOST_PIECES), 1).astype(int)
-    steps = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    starts = np.repeat(panels.edges[:-1], pieces) + steps * np.repeat(widths / pieces, pieces)
-    edges = np.append(starts, panels.edges[-1])
+    edges = split_panels(panels.edges, pieces)
     nodes = panel_nodes(edges)[0]
     table = np.repeat(values, pieces, axis=0)
     fresh = np.repeat(rough, pieces)
@@ -123,7 +121,7 @@ def product(terms: Sequence[SumTerm], t: Array) -> Array:
     return result
 
 
-def panel_transform(panels: Panels, t: Array) -> Array:
+def panel_transform(panels: PiecewisePolynomial, t: Array) -> Array:
     """Return the Fourier transform of a density on panels."""
     spend(COST_OF_ANGLE * len(t) * len(panels.edges))
     result = np.zeros(len(t), complex)
@@ -137,7 +135,7 @@ def panel_transform(panels: Panels, t: Array) -> Array:
     return result
 
 
-def _oscillating(panels: Panels, index: Array, angle: Array) -> Array:
+def _oscillating(panels: PiecewisePolynomial, index: Array, angle: Array) -> Array:
     """Return the mean over each panel of the density times exp(i angle s), s from -1 to 1."""
     size = np.abs(angle)
     result = np.empty(angle.shape, complex)
@@ -149,7 +147,7 @@ def _oscillating(panels: Panels, index: Array, angle: Array) -> Array:
     return np.where(angle < 0, np.conj(result), result)
 
 
-def _by_moments(panels: Panels, column: Array, angle: Array) -> Array:
+def _by_moments(panels: PiecewisePolynomial, column: Array, angle: Array) -> Array:
     powers = POINTS[:, np.newaxis] ** np.arange(MOMENTS)
     moments = (panels.values @ (powers * (WEIGHTS / 2)[:, np.newaxis])) / [math.factorial(m) for m in range(MOMENTS)]
     moments = np.ascontiguousarray(moments.T)
@@ -164,7 +162,7 @@ def _by_moments(panels: Panels, column: Array, angle: Array) -> Array:
 _SIGNS = np.array([1.0, 1.0, -1.0, -1.0])  # of i^k, real for even k
 
 
-def _upwards(panels: Panels, column: Array, angle: Array) -> Array:
+def _upwards(panels: PiecewisePolynomial, column: Array, angle: Array) -> Array:
     parts = [np.zeros(len(angle)), np.zeros(len(angle))]
     sine, inverse = np.sin(angle), 1 / angle
     before = np.cos(angle) * inverse  # the spherical Bessel function of order -1
@@ -175,7 +173,7 @@ def _upwards(panels: Panels, column: Array, angle: Array) -> Array:
     return np.asarray(parts[0] + 1j * parts[1])
 
 
-def _downwards(panels: Panels, column: Array, angle: Array) -> Array:
+def _downwards(panels: PiecewisePolynomial, column: Array, angle: Array) -> Array:
     """Sum from high orders down, where the recurrence is stable; its scale follows from sum (2k + 1) j_k^2 = 1."""
     parts = [np.zeros(len(angle)), np.zeros(len(angle))]
     inverse = 1 / angle
@@ -269,7 +267,7 @@ class Tilted:
         return [term.tilted(self.exponent) for term in self.terms]
 
 
-def inverted_sum(terms: Sequence[SumTerm], most: int) -> Panels | None:
+def inverted_sum(terms: Sequence[SumTerm], most: int) -> PiecewisePolynomial | None:
     """Return the density of a sum; nothing if more than so many frequencies are needed for it."""
     plain = Tilted(tuple(terms), 0.0)
     width = plain.window[1] - plain.window[0]
@@ -325,11 +323,11 @@ def _series(one: Tilted, edges: Array, period: float, number: int) -> tuple[Arra
 
 def _told(
     plain: Tilted, window: tuple[float, float], edges: Array, density: Array, noise: Array, absolute: float
-) -> Panels:
+) -> PiecewisePolynomial:
     """Return the density within a window, with what is known about its error."""
     low, high = window
     worst = np.where(np.isfinite(noise), noise, 0.0).max(axis=1)
-    panels = merged(Panels(edges, np.maximum(density, 0.0)), np.empty(0), worst)
+    panels = merged(PiecewisePolynomial(edges, np.maximum(density, 0.0)), np.empty(0), worst)
     inner = panels.edges[(panels.edges > low) & (panels.edges < high)]
     cut = np.concatenate([[low], inner, [high]])
     nodes = panel_nodes(cut)[0]
@@ -340,14 +338,12 @@ def _told(
     lost = float((noise * weights)[doubtful].sum()) + math.exp(-FARTHEST * (1 - LOOSE))
     given = [(term.count, term.panels) for term in plain.terms if term.panels is not None]
     error = absolute + math.exp(-BEYOND * (1 - LOOSE)) + sum(count * panels.error for count, panels in given)
-    fine: tuple[float, float] | None = (2 * TRUSTED, lost)
+    fine = (2 * TRUSTED, lost)
     for count, one in given:
-        fine = (
-            None if fine is None or one.fine is None else (fine[0] + count * one.fine[0], fine[1] + count * one.fine[1])
-        )
+        fine = (fine[0] + count * one.fine[0], fine[1] + count * one.fine[1])
     ends = math.isinf(plain.support[0]), math.isinf(plain.support[1])
     kinks = tuple((end, 9.0) for end in plain.support if math.isfinite(end))
-    return Panels(cut, values, kinks, ends, error, fine)
+    return PiecewisePolynomial(cut, values, kinks, ends, error, fine)
 
 
 def _to_the_ends(edges: Array, values: Array, support: tuple[float, float]) -> tuple[Array, Array]:

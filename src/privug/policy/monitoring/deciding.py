@@ -8,7 +8,7 @@ from privug.attack import Attack
 from privug.errors import InferenceError, ProgramError, UnsuitableEngine
 from privug.inference.belief import Belief
 from privug.inference.engines import check_facts
-from privug.inference.exact.gaussian.model import DETERMINED, NotAffine, affine_form, aligned, length, product
+from privug.inference.exact.gaussian import DETERMINED, NotAffine, affine_form, aligned, length, product
 from privug.inference.workload import TooMuchWork
 from privug.leakage.finite import shares_of
 from privug.model.maybe import is_maybe

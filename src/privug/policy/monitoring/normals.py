@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privug.errors import UnsuitableEngine
-from privug.inference.exact.gaussian.model import Form, Normal, NotAffine, affine_form, aligned, length, product
+from privug.inference.exact.gaussian import Form, Normal, NotAffine, affine_form, aligned, length, product
 from privug.inference.graph.conditions import Unreadable
 from privug.model.graph import substitute
 from privug.model.node import Array, Node, ancestors

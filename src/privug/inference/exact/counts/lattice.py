@@ -7,16 +7,17 @@ count that no completion can bring into its range is never tried.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
+from privug.inference.exact.finite.states import States
 from privug.inference.measure.lattice_law import sum_law, total_law
 from privug.inference.workload import spend
-from privug.model.batch import combined, digits
+from privug.model.batch import combined, digits, first_places, repeated
 from privug.model.node import Array
 
 CHUNK = 1 << 20  # states that are computed at a time
@@ -66,24 +67,9 @@ class Reading:
     keeps: bool = False
 
 
-Key = tuple[str, int]
+ColumnKey = tuple[str, int]
 """A column of states: what rows share, ("total", j), ("left", block), ("class", block) or ("kept", reading)."""
-SHARED: Key = ("shared", 0)
-
-
-@dataclass(frozen=True)
-class CountedStates:
-    """What is still needed of the rows placed so far, a column each, and the logarithms of the weights."""
-
-    columns: Mapping[Key, Array]
-    logs: Array
-
-    def __len__(self) -> int:
-        return len(self.logs)
-
-    def take(self, which: Array | slice) -> "CountedStates":
-        """Return some of the states."""
-        return CountedStates({key: column[which] for key, column in self.columns.items()}, self.logs[which])
+SHARED: ColumnKey = ("shared", 0)
 
 
 def condensed(blocks: Sequence[RowBlock], exposed: Sequence[int]) -> list[RowBlock]:
@@ -144,36 +130,29 @@ class Step(NamedTuple):
     number: int
 
 
-@dataclass(eq=False)
 class Lattice:
     """Blocks of rows, what is read off their sums, and the blocks whose class is kept: a problem of counting.
 
-    `shared` holds the logarithms of the probabilities of what rows share.
+    `shared` holds the logarithms of the probabilities of what rows share; `final` says about how many states there are
+    in the end.
     """
 
-    blocks: Sequence[RowBlock]
-    readings: Sequence[Reading]
-    exposed: Sequence[int]
-    shared: Array
-    steps: list[Step] = field(default_factory=list)
-    cost: float = 0.0
-    final: float = 1.0
-    """How many states there are in the end, about."""
-
-    def __post_init__(self) -> None:
-        self.blocks = condensed(self.blocks, self.exposed)
+    def __init__(
+        self, blocks: Sequence[RowBlock], readings: Sequence[Reading], exposed: Sequence[int], shared: Array
+    ) -> None:
+        self.blocks, self.readings, self.exposed, self.shared = condensed(blocks, exposed), readings, exposed, shared
         if any(block.count > 1 and len(block.values) > MOST_CLASSES for block in self.blocks):
             raise TooManyCounts
         self.sums = self.blocks[0].values.shape[1] if self.blocks else 0
         self._most = sum((b.count * b.values.max(axis=0) for b in self.blocks), np.zeros(self.sums, np.int64))
         self._tables: dict[int, Array] = {}
-        self._low, self._high = np.zeros(self.sums, np.int64), self._most.copy()
-        self._apart = [r for r, one in enumerate(self.readings) if not self._tabled(one)]
+        self.low, self.high = np.zeros(self.sums, np.int64), self._most.copy()
+        self.apart = [r for r, one in enumerate(self.readings) if not self._tabled(one)]
         self._class_low = [np.zeros(len(b.values), np.int64) for b in self.blocks]
         self._class_high = [np.full(len(b.values), b.count, np.int64) for b in self.blocks]
-        self.is_possible = bool(np.all(self._low <= self._high)) and self._bounded()
-        if self.is_possible:
-            self._arrange()
+        self.is_possible = bool(np.all(self.low <= self.high)) and self._bounded()
+        plan = self._arranged() if self.is_possible else None
+        self.steps, self.cost, self.final = ([], 0.0, 1.0) if plan is None else (plan.steps, plan.cost, plan.states)
 
     def _tabled(self, reading: Reading) -> bool:
         """Look at all values of a reading of one sum beforehand, if these are not too many."""
@@ -183,7 +162,7 @@ class Lattice:
         logs = reading.evaluate([np.arange(self._most[j] + 1)])
         self._tables[j] = self._tables[j] + logs if j in self._tables else logs
         fitting = np.flatnonzero(self._tables[j] > -math.inf)
-        self._low[j], self._high[j] = (fitting[0], fitting[-1]) if len(fitting) else (1, 0)
+        self.low[j], self.high[j] = (fitting[0], fitting[-1]) if len(fitting) else (1, 0)
         return True
 
     def _bounded(self) -> bool:
@@ -194,7 +173,7 @@ class Lattice:
             least = sum((low for low, _ in ranges), np.zeros(self.sums, np.int64))
             most = sum((high for _, high in ranges), np.zeros(self.sums, np.int64))
             for number, (block, (low, high)) in enumerate(zip(self.blocks, ranges, strict=True)):
-                if not self._bound(number, block, self._low - (most - high), self._high - (least - low)):
+                if not self._bound(number, block, self.low - (most - high), self.high - (least - low)):
                     return False
             after = (*self._class_low, *self._class_high)
             if all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)):
@@ -231,7 +210,7 @@ class Lattice:
                 return False
         return True
 
-    def _arrange(self) -> None:
+    def _arranged(self) -> "_LatticeArrangement":
         """Order the steps such that few states have to be remembered at any time."""
         exposed = [Step(b, 0) for b in self.exposed]
         waiting = [
@@ -247,14 +226,15 @@ class Lattice:
             best = min(waiting, key=plan.score) if len(waiting) <= MOST_COMPARED else waiting[0]
             waiting.remove(best)
             plan.place(best)
-        self.steps, self.cost, self.final = plan.steps, plan.cost, plan.states
+        return plan
 
     def added(self, step: Step) -> tuple[Array, Array]:
         """Return the least and the most that a step adds to each sum."""
         block = self.blocks[step.block]
         if block.count > 1:
             line = block.values[step.number]
-            return self._class_low[step.block][step.number] * line, self._class_high[step.block][step.number] * line
+            low, high = self.bounds(step)
+            return low * line, high * line
         possible = block.values[self.possible(step.block)]
         return possible.min(axis=0), possible.max(axis=0)
 
@@ -262,17 +242,18 @@ class Lattice:
         """Return how many ways there are to make a step, at most."""
         if self.blocks[step.block].count == 1:
             return float(np.count_nonzero(self.possible(step.block)))
-        return float(self._class_high[step.block][step.number] - self._class_low[step.block][step.number] + 1)
+        low, high = self.bounds(step)
+        return float(high - low + 1)
 
     def partial(self, sums: Array, placed: tuple[Array, Array], rest: tuple[Array, Array]) -> Array:
         """Return how many values some sums can have come to, given the bounds of what was placed and of the rest."""
-        low = np.maximum(placed[0][sums], self._low[sums] - rest[1][sums])
-        high = np.minimum(placed[1][sums], self._high[sums] - rest[0][sums])
+        low = np.maximum(placed[0][sums], self.low[sums] - rest[1][sums])
+        high = np.minimum(placed[1][sums], self.high[sums] - rest[0][sums])
         return np.asarray(np.maximum(1, high - low + 1))
 
-    def states(self) -> CountedStates:
+    def states(self) -> States:
         """Return the states that are left once all rows are placed, of which columns that are kept and the weights."""
-        start = CountedStates({SHARED: np.arange(len(self.shared))}, self.shared)
+        start = States({SHARED: np.arange(len(self.shared))}, self.shared)
         if not self.is_possible:
             return start.take(slice(0, 0))
         walk = _Walk(self)
@@ -290,11 +271,6 @@ class Lattice:
         """How much probability may be misplaced."""
         return sum(block.lost for block in self.blocks)
 
-    @property
-    def apart(self) -> list[int]:
-        """The readings that wait until their sums are complete."""
-        return self._apart
-
     def bounds(self, step: Step) -> tuple[int, int]:
         """Return how often a class comes up, at least and at most."""
         return int(self._class_low[step.block][step.number]), int(self._class_high[step.block][step.number])
@@ -302,10 +278,6 @@ class Lattice:
     def possible(self, block: int) -> Array:
         """Return which classes of a block can come up at all."""
         return self._class_high[block] > 0
-
-    def window(self, j: int) -> tuple[int, int]:
-        """Return between which numbers a sum has to lie."""
-        return int(self._low[j]), int(self._high[j])
 
 
 class _LatticeArrangement:
@@ -402,11 +374,11 @@ class _Walk:
         if self._work > self._most_work:
             raise TooManyCounts
 
-    def started(self, states: CountedStates) -> CountedStates:
+    def started(self, states: States) -> States:
         """Return the states before the first step, weighed by what was seen of sums to which nothing is added."""
         return self._settled(states, np.flatnonzero(self._waiting == 0).tolist())
 
-    def made(self, states: CountedStates, step: Step) -> CountedStates:
+    def made(self, states: States, step: Step) -> States:
         """Return the states after a step, a chunk of them at a time."""
         low, high = self._lattice.added(step)
         self._rest = [self._rest[0] - low, self._rest[1] - high]
@@ -423,24 +395,25 @@ class _Walk:
         parts = []
         for begin, end in _chunks(ends):
             part = slice(begin, end)
-            self._spend(float(counts[part].sum()) * (2 + len(states.columns)))
-            grown = grow(*_repeated(states.take(part), first[part], counts[part]), step)
+            self._spend(float(counts[part].sum()) * (2 + len(states.arrays)))
+            owner, more = repeated(counts[part])
+            grown = grow(states.take(part).take(owner), first[part][owner] + more, step)
             parts.append(self._settled(grown, completed))
         self._unread -= set(self._ready())
-        return parts[0] if len(parts) == 1 else _merged(_concatenated(parts))
+        return parts[0] if len(parts) == 1 else _merged(States.concatenated(parts))
 
-    def _room(self, states: CountedStates, j: int) -> tuple[Array, Array]:
+    def _room(self, states: States, j: int) -> tuple[Array, Array]:
         """Return between which numbers a step may add to a sum."""
-        low, high = self._lattice.window(j)
-        now = states.columns.get(("total", j), np.zeros(len(states), np.int64))
+        low, high = int(self._lattice.low[j]), int(self._lattice.high[j])
+        now = states.arrays.get(("total", j), np.zeros(len(states), np.int64))
         return low - self._rest[1][j] - now, high - self._rest[0][j] - now
 
-    def _ways(self, states: CountedStates, step: Step) -> tuple[Array, Array]:
+    def _ways(self, states: States, step: Step) -> tuple[Array, Array]:
         """Return the least count of a class in each state, and how many counts are possible from there on."""
         lattice, block = self._lattice, self._lattice.blocks[step.block]
         if block.count == 1:
             return np.zeros(len(states), np.int64), np.full(len(states), len(block.values))
-        left = states.columns.get(("left", step.block), np.full(len(states), block.count))
+        left = states.arrays.get(("left", step.block), np.full(len(states), block.count))
         later = [lattice.bounds(Step(step.block, k)) for k in self._remaining[step.block]]
         low, high = lattice.bounds(step)
         least = np.maximum(low, left - sum(most for _, most in later))
@@ -451,10 +424,10 @@ class _Walk:
             least, most = np.maximum(least, -(-start // line[j])), np.minimum(most, stop // line[j])
         return least, np.maximum(0, most - least + 1)
 
-    def _with_class(self, states: CountedStates, times: Array, step: Step) -> CountedStates:
+    def _with_class(self, states: States, times: Array, step: Step) -> States:
         """Place so many rows of a class."""
         block, others = self._lattice.blocks[step.block], self._remaining[step.block]
-        columns, logs = dict(states.columns), states.logs
+        columns, logs = dict(states.arrays), states.weights
         left = columns.pop(("left", step.block), np.full(len(states), block.count))
         if others:
             own = block.chances[:, step.number]
@@ -463,14 +436,14 @@ class _Walk:
             logs = logs + log_binomial(times, left, share[columns[SHARED]])
             columns["left", step.block] = left - times
         self._add(columns, times, block.values[step.number])
-        return CountedStates(columns, logs)
+        return States(columns, logs)
 
-    def _with_row(self, states: CountedStates, number: Array, step: Step) -> CountedStates:
+    def _with_row(self, states: States, number: Array, step: Step) -> States:
         """Place the only row of a block in each of its classes."""
         block = self._lattice.blocks[step.block]
         possible = self._lattice.possible(step.block)
         chances = np.where(possible, block.chances, 0.0)
-        columns, logs = dict(states.columns), states.logs + _logs(chances)[states.columns[SHARED], number]
+        columns, logs = dict(states.arrays), states.weights + _logs(chances)[states.arrays[SHARED], number]
         fits = logs > -math.inf
         for j in np.flatnonzero(block.values[possible].any(axis=0)).tolist():
             added = block.values[number, j]
@@ -479,9 +452,9 @@ class _Walk:
             columns["total", j] = columns.get(("total", j), 0) + added
         if step.block in self._lattice.exposed:
             columns["class", step.block] = number
-        return CountedStates(columns, logs).take(fits)
+        return States(columns, logs).take(fits)
 
-    def _add(self, columns: dict[Key, Array], times: Array, line: Array) -> None:
+    def _add(self, columns: dict[ColumnKey, Array], times: Array, line: Array) -> None:
         for j in np.flatnonzero(line).tolist():
             columns["total", j] = columns.get(("total", j), 0) + line[j] * times
 
@@ -489,27 +462,27 @@ class _Walk:
         """Return the readings all of whose sums are complete."""
         return [r for r in sorted(self._unread) if not self._waiting[list(self._lattice.readings[r].sums)].any()]
 
-    def _settled(self, states: CountedStates, completed: Sequence[int]) -> CountedStates:
+    def _settled(self, states: States, completed: Sequence[int]) -> States:
         """Read off what can be read, forget what is no longer needed, and merge what is then equal."""
-        logs, zero = states.logs, np.zeros(len(states), np.int64)
+        logs, zero = states.weights, np.zeros(len(states), np.int64)
         for j in completed:
-            logs = logs + self._lattice.log_factor(j, states.columns.get(("total", j), zero))
-        states = CountedStates(states.columns, logs).take(logs > -math.inf)
+            logs = logs + self._lattice.log_factor(j, states.arrays.get(("total", j), zero))
+        states = States(states.arrays, logs).take(logs > -math.inf)
         ready = self._ready()
         for r in ready:
             states = self._read(states, r)
         needed = {j for r in self._unread.difference(ready) for j in self._lattice.readings[r].sums}
         live = needed.union(np.flatnonzero(self._waiting).tolist())
-        columns = {key: column for key, column in states.columns.items() if key[0] != "total" or key[1] in live}
-        return _merged(CountedStates(columns, states.logs))
+        columns = {key: column for key, column in states.arrays.items() if key[0] != "total" or key[1] in live}
+        return _merged(States(columns, states.weights))
 
-    def _read(self, states: CountedStates, r: int) -> CountedStates:
+    def _read(self, states: States, r: int) -> States:
         reading, zero = self._lattice.readings[r], np.zeros(len(states), np.int64)
-        values = reading.evaluate([states.columns.get(("total", j), zero) for j in reading.sums])
+        values = reading.evaluate([states.arrays.get(("total", j), zero) for j in reading.sums])
         if reading.keeps:
-            return CountedStates({**states.columns, ("kept", r): values}, states.logs)
-        logs = states.logs + values
-        return CountedStates(states.columns, logs).take(logs > -math.inf)
+            return States({**states.arrays, ("kept", r): values}, states.weights)
+        logs = states.weights + values
+        return States(states.arrays, logs).take(logs > -math.inf)
 
 
 def log_binomial(times: Array, left: Array, share: Array) -> Array:
@@ -536,32 +509,19 @@ def _chunks(ends: Array) -> list[tuple[int, int]]:
     return found or [(0, 0)]
 
 
-def _repeated(states: CountedStates, first: Array, counts: Array) -> tuple[CountedStates, Array]:
-    """Return each state so many times, and numbers from its first one on."""
-    owner = np.repeat(np.arange(len(states)), counts)
-    starts = np.cumsum(counts) - counts
-    return states.take(owner), first[owner] + np.arange(len(owner)) - starts[owner]
-
-
-def _concatenated(parts: Sequence[CountedStates]) -> CountedStates:
-    columns = {key: np.concatenate([part.columns[key] for part in parts]) for key in parts[0].columns}
-    return CountedStates(columns, np.concatenate([part.logs for part in parts]))
-
-
-def _merged(states: CountedStates) -> CountedStates:
+def _merged(states: States) -> States:
     """Add up the weights of states that agree in all columns."""
     if len(states) < 2:
         return states
-    codes = combined(digits(column) for column in states.columns.values())
-    count = int(codes.max()) + 1
+    codes = combined(digits(column) for column in states.arrays.values())
+    first = first_places(codes)
+    count = len(first)
     if count == len(states):
         return states
-    first = np.empty(count, np.intp)
-    first[codes[::-1]] = np.arange(len(states))[::-1]
-    top = states.logs.max()
-    if top - states.logs.min() < WIDEST:
-        logs = top + np.log(np.bincount(codes, np.exp(states.logs - top), count))
+    top = states.weights.max()
+    if top - states.weights.min() < WIDEST:
+        logs = top + np.log(np.bincount(codes, np.exp(states.weights - top), count))
     else:
         logs = np.full(count, -math.inf)
-        np.logaddexp.at(logs, codes, states.logs)
-    return CountedStates({key: column[first] for key, column in states.columns.items()}, logs)
+        np.logaddexp.at(logs, codes, states.weights)
+    return States({key: column[first] for key, column in states.arrays.items()}, logs)

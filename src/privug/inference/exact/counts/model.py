@@ -9,7 +9,7 @@ values: two, not two hundred. Continuous noise on a sum of integers is a factor 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -17,30 +17,39 @@ from typing import Any
 import numpy as np
 
 from privug.inference.case_plan import Quantity
-from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, CountedStates, Lattice, Reading, RowBlock
+from privug.inference.exact.counts.lattice import MOST_LAWS, SHARED, Lattice, Reading, RowBlock
 from privug.inference.exact.finite.elimination import eliminated, full, schedule, value_of
 from privug.inference.exact.finite.solver import parts_of
 from privug.inference.exact.finite.states import CERTAIN, States
-from privug.inference.exact.request import Obstacle
-from privug.inference.exact.rows.cells import Partition, Row, added_terms, curve_of, quadrature, rows_of
-from privug.inference.exact.rows.pullback import Constraint, Pullback
+from privug.inference.exact.rows.cells import (
+    Partition,
+    RootsBehind,
+    Row,
+    added_terms,
+    alone,
+    curve_of,
+    quadrature,
+    roots_behind,
+    rows_of,
+)
+from privug.inference.exact.rows.likelihood import Constraint, Preimage
 from privug.inference.exact.rows.regrouping import (
     Addend,
     NotRows,
-    Placeholder,
     Regrouping,
     RowSum,
     check_followed,
     placeholder,
+    placeholders_behind,
 )
-from privug.inference.graph.conditions import clauses
+from privug.inference.graph.conditions import by_clauses
 from privug.inference.graph.support import is_truncated, support, support_sizes
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
-from privug.model.batch import combined, digits, first_places
+from privug.model.batch import combined, digits, first_places, repeated
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import Index, constant
-from privug.model.plan import Plan
+from privug.model.plan import Plan, computed
 from privug.observation.likelihood import Likelihood
 from privug.prior.conditional import finite_support
 from privug.prior.family import Draw, family_of
@@ -67,8 +76,8 @@ class NoisySum:
         low, high = self._noise.quantiles(FAR)
         wide = WIDER * (high - low)
         ends = float(values.min() + low - wide), float(values.max() + high + wide)
-        pullback = Pullback(self._likelihood, [self._node], {})
-        seen = pullback.at(
+        preimage = Preimage(self._likelihood, [self._node], {})
+        seen = preimage.at(
             (), lambda weights: (min(weights[0] * end for end in ends), max(weights[0] * end for end in ends))
         )
         ranges, places = _together(seen.constraints)
@@ -133,47 +142,16 @@ class _Cell:
     """The class of each combination of values of what is shared."""
 
 
-def row_law(terms: Sequence[Node], lanes: Sequence[Node], columns: Sequence[Node]) -> RowLaw | Obstacle:
-    """Return the joint distribution of terms that are computed from lanes, the cells of one row."""
-    behind = {id(lane): {lane} for lane in lanes}
-    order = ancestors(terms)
-    for node in order:
-        if id(node) not in behind:
-            behind[id(node)] = set().union(*(behind[id(parent)] for parent in node.parents)) if node.parents else set()
-    inside = [node for node in order if behind[id(node)]]
-    cells: list[_Cell] = []
-    for lane, column in zip(lanes, columns, strict=True):
-        frontier = _frontier(lane, inside, terms, behind)
-        cell = _cell(lane, column, frontier, behind)
-        if isinstance(cell, Obstacle):
-            return cell
-        cells.append(cell)
-    return _combined(terms, cells, inside, behind)
+def row_law(terms: Sequence[Node], roots: Sequence[Node]) -> RowLaw:
+    """Return the joint distribution of terms that are computed from the roots of one row, its cells."""
+    behind = roots_behind(terms, roots)
+    return _combined(terms, [_cell(root, alone(terms, root, behind), behind) for root in roots], behind)
 
 
-def _frontier(lane: Node, inside: Sequence[Node], terms: Sequence[Node], behind: dict[int, Any]) -> list[Node]:
-    """Return the nodes of one cell alone that other nodes or the terms need."""
-    only = {lane}
-    needed = {id(term) for term in terms}
-    needed |= {id(parent) for node in inside if behind[id(node)] != only for parent in node.parents}
-    return [node for node in inside if behind[id(node)] == only and id(node) in needed]
-
-
-def _shared_parents(nodes: Sequence[Node], behind: dict[int, Any]) -> tuple[Node, ...]:
+def _shared_parents(nodes: Sequence[Node], behind: RootsBehind) -> tuple[Node, ...]:
     """Return the quantities that nodes need and that no cell enters, constants aside."""
-    found: dict[Node, None] = {}
-    frontier, seen = list(nodes), set[int]()
-    while frontier:
-        node = frontier.pop()
-        if id(node) in seen or not behind[id(node)]:
-            continue
-        seen.add(id(node))
-        for parent in node.parents:
-            if behind[id(parent)]:
-                frontier.append(parent)
-            elif not isinstance(parent.operation, ConstantValue):
-                found[parent] = None
-    return tuple(found)
+    found = reached(nodes, lambda node: not behind[node])
+    return tuple(node for node in found if not behind[node] and not isinstance(node.operation, ConstantValue))
 
 
 def listed_values(node: Node) -> Array | None:
@@ -186,28 +164,28 @@ def listed_values(node: Node) -> Array | None:
     return None if known is None or len(known) > MOST_VALUES else np.sort(np.asarray(known, node.dtype))
 
 
-def _cell(lane: Node, column: Node, frontier: list[Node], behind: dict[int, Any]) -> _Cell | Obstacle:
-    operation = column.operation
-    if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in column.parents):
-        return Obstacle("the columns of its table depend on each other")
+def _cell(root: Node, frontier: list[Node], behind: RootsBehind) -> _Cell:
+    operation = root.operation
+    if not isinstance(operation, Draw) or not all(isinstance(p.operation, ConstantValue) for p in root.parents):
+        raise NotRows("the columns of its table depend on each other")
     if not operation.family.listable:
-        return Obstacle("a column of its table has more values than can be listed", vague=True)
-    parameters = [p.operation.array for p in column.parents if isinstance(p.operation, ConstantValue)]
+        raise NotRows("a column of its table has more values than can be listed")
+    parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
     if support_sizes(operation.family, parameters).max() > MOST_COMBINATIONS:
-        return Obstacle("a column of its table has more values than can be listed", vague=True)
+        raise NotRows("a column of its table has more values than can be listed")
     possible = support(operation.family, parameters, 1)
     shared = _shared_parents(frontier, behind)
     lists = [listed_values(node) for node in shared]
     if any(values is None for values in lists):
-        return Obstacle("its rows share a quantity with more values than can be listed")
+        raise NotRows("its rows share a quantity with more values than can be listed")
     sizes = [len(values) for values in lists if values is not None]
     count, states = int(np.prod(sizes, dtype=float)), len(possible.values)
     if count * states > MOST_COMBINATIONS:
-        return Obstacle(f"a column and what its rows share have {count * states:,} combinations of values")
+        raise NotRows(f"a column and what its rows share have {count * states:,} combinations of values")
     grids = np.meshgrid(*[v for v in lists if v is not None], indexing="ij")
     known = {node: np.repeat(grid.reshape(-1), states) for node, grid in zip(shared, grids, strict=True)}
-    known[lane] = np.tile(possible.values, count)
-    arrays = Plan(frontier, list(known)).run(count * states, np.random.Generator(np.random.SFC64(0)), known)
+    known[root] = np.tile(possible.values, count)
+    arrays = computed(frontier, known, count * states)
     codes, values = _distinct(arrays)
     owner = np.repeat(np.arange(count), states)
     flat = np.bincount(owner * len(values[0]) + codes, np.tile(possible.probabilities, count), count * len(values[0]))
@@ -225,34 +203,25 @@ def _distinct(arrays: Sequence[Array]) -> tuple[Array, tuple[Array, ...]]:
     return codes, tuple(array[first] for array in arrays)
 
 
-def _combined(
-    terms: Sequence[Node], cells: Sequence[_Cell], inside: Sequence[Node], behind: dict[int, Any]
-) -> RowLaw | Obstacle:
+def _combined(terms: Sequence[Node], cells: Sequence[_Cell], behind: RootsBehind) -> RowLaw:
     """Combine the cells of a row: the values of the terms for all combinations of what matters of each cell."""
-    several = [node for node in inside if len(behind[id(node)]) > 1]
-    direct = tuple(
-        dict.fromkeys(
-            p
-            for node in several
-            for p in node.parents
-            if not behind[id(p)] and not isinstance(p.operation, ConstantValue)
-        )
-    )
+    parents = dict.fromkeys(parent for node, own in behind.items() if len(own) > 1 for parent in node.parents)
+    direct = tuple(p for p in parents if not behind[p] and not isinstance(p.operation, ConstantValue))
     shared = tuple(dict.fromkeys([*direct, *(node for cell in cells for node in cell.shared)]))
     lists = [listed_values(node) for node in shared]
     if any(values is None for values in lists):
-        return Obstacle("its rows share a quantity with more values than can be listed")
+        raise NotRows("its rows share a quantity with more values than can be listed")
     supports = tuple(values for values in lists if values is not None)
     free = [supports[shared.index(node)] for node in direct]
     axes = [np.arange(len(cell.values[0])) for cell in cells] + free
     if np.prod([float(len(axis)) for axis in axes]) > MOST_COMBINATIONS:
-        return Obstacle("what one row adds depends on too many combinations of values")
+        raise NotRows("what one row adds depends on too many combinations of values")
     grids = [grid.reshape(-1) for grid in np.meshgrid(*axes, indexing="ij")]
     known: dict[Node, Array] = {}
     for cell, codes in zip(cells, grids, strict=False):
         known.update((node, values[codes]) for node, values in zip(cell.nodes, cell.values, strict=True))
     known.update(zip(direct, grids[len(cells) :], strict=True))
-    arrays = Plan(terms, list(known)).run(len(grids[0]), np.random.Generator(np.random.SFC64(0)), known)
+    arrays = computed(terms, known, len(grids[0]))
     codes, values = _distinct([np.asarray(array) + np.zeros(len(grids[0]), array.dtype) for array in arrays])
     return _law(np.stack(values, axis=1), codes, cells, direct, shared, supports)
 
@@ -264,13 +233,13 @@ def _law(
     direct: tuple[Node, ...],
     shared: tuple[Node, ...],
     supports: tuple[Array, ...],
-) -> RowLaw | Obstacle:
+) -> RowLaw:
     """Put the classes of the cells and the values of what is shared directly together to classes of rows."""
     free = [len(supports[shared.index(node)]) for node in direct]
     table = codes.reshape(*(len(cell.values[0]) for cell in cells), *free)
     choices = [range(len(cell.chances)) for cell in cells] + [range(size) for size in free]
     if np.prod([float(len(choice)) for choice in choices]) > MOST_VALUES:
-        return Obstacle("what one row adds has too many different distributions")
+        raise NotRows("what one row adds has too many different distributions")
     lines: list[Array] = []
     for chosen in itertools.product(*choices):
         weights = np.ones(())
@@ -351,20 +320,19 @@ class CountModel:
 
         Raises NotRows where the question is none of sums over independent, discrete rows.
         """
-        self._start, self._quantities, self._halvings = start, quantities, halvings
-        conditions = [clause for condition in likelihood.conditions for clause in clauses(condition)]
-        points = [node for node, _ in likelihood.points]
-        told = [*conditions, *points, *likelihood.log_weights]
+        self._start, self.quantities, self._halvings = start, quantities, halvings
+        likelihood = by_clauses(likelihood)
+        told = likelihood.nodes
         self._parts = [_scalars(one.nodes) for one in quantities]
         check_followed([*told, *(part for some in self._parts for part in some)])
         whole = [part for some in self._parts[:outputs] for part in some]
-        found = Regrouping([*told, *whole], self._parts[outputs:]).found
+        found = Regrouping([*told, *whole], self._parts[outputs:])
         if any(one.ranks for one in found.sums):
             raise NotRows("it puts its rows in order")
-        self._split = len(conditions), len(conditions) + len(points)
-        self._told, images = found.targets[: len(told)], iter(found.targets[len(told) :])
+        self._seen, images = likelihood.about(found.targets[: len(told)]), iter(found.targets[len(told) :])
+        self._told = self._seen.nodes
         self._images = [[next(images) for _ in some] for some in self._parts[:outputs]] + found.asked
-        self._tests: list[Callable[[Array], Array]] = [_holds] * len(conditions)
+        self._tests: list[Callable[[Array], Array]] = [_holds] * len(likelihood.conditions)
         self._tests += [partial(_equals, value) for _, value in likelihood.points]
         self._tests += [_weighs] * len(likelihood.log_weights)
         self._sums = [one.node for one in found.sums]
@@ -373,10 +341,10 @@ class CountModel:
         self._rows, self._shared = rows_of([*found.sums, *alone], found.counts, self._behind, local=True)
         adding = Counter(j for row in self._rows for j in {j for j, _ in row.terms})
         self.sums_up = max(adding.values(), default=0) > 1 or any(row.count > 1 for row in self._rows)
-        self._noisy = self._noise(likelihood)
+        self._noisy = self._noise()
         self._rows = self._rows or [Row((), (), 1)]  # nobody is in the table: one row that adds nothing
 
-    def _noise(self, likelihood: Likelihood) -> dict[int, NoisySum]:
+    def _noise(self) -> dict[int, NoisySum]:
         """Return the sums to which one row adds continuous noise of its own, with what was seen of them."""
         found: dict[int, NoisySum] = {}
         for row in [row for row in self._rows if not all(family_of(root).listable for root in row.roots)]:
@@ -391,20 +359,14 @@ class CountModel:
                 or self._behind.intersection(row.roots)
             ):
                 raise NotRows("a row has a continuous quantity")
-            own = {node for node in self._told if _sums_behind([node]) == [self._sums[place]]}
-            values = [value for _, value in likelihood.points]
-            first, second = self._split
-            seen = Likelihood(
-                tuple(node for node in self._told[:first] if node in own),
-                tuple(node for node in self._told[second:] if node in own),
-                tuple((n, v) for n, v in zip(self._told[first:second], values, strict=True) if n in own),
-            )
+            own = {node for node in self._told if placeholders_behind([node]) == [self._sums[place]]}
+            seen = self._seen.where(own.__contains__)
             found[place] = NoisySum(place, self._sums[place], row, len(self._sums), seen)
             self._rows.remove(row)
         noisy = {self._sums[place] for place in found}
         images = [node for some in self._images for node in some]
-        several = [node for node in self._told if len(_sums_behind([node])) > 1]
-        if not noisy.isdisjoint(_sums_behind([*images, *several])):
+        several = [node for node in self._told if len(placeholders_behind([node])) > 1]
+        if not noisy.isdisjoint(placeholders_behind([*images, *several])):
             raise NotRows("noisy sums are put together")
         return found
 
@@ -427,7 +389,8 @@ class CountModel:
             images = [node for some in self._images for node in some]
             if start.arrays or root in reached(images, lambda node: node.is_random):
                 raise NotRows("its rows share a continuous quantity that is asked for")
-            start = States(*_nodes_of(root, self._halvings))
+            values, weights = quadrature(curve_of(family_of(root), root.parents), None, self._halvings)
+            start = States({root: values.astype(root.dtype)}, weights)
         known = start.arrays
         shared = [one for one in self._shared if one not in known]
         if any(not family_of(one).listable for one in shared):
@@ -455,7 +418,7 @@ class CountModel:
         factors = [
             self._reading(node, test)
             for node, test in zip(self._told, self._tests, strict=True)
-            if noisy.keys().isdisjoint(_sums_behind([node]))
+            if noisy.keys().isdisjoint(placeholders_behind([node]))
         ]
         factors += [self._reading(node, one.log_factor) for node, one in noisy.items()]
         self._factors = len(factors)
@@ -479,7 +442,7 @@ class CountModel:
     def _kept(self) -> list[Node]:
         """The functions of sums that quantities are made of."""
         images = dict.fromkeys(node for some in self._images for node in some)
-        return [node for node in images if _sums_behind([node])]
+        return [node for node in images if placeholders_behind([node])]
 
     @cached_property
     def _laws(self) -> list[Law]:
@@ -513,11 +476,12 @@ class CountModel:
         roots = set(row.roots)
         if not roots or not all(roots.intersection(ancestors([node])) for node in added.values()):
             return None
-        law = row_law(list(added.values()), row.roots, row.roots)
-        if isinstance(law, Obstacle):
+        try:
+            law = row_law(list(added.values()), row.roots)
+        except NotRows:
             return None
         known, count = self._combinations.arrays, len(self._combinations)
-        shared = Plan(law.shared, list(known)).run(count, np.random.Generator(np.random.SFC64(0)), known)
+        shared = computed(law.shared, known, count)
         places = tuple(np.searchsorted(values, array) for values, array in zip(law.supports, shared, strict=True))
         classes = np.broadcast_to(law.classes[places], count)
         values = np.zeros((len(law.values), len(self._sums)))
@@ -580,7 +544,7 @@ class CountModel:
 
     def _reading(self, node: Node, test: Callable[[Array], Array] | None, *, fails: bool = False) -> Reading:
         """Return how a function of sums is read off them: as it is, as the logarithm of a factor, or if it fails."""
-        nodes = _sums_behind([node])
+        nodes = placeholders_behind([node])
         places = {one: place for place, one in enumerate(self._sums)}
         scales = [self._scaled[0][places[one]] for one in nodes]
         coordinates = tuple(dict.fromkeys(scale.coordinate for scale in scales))
@@ -591,8 +555,7 @@ class CountModel:
             values = {one: s.decoded(one, known[s.coordinate]) for one, s in zip(nodes, scales, strict=True)}
             count = len(integers[0]) if len(integers) else 1
             failed = np.zeros(count, np.bool_)
-            with np.errstate(all="ignore"):
-                (found,) = plan.run(count, np.random.Generator(np.random.SFC64(0)), values, failed=failed)
+            (found,) = plan.run(count, np.random.Generator(np.random.SFC64(0)), values, failed=failed)
             if fails:
                 return _holds(failed)
             return full(found, count) if test is None else np.where(failed, -math.inf, test(full(found, count)))
@@ -622,25 +585,25 @@ class CountModel:
         asked = reached([node for some in self._images for node in some], lambda node: node.is_random)
         return {node: array for node, array in self._combinations.arrays.items() if node in asked}
 
-    def read(self, counted: CountedStates) -> tuple[list[list[Array]], Array]:
+    def read(self, counted: States) -> tuple[list[list[Array]], Array]:
         """Return the arrays of each quantity, and logarithms of weights, for all states that are left."""
-        first, shared = first_places(self._groups), counted.columns[SHARED]
+        first, shared = first_places(self._groups), counted.arrays[SHARED]
         known = {node: array[first] for node, array in self._asked_of_shared.items()} | {_GROUP: np.arange(len(first))}
         shares = np.bincount(self._groups, self._combinations.weights)
         classes = self._classes[first]
-        states = States({_STATE: np.arange(len(counted))}, counted.logs)
+        states = States({_STATE: np.arange(len(counted))}, counted.weights)
         states = _joined(states, shared, classes, known, np.log(shares / np.bincount(classes, shares)[classes]))
         for number, law in enumerate(self._laws):
             if law.asked:
-                own = counted.columns["class", number][states.arrays[_STATE]]
+                own = counted.arrays["class", number][states.arrays[_STATE]]
                 wanted = states.arrays[_GROUP] * len(law.values) + own
                 states = _joined(states, wanted, *self._apart(law))
         known = dict(states.arrays)
         for place, node in enumerate(self._kept):
-            known[node] = counted.columns["kept", self._factors + place][known[_STATE]]
+            known[node] = counted.arrays["kept", self._factors + place][known[_STATE]]
         found = [
             _evaluated(quantity.nodes, images, known, len(states))
-            for quantity, images in zip(self._quantities, self._images, strict=True)
+            for quantity, images in zip(self.quantities, self._images, strict=True)
         ]
         return found, states.weights
 
@@ -660,9 +623,8 @@ def _joined(states: States, wanted: Array, codes: Array, arrays: Mapping[Node, A
     """Put each state beside all lines whose code it wants; weights are logarithms."""
     order = np.argsort(codes, kind="stable")
     first, last = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
-    owner = np.repeat(np.arange(len(states)), last - first)
-    starts = np.cumsum(last - first) - (last - first)
-    place = order[first[owner] + np.arange(len(owner)) - starts[owner]]
+    owner, more = repeated(last - first)
+    place = order[first[owner] + more]
     taken = states.take(owner)
     return States({**taken.arrays, **{n: array[place] for n, array in arrays.items()}}, taken.weights + logs[place])
 
@@ -681,23 +643,12 @@ def _scalars(nodes: Sequence[Node]) -> list[Node]:
 
 def _evaluated(nodes: Sequence[Node], images: Sequence[Node], known: dict[Node, Array], count: int) -> list[Array]:
     """Return the values of the nodes of a quantity from those of what its scalars became."""
-    rng = np.random.Generator(np.random.SFC64(0))
-    with np.errstate(all="ignore"):
-        scalars = iter([full(array, count) for array in Plan(images, list(known)).run(count, rng, known)])
-        parts = {part: _assembled(part, scalars, count) for node in nodes for part in parts_of(node)}
-        return [full(array, count) for array in Plan(nodes, list(parts)).run(count, rng, parts)]
-
-
-def _assembled(part: Node, scalars: Iterator[Array], count: int) -> Array:
-    if not part.shape:
-        return next(scalars)
-    return np.stack([next(scalars) for _ in np.ndindex(part.shape)], axis=1).reshape(count, *part.shape)
-
-
-def _nodes_of(root: Node, halvings: int) -> tuple[dict[Node, Array], Array]:
-    """Return numbers that stand for a continuous quantity in sums, and their probabilities."""
-    values, weights = quadrature(curve_of(family_of(root), root.parents), None, halvings)
-    return {root: values.astype(root.dtype)}, weights
+    scalars = iter([full(array, count) for array in computed(images, known, count)])
+    parts: dict[Node, Array] = {}
+    for part in [part for node in nodes for part in parts_of(node)]:
+        table = np.stack([next(scalars) for _ in np.ndindex(part.shape)], axis=1)
+        parts[part] = table.reshape(count, *part.shape)
+    return [full(array, count) for array in computed(nodes, parts, count)]
 
 
 def _projected(block: RowBlock, sums: Sequence[int]) -> RowBlock:
@@ -708,10 +659,6 @@ def _projected(block: RowBlock, sums: Sequence[int]) -> RowBlock:
     chances = np.zeros((len(block.chances), len(values)))
     np.add.at(chances.T, codes.reshape(-1), block.chances.T)
     return RowBlock(values, chances, block.count)
-
-
-def _sums_behind(nodes: Sequence[Node]) -> list[Node]:
-    return [one for one in ancestors(nodes) if isinstance(one.operation, Placeholder)]
 
 
 def _holds(found: Array) -> Array:

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -28,7 +27,7 @@ from privug.inference.exact.finite.solver import (
     table_sizes,
 )
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Refused, Request, exact_answer
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.regrouping import NotRows
 from privug.inference.graph.support import lost_in_tails
 from privug.inference.joint import Joint, WeightedCounter, marginal
@@ -43,42 +42,30 @@ MOST_HALVINGS, SAME = 5, 1e-11  # of panels over what rows share; relative: by h
 TOO_MANY = "too many tables of counts fit what was seen"
 
 
-@dataclass(frozen=True, eq=False)
-class SizedCounts:
-    """The model for some sizes of the tables."""
-
-    model: CountModel
-    quantities: Sequence[Quantity]
-
-
-def prepare_counts(request: Request) -> Offer | Obstacle:
-    """Find out whether a question is about sums over discrete rows, and what that costs."""
+def prepare_counts(request: Request) -> Offer:
+    """Count the rows of a question about sums over discrete rows."""
     if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
     try:
         sized = _sized(request)
-        if isinstance(sized, Obstacle):
-            return sized
-        cost = sum(one.model.cost for one in sized)
-    except NotRows as problem:
-        return Obstacle(str(problem), vague=True)
-    except UnsuitableEngine as problem:
-        return Obstacle(str(problem), vague=True)
+        cost = sum(one.cost for one in sized)
+    except Refused:
+        raise
+    except (NotRows, UnsuitableEngine) as problem:
+        raise Refused(str(problem), vague=True) from None
     except TooManyElements:
-        return Obstacle("it has too many numbers to be looked at one by one", vague=True)
+        raise Refused("it has too many numbers to be looked at one by one", vague=True) from None
     except TooManyCounts:
-        return Obstacle("too many combinations of values matter to the output at once", vague=True)
+        raise Refused("too many combinations of values matter to the output at once", vague=True) from None
     case = request.case(request.question.typical_sizes)
     parts = [node for value in (case.secret, case.output) for node in Quantity.of(value).nodes]
     cost_of_sample = COST_OF_NUMBER * numbers_computed(ancestors(parts))
     return Offer(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
 
 
-def _sized(request: Request, halvings: int = 1) -> list[SizedCounts] | Obstacle:
+def _sized(request: Request, halvings: int = 1) -> list[CountModel]:
     """Return the models for all sizes of the tables; sizes that hardly ever are may be left out."""
     groups = table_sizes(request)
-    if isinstance(groups, Obstacle):
-        return groups
     # The likeliest size comes first: if it cannot be counted, no other need be looked at.
     likeliest = max(groups, key=lambda group: float(group[1].weights.sum()))
     first = _model(request, *likeliest, halvings)
@@ -90,12 +77,12 @@ def _sized(request: Request, halvings: int = 1) -> list[SizedCounts] | Obstacle:
             if start.weights.sum() > NEGLIGIBLE_SIZE:
                 raise
     models = [one for one in found if one is not None]
-    if not any(one.model.sums_up for one in models):
+    if not any(one.sums_up for one in models):
         raise NotRows("it does not sum over rows")
     return models
 
 
-def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> SizedCounts | None:
+def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> CountModel | None:
     """Return the model for some sizes of the tables; None if what was seen is impossible there."""
     case = request.case(sizes)
     likelihood = case.likelihood(request.observation)
@@ -104,38 +91,33 @@ def _model(request: Request, sizes: Sizes, start: States, halvings: int) -> Size
     query = request.query(case)
     if query is not None and not is_answered(query, case):
         raise NotRows("the query draws random numbers of its own")
-    asked = [Quantity.of(case.secret), *([] if query is None else [Quantity.of(query)])]
     outputs = [Quantity.of(case.output)] if request.observation is None else []
     if case.facts and Plan(Quantity.of(case.output).nodes).can_fail:
         raise NotRows("it may fail on inputs that contradict what is assumed")
-    return SizedCounts(CountModel(likelihood, [*outputs, *asked], len(outputs), start, halvings), [*outputs, *asked])
+    return CountModel(likelihood, [*outputs, *request.asked(case)], len(outputs), start, halvings)
 
 
-def _run(request: Request, sized: Sequence[SizedCounts]) -> ExactAnswer:
+def _run(request: Request, sized: Sequence[CountModel]) -> ExactAnswer:
     started = time.perf_counter()
     try:
-        found = _converged(request, sized) if any(one.model.continuous for one in sized) else FittingStates.of(sized)
+        found = _converged(request, sized) if any(one.continuous for one in sized) else FittingStates(sized)
         for _ in range(2):  # the first time may show how improbable the observation is
             if request.observation is not None and found.lost > FAR * found.probability:
                 with far_tails(found.probability):
-                    further = _sized(request)
-                    assert not isinstance(further, Obstacle)
-                    found = FittingStates.of(further)
+                    found = FittingStates(_sized(request))
         facts = _probability_of_facts(request) if request.question.facts else 1.0
     except TooManyCounts:
-        raise Refused(Obstacle(TOO_MANY, precise=True)) from None
+        raise Refused(TOO_MANY, precise=True) from None
     except NotRows as problem:
-        raise Refused(Obstacle(str(problem))) from None
-    return _answer(request, found, facts, time.perf_counter() - started)
+        raise Refused(str(problem)) from None
+    return _answer(request, found, facts, started)
 
 
-def _converged(request: Request, sized: Sequence[SizedCounts]) -> "FittingStates":
+def _converged(request: Request, sized: Sequence[CountModel]) -> "FittingStates":
     """Integrate over what rows share with smaller and smaller panels, until that changes nothing."""
-    found = FittingStates.of(sized)
+    found = FittingStates(sized)
     for halvings in range(2, MOST_HALVINGS):
-        finer = _sized(request, halvings)
-        assert not isinstance(finer, Obstacle)
-        before, found = found, FittingStates.of(finer)
+        before, found = found, FittingStates(_sized(request, halvings))
         if not found.states or not before.states:
             continue
         position = len(found.batches[0]) - 1
@@ -147,41 +129,32 @@ def _converged(request: Request, sized: Sequence[SizedCounts]) -> "FittingStates
     raise NotRows("what its rows share cannot be integrated out")
 
 
-@dataclass(frozen=True)
 class FittingStates:
-    """The states that agree with what was seen: quantities, weights relative to `exp(shift)`, and what was cut off."""
+    """The states of all sizes that agree with what was seen: quantities, and weights relative to `exp(shift)`."""
 
-    batches: Sequence[Sequence[Batch]]
-    weights: Sequence[Array]
-    shift: float
-    lost: float
-    has_density: bool
-
-    @staticmethod
-    def of(sized: Sequence[SizedCounts]) -> "FittingStates":
-        """Go through all tables of counts of all sizes."""
+    def __init__(self, sized: Sequence[CountModel]) -> None:
         batches, logs, orders, truncated, lost = [], [], [], 0, 0.0
         for one in sized:
-            counted = one.model.lattice.states()
-            truncated, lost = max(truncated, one.model.truncated), max(lost, one.model.lattice.lost)
+            counted = one.lattice.states()
+            truncated, lost = max(truncated, one.truncated), max(lost, one.lattice.lost)
             if len(counted):
-                arrays, weights = one.model.read(counted)
+                arrays, weights = one.read(counted)
                 batches.append([q.batch(a, len(weights)) for q, a in zip(one.quantities, arrays, strict=True)])
                 logs.append(weights)
-                orders.append(one.model.density)
+                orders.append(one.density)
         lowest = min(orders, default=0)  # beside a value with a probability, one with a density weighs nothing
-        batches = [some for some, order in zip(batches, orders, strict=True) if order == lowest]
+        self.batches = [some for some, order in zip(batches, orders, strict=True) if order == lowest]
         logs = [some for some, order in zip(logs, orders, strict=True) if order == lowest]
-        shift = max((float(some.max()) for some in logs), default=0.0)
-        weights_of = [np.exp(some - shift) for some in logs]
-        return FittingStates(batches, weights_of, shift, lost + lost_in_tails(truncated), lowest > 0)
+        self.shift = max((float(some.max()) for some in logs), default=0.0)
+        self.weights = [np.exp(some - self.shift) for some in logs]
+        self.lost, self.has_density = lost + lost_in_tails(truncated), lowest > 0
 
     @property
     def log_probability(self) -> float:
         """The logarithm of the probability, or density, of what was seen."""
-        return (
-            math.log(math.fsum(float(some.sum()) for some in self.weights)) + self.shift if self.weights else -math.inf
-        )
+        if not self.weights:
+            return -math.inf
+        return math.log(math.fsum(float(some.sum()) for some in self.weights)) + self.shift
 
     @property
     def probability(self) -> float:
@@ -206,7 +179,7 @@ class FittingStates:
         return tally.result()
 
 
-def _answer(request: Request, found: FittingStates, facts: float, seconds: float) -> ExactAnswer:
+def _answer(request: Request, found: FittingStates, facts: float, started: float) -> ExactAnswer:
     if not found.states:
         less = f", or less likely than {found.lost:.0e}" if found.lost else ""
         raise ImpossibleObservation(
@@ -226,7 +199,7 @@ def _answer(request: Request, found: FittingStates, facts: float, seconds: float
     evidence = _evidence(request, found, facts)
     source = f"{how_many(found.states, 'state')} of a table of counts"
     joined = partial(_joint, request) if joint is None else lambda: joint
-    return exact_answer("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), seconds)
+    return exact_answer("counts", source, beliefs, joined, evidence, (found.states, found.states, 0), started)
 
 
 def _evidence(request: Request, found: FittingStates, facts: float) -> Estimate:
@@ -244,19 +217,13 @@ def _evidence(request: Request, found: FittingStates, facts: float) -> Estimate:
 
 
 def _probability_of_facts(request: Request) -> float:
-    groups = table_sizes(request)
-    assert not isinstance(groups, Obstacle)
     total = 0.0
-    for sizes, start in groups:
+    for sizes, start in table_sizes(request):
         model = CountModel(request.case(sizes).likelihood(None), [], 0, start)
-        total += float(np.exp(model.lattice.states().logs).sum())
+        total += float(np.exp(model.lattice.states().weights).sum())
     return total
 
 
 def _joint(request: Request) -> Joint:
     """Return secret and output together, before any observation."""
-    before = Request(request.question)
-    prepared = prepare_counts(before)
-    if isinstance(prepared, Obstacle):
-        raise Refused(prepared)
-    return prepared.run().pairs()
+    return prepare_counts(Request(request.question)).run().pairs()

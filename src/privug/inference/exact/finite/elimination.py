@@ -21,7 +21,7 @@ from privug.inference.exact.finite.states import States, crossed
 from privug.inference.graph.support import exponent, is_truncated, lost_in_tails, support, support_sizes
 from privug.inference.workload import spend
 from privug.model.batch import ranked
-from privug.model.node import Array, ConstantValue, Context, Node, ancestors
+from privug.model.node import Array, ConstantValue, Context, Node, ancestors, reached
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, Lookup, SampleFailure
 from privug.model.traits import Traits
@@ -209,13 +209,7 @@ def schedule(targets: Sequence[Node], known: Mapping[Node, Array], combinations:
 
 def _needed(targets: Sequence[Node], known: set[Node]) -> list[Node]:
     """Return the targets and all they are made of, not looking behind what is known; parents come first."""
-    needed: set[Node] = set()
-    frontier = list(targets)
-    while frontier:
-        node = frontier.pop()
-        if node not in needed:
-            needed.add(node)
-            frontier.extend(() if node in known else node.parents)
+    needed = set(reached(targets, known.__contains__))
     return [node for node in ancestors(targets) if node in needed]
 
 
@@ -394,7 +388,8 @@ def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
     for one in plan.rounds:
         parts: list[States] = []
         fixed = None if one.root is None else _fixed(one.root, states, supports)
-        step = BLOCK if one.root is None else max(1, BLOCK // max(1, _values_of(one.root, fixed)))
+        values = 64 if fixed is None else len(fixed.values)
+        step = BLOCK if one.root is None else max(1, BLOCK // max(1, values))
         cells = len(one.computed) + len(one.kept) + 1
         if fixed is not None and work + len(states) * len(fixed.values) * cells > most:
             raise UnsuitableEngine(TOO_MANY)
@@ -406,7 +401,7 @@ def eliminated(start: States, plan: Schedule) -> tuple[States, float]:
             parts.append(_merged(_computed(grown, one), one.kept))
             if sum(map(len, parts)) > MOST_COMBINATIONS or work > most:
                 raise UnsuitableEngine(TOO_MANY)
-        states = parts[0] if len(parts) == 1 else _merged(_concatenated(parts, one.kept), one.kept)
+        states = parts[0] if len(parts) == 1 else _merged(States.concatenated(parts), one.kept)
         states, cut = _without_negligible(states)
         lost += cut
     return states, lost
@@ -421,10 +416,6 @@ def _fixed(root: Node, states: States, supports: dict[tuple[object, ...], Suppor
     if key not in supports:
         supports[key] = support(family_of(root), parameters, 1)
     return supports[key]
-
-
-def _values_of(root: Node, fixed: Support | None) -> int:
-    return len(fixed.values) if fixed is not None else 64
 
 
 def _brought_in(states: States, root: Node, fixed: Support | None) -> States:
@@ -477,11 +468,6 @@ def _computed(states: States, one: EliminationRound) -> States:
 def full(array: Array, rows: int) -> Array:
     """Return one value for each row."""
     return array if len(array) == rows else np.repeat(array, rows, axis=0)
-
-
-def _concatenated(parts: Sequence[States], kept: Sequence[Node]) -> States:
-    arrays = {node: np.concatenate([part.arrays[node] for part in parts]) for node in kept}
-    return States(arrays, np.concatenate([part.weights for part in parts]))
 
 
 def _merged(states: States, kept: Sequence[Node]) -> States:

@@ -8,6 +8,7 @@ joint is listed pair by pair, or as classes of secrets that the output treats al
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -22,8 +23,16 @@ from privug.inference.belief import Belief
 from privug.inference.case_plan import CasePlan, Kept, Quantity, explained, settled
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.elimination import MOST_EXPECTED, Elimination, full, value_of
-from privug.inference.exact.finite.states import BLOCK_BYTES, CERTAIN, LARGEST_BLOCK, Combinations, Roots, States
-from privug.inference.exact.request import CERTAIN_EVIDENCE, Obstacle, Offer, Request, exact_answer
+from privug.inference.exact.finite.states import (
+    BLOCK_BYTES,
+    CERTAIN,
+    EVERYTHING,
+    LARGEST_BLOCK,
+    Combinations,
+    Roots,
+    States,
+)
+from privug.inference.exact.request import CERTAIN_EVIDENCE, Offer, Refused, Request, exact_answer
 from privug.inference.graph.support import exponent, longer_tails
 from privug.inference.joint import ChannelBlock, Classes, ClassTally, ImplicitChannel, Joint, WeightedCounter, marginal
 from privug.inference.question import Case, Question, Sizes
@@ -32,7 +41,7 @@ from privug.model.batch import Batch, DeferredBatch, codes_of
 from privug.model.maybe import is_maybe
 from privug.model.node import Array, ConstantValue, Node, ancestors, reached
 from privug.model.operations import SampleFailure, constant
-from privug.model.plan import Plan
+from privug.model.plan import Plan, computed
 from privug.model.structure import random_leaves
 from privug.observation.observations import Observation
 from privug.prior.conditional import BindDraw
@@ -126,85 +135,72 @@ class EnumerationCase:
         return self.roots.blocks(self.start, block)
 
 
-def settings_of(request: Request) -> list[EnumerationCase] | Obstacle:
-    """Return the cases of a question that can be enumerated, or what stands in the way."""
-    groups = table_sizes(request)
-    if isinstance(groups, Obstacle):
-        return groups
+def settings_of(request: Request) -> list[EnumerationCase]:
+    """Return the cases of a question that can be enumerated."""
     settings: list[EnumerationCase] = []
-    for sizes, start in groups:
-        setting = _setting(request, sizes, start)
-        if isinstance(setting, Obstacle):
-            return setting
-        settings.append(setting)
+    for sizes, start in table_sizes(request):
+        settings.append(_setting(request, sizes, start))
         try:
-            obstacle = _too_many(settings)
+            too_many = _too_many(settings)
         except UnsuitableEngine:  # a program gives the parameters of a distribution, one way and then another
-            return Obstacle("the program draws random numbers of its own")
-        if obstacle is not None:
-            return obstacle
+            raise Refused("the program draws random numbers of its own") from None
+        if too_many is not None:
+            raise Refused(too_many)
     return settings
 
 
-def table_sizes(request: Request) -> list[tuple[Sizes, States]] | Obstacle:
+def table_sizes(request: Request) -> list[tuple[Sizes, States]]:
     """Return the sizes that tables can have, largest first, with the values of the roots behind them."""
     nodes = request.question.size_nodes
     if not nodes:
         return [((), CERTAIN)]
-    roots = Roots(nodes)
-    if roots.endless is not None or roots.count(MOST_CALLS) > MOST_CALLS:
-        return Obstacle("the sizes of its tables are too many to list")
-    states = next(iter(roots.blocks(CERTAIN, MOST_CALLS + 1)))
-    arrays = Plan(nodes, roots.nodes).run(len(states), np.random.Generator(np.random.SFC64(0)), states.arrays)
-    sizes = np.stack(arrays, axis=1)
+    states = Roots(nodes).listed(MOST_CALLS)
+    if states is None:
+        raise Refused("the sizes of its tables are too many to list")
+    sizes = np.stack(computed(nodes, states.arrays, len(states)), axis=1)
     if sizes.min() < 0:
         raise PriorError(f"the size of a table must not be negative, but can be {sizes.min()}")
     distinct, codes = np.unique(sizes, axis=0, return_inverse=True)
     if len(distinct) > MOST_SIZES or quantities_in_all(request.question, len(distinct)) > MOST_QUANTITIES:
-        return Obstacle(f"its tables can have {len(distinct):,} different sizes")
+        raise Refused(f"its tables can have {len(distinct):,} different sizes")
     groups = [(tuple(map(int, row)), states.take(codes.reshape(-1) == k)) for k, row in enumerate(distinct)]
     return sorted(groups, key=lambda group: -sum(group[0]))
 
 
-def _setting(request: Request, sizes: Sizes, start: States) -> EnumerationCase | Obstacle:
+def _setting(request: Request, sizes: Sizes, start: States) -> EnumerationCase:
     case = request.case(sizes)
     query = request.query(case)
     answered = query is None or is_answered(query, case)
-    if (
-        request.way == "elimination"
-        and Roots(nodes_of(case.secret, case.output, case.facts, query)).endless is not None
-    ):
-        return Obstacle("some of its quantities have more values than can be listed", vague=True)
     targets = nodes_of(case.secret, case.output, case.facts, query)
+    if request.way == "elimination" and Roots(targets).endless is not None:
+        raise Refused("some of its quantities have more values than can be listed", vague=True)
     order = ancestors(targets)
     if any(type(node.operation) is BindDraw for node in order):
-        return Obstacle("pv.bind calls a function for each value of a quantity with many values")
+        raise Refused("pv.bind calls a function for each value of a quantity with many values")
     roots = Roots(targets, list(start.arrays), order)
     if roots.endless is not None:
         assert isinstance(roots.endless.operation, Draw)
         what = describe(roots.endless) or roots.endless.operation.family.name
-        return Obstacle(f"{what} has more values than can be listed", vague=True)
+        raise Refused(f"{what} has more values than can be listed", vague=True)
     if not answered:
-        return Obstacle("the query draws random numbers of its own")
+        raise Refused("the query draws random numbers of its own")
     if request.way == "elimination":
         return _eliminating(request.question, case, query, start, order)
     return EnumerationCase(case, query, start, roots, request.question, request.question.exclude_errors)
 
 
-def _eliminating(
-    question: Question, case: Case, query: Any, start: States, order: Sequence[Node]
-) -> EnumerationCase | Obstacle:
+def _eliminating(question: Question, case: Case, query: Any, start: States, order: Sequence[Node]) -> EnumerationCase:
     """Return the setting whose states are those of secret, output and query alone."""
     if any(node.operation.opaque or isinstance(node.operation, BatchedCall) for node in order):
-        return Obstacle("the program is called sample by sample", vague=True)
+        raise Refused("the program is called sample by sample", vague=True)
     if case.facts and Plan(nodes_of(case.secret, case.output)).can_fail:
-        return Obstacle("it may fail on inputs that contradict what is assumed", vague=True)
+        raise Refused("it may fail on inputs that contradict what is assumed", vague=True)
     try:
         states = Elimination(nodes_of(case.secret, case.output, case.facts, query), start)
     except TooManyElements:
-        return Obstacle("it has too many numbers to be looked at one by one", vague=True)
+        raise Refused("it has too many numbers to be looked at one by one", vague=True) from None
     if states.schedule.peak > MOST_EXPECTED:
-        return Obstacle("too many combinations of values matter to the output at once", vague=True)
+        raise Refused("too many combinations of values matter to the output at once", vague=True)
     known = replace(case, inputs={"output": case.output, "query": query})
     return EnumerationCase(known, query, start, states, question, False)
 
@@ -216,7 +212,8 @@ def is_answered(query: Any, case: Case) -> bool:
     return not any(isinstance(node.operation, Draw) for node in own)
 
 
-def _too_many(settings: Sequence[EnumerationCase]) -> Obstacle | None:
+def _too_many(settings: Sequence[EnumerationCase]) -> str | None:
+    """Say how many states there are, if they are too many to be enumerated."""
     if any(isinstance(setting.roots, Elimination) for setting in settings):
         return None
     opaque = any(setting.is_opaque for setting in settings)
@@ -225,7 +222,7 @@ def _too_many(settings: Sequence[EnumerationCase]) -> Obstacle | None:
         return None
     states = f"{total:,.0f} states" if math.isfinite(total) else f"more than {MOST_STATES:,} states"
     called = "the program is called sample by sample and " if opaque else ""
-    return Obstacle(f"{called}its inputs have {states} (the limit is {limit:,})")
+    return f"{called}its inputs have {states} (the limit is {limit:,})"
 
 
 class StateEvaluation:
@@ -484,12 +481,9 @@ class _Pairs:
 
     def _by_secret(self) -> States:
         """Return the states of the roots behind the secret, ordered by the secret."""
-        states = next(iter(self._behind_secret.blocks(self._setting.start, 1 << 40)))
+        states = next(iter(self._behind_secret.blocks(self._setting.start, EVERYTHING)))
         quantity = Quantity.of(self._setting.case.secret)
-        rng = np.random.Generator(np.random.SFC64(0))
-        batch = quantity.batch(
-            Plan(quantity.nodes, list(states.arrays)).run(len(states), rng, states.arrays), len(states)
-        )
+        batch = quantity.batch(computed(quantity.nodes, states.arrays, len(states)), len(states))
         places = codes_of([batch], len(states))
         order = np.argsort(places, kind="stable")
         return States({**states.arrays, self._place: places}, states.weights).take(order)
@@ -530,55 +524,71 @@ MOST_ERROR = 0.01  # of a probability, beyond which an answer is none
 CHEAP = 1e9  # elementary operations that may always be spent on far tails
 
 
-def prepare_finite(request: Request) -> Offer | Obstacle:
-    """Find out whether the states can be enumerated, and at what cost."""
+def prepare_finite(request: Request) -> Offer:
+    """Enumerate the states."""
     settings = settings_of(request)
-    if isinstance(settings, Obstacle):
-        return settings
     cost, states = sum(setting.cost for setting in settings), sum(setting.count for setting in settings)
     return Offer(cost, cost / states, lambda: _enumerated(request, settings))
 
 
-def prepare_elimination(request: Request) -> Offer | Obstacle:
-    """Find out whether the states can be gone through round by round, and at what cost."""
+def prepare_elimination(request: Request) -> Offer:
+    """Go through the states round by round; a sample costs what the whole model does, not the states looked at."""
     if request.question.exclude_errors:
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
-    return _at_cost_of_case(request, prepare_finite(replace(request, way="elimination")))
-
-
-def _at_cost_of_case(request: Request, prepared: Offer | Obstacle) -> Offer | Obstacle:
-    """Say what a sample of the whole model costs, of which only some states were looked at."""
-    if isinstance(prepared, Obstacle):
-        return prepared
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
+    prepared = prepare_finite(replace(request, way="elimination"))
     case = request.case(request.question.typical_sizes)
     numbers = sum(math.prod(node.shape) for node in ancestors(nodes_of(case.secret, case.output)))
     return replace(prepared, cost_of_sample=COST_OF_NUMBER * numbers)
 
 
-class Sums:
-    """What has been enumerated so far: the weights of what agrees with the observation, relative to `exp(shift)`.
+class EnumeratedStates:
+    """What enumeration found: the weights of what agrees with the observation, relative to `exp(shift)`.
 
-    Each group of quantities is tallied together: secret, output and query are 0, 1 and 2.
+    Each group of quantities is tallied together: secret, output and query are 0, 1 and 2. `reasons` say why some sizes
+    of tables cannot be, and `lost` is how much probability was left out.
     """
 
-    def __init__(self, groups: Sequence[tuple[int, ...]], secret_once: bool = False) -> None:
-        """Make ready; `secret_once` says that no secret comes twice."""
-        self.tallies = {group: WeightedCounter(each_once=secret_once and group == (0,)) for group in groups}
+    def __init__(self, request: Request, settings: Sequence[EnumerationCase]) -> None:
+        self.settings, self.reasons = settings, set[str]()
+        once = len(settings) == 1 and is_secret_of_its_own(settings[0])
+        groups = _groups(request, settings)
+        self.tallies = {group: WeightedCounter(each_once=once and group == (0,)) for group in groups}
         self.states = self.accepted = self.excluded = 0
         self.is_weighted = False
         self._shift = -math.inf
         self._weights: list[float] = []
         self._agreeing: list[float] = []
         self._valid: list[float] = []
+        with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
+            for setting in settings:
+                self._enumerate(setting, request.observation, meter)
+        self.lost = max(setting.roots.lost for setting in settings)
 
-    def skip(self, states: int, valid: float) -> None:
+    def _enumerate(self, setting: EnumerationCase, observation: Observation | None, meter: ProgressMeter) -> None:
+        """Count the states of a case, of which none agrees if the observation cannot be made there."""
+        evaluation = StateEvaluation(setting, observation, setting.query)
+        accepting = StateEvaluation(setting, None) if setting.excludes else None
+        if evaluation.impossible is None:
+            for states, kept in evaluation.results():
+                accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
+                self._add(states, kept, float(accepted.sum()))
+                meter.update(self.states, f"{self.states:,} states")
+            return
+        self.reasons.add(evaluation.impossible)
+        if accepting is None:
+            self._skip(round(setting.count), float(setting.start.weights.sum()))
+            return
+        for states in accepting.blocks():
+            self._skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
+
+    def _skip(self, states: int, valid: float) -> None:
         """Count states of which none agrees, and the probability of those that the program accepts."""
         self.states += states
         self._valid.append(valid)
 
-    def add(self, states: States, kept: Kept, valid: float) -> None:
+    def _add(self, states: States, kept: Kept, valid: float) -> None:
         """Count a block of states and those of them that agree."""
-        self.skip(len(states), valid)
+        self._skip(len(states), valid)
         probabilities = states.weights[kept.positions]
         self.accepted += len(kept.positions)
         self.excluded += kept.excluded
@@ -623,53 +633,31 @@ class Sums:
 
 def _enumerated(request: Request, settings: Sequence[EnumerationCase]) -> ExactAnswer:
     started = time.perf_counter()
-    apart = _apart(request, settings)
-    if apart is not None:
-        return _answered_apart(request, settings, apart, time.perf_counter() - started)
-    if request.observation is None and request.extra is None:
+    beliefs, classes = _apart(request, settings), None
+    if beliefs is None and request.observation is None and request.extra is None:
         classes = by_class(settings)
         if classes is not None:
-            return _answered_by_class(request, settings, classes, time.perf_counter() - started)
-    found = _found(request, settings)
+            beliefs = classes.beliefs(min(1.0, settings[0].roots.lost / classes.probability))
+    if beliefs is not None:
+        states = round(settings[0].count)
+        counts = (states, states, 0) if classes is None else (classes.states, classes.accepted, classes.excluded)
+        joint, source = partial(finite_joint, settings, *beliefs, classes), _source(request, settings, counts[0])
+        return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, started)
+    found = EnumeratedStates(request, settings)
     for _ in range(2):  # the first time may show how improbable the observation is
-        if request.observation is not None and found.lost > FAR * found.sums.probability and not found.reasons:
+        if request.observation is not None and found.lost > FAR * found.probability and not found.reasons:
             found = _found_further_out(request, found) or found
-    return _answer(request, found, time.perf_counter() - started)
+    return _answer(request, found, started)
 
 
-def _found_further_out(request: Request, found: "EnumeratedStates") -> "EnumeratedStates | None":
+def _found_further_out(request: Request, found: EnumeratedStates) -> EnumeratedStates | None:
     """Enumerate again, with so much of the far tails that what is lost does not matter, if that costs little."""
-    probability = found.sums.probability
-    with far_tails(probability):
+    most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
+    with far_tails(found.probability), suppress(Refused):
         settings = settings_of(request)
-        most = max(10 * sum(setting.cost for setting in found.settings), CHEAP)
-        if isinstance(settings, Obstacle) or sum(setting.cost for setting in settings) > most:
-            return None
-        return _found(request, settings)
-
-
-@dataclass(frozen=True)
-class EnumeratedStates:
-    """What enumeration found, why some sizes of tables cannot be, and how much probability was left out."""
-
-    settings: Sequence[EnumerationCase]
-    sums: Sums
-    reasons: set[str]
-    lost: float
-
-
-def _found(request: Request, settings: Sequence[EnumerationCase]) -> EnumeratedStates:
-    sums = Sums(_groups(request, settings), len(settings) == 1 and is_secret_of_its_own(settings[0]))
-    reasons: set[str] = set()
-    with ProgressMeter("enumerating", sum(setting.count for setting in settings)) as meter:
-        for setting in settings:
-            evaluation = StateEvaluation(setting, request.observation, setting.query)
-            if evaluation.impossible is None:
-                _add(sums, evaluation, StateEvaluation(setting, None) if setting.excludes else None, meter)
-            else:
-                reasons.add(evaluation.impossible)
-                _skip(sums, setting)
-    return EnumeratedStates(settings, sums, reasons, max(setting.roots.lost for setting in settings))
+        if sum(setting.cost for setting in settings) <= most:
+            return EnumeratedStates(request, settings)
+    return None
 
 
 def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple[int, ...]]:
@@ -680,42 +668,22 @@ def _groups(request: Request, settings: Sequence[EnumerationCase]) -> list[tuple
     return [(0, 1)] if request.observation is None and few else [(0,), (1,)]
 
 
-def _add(sums: Sums, evaluation: StateEvaluation, accepting: StateEvaluation | None, meter: ProgressMeter) -> None:
-    for states, kept in evaluation.results():
-        accepted = states.weights if accepting is None else states.weights[accepting.kept(states).positions]
-        sums.add(states, kept, float(accepted.sum()))
-        meter.update(sums.states, f"{sums.states:,} states")
-
-
-def _skip(sums: Sums, setting: EnumerationCase) -> None:
-    """Count the states of a case in which the observation cannot be made."""
-    if not setting.excludes:
-        sums.skip(round(setting.count), float(setting.start.weights.sum()))
-        return
-    accepting = StateEvaluation(setting, None)
-    for states in accepting.blocks():
-        sums.skip(len(states), float(states.weights[accepting.kept(states).positions].sum()))
-
-
-def _answer(request: Request, found: EnumeratedStates, seconds: float) -> ExactAnswer:
-    sums, lost = found.sums, found.lost
-    if not sums.weight > 0:
+def _answer(request: Request, found: EnumeratedStates, started: float) -> ExactAnswer:
+    if not found.weight > 0:
         raise _nothing(request, found)
-    if ROUNDING * sums.probability < UNDERFLOW:
-        lost += UNDERFLOW
-    error = checked_error(min(1.0, lost / sums.probability), sums.probability, lost)
-    seen = request.observation is not None
-    evidence = sums.evidence(lost) if seen else CERTAIN_EVIDENCE
-    tallied = {group: tally.result() for group, tally in sums.tallies.items()}
+    lost = found.lost + (UNDERFLOW if ROUNDING * found.probability < UNDERFLOW else 0.0)
+    error = checked_error(min(1.0, lost / found.probability), found.probability, lost)
+    evidence = CERTAIN_EVIDENCE if request.observation is None else found.evidence(lost)
+    tallied = {group: tally.result() for group, tally in found.tallies.items()}
     together = tallied.pop((0, 1), None)
     if together is not None:
         tallied = {(side,): marginal(*together, side) for side in (0, 1)}
     beliefs = tuple(listed_belief(*one, error) for one in tallied.values())
     joint = None if together is None else listed_joint(*together, error)
-    source = _source(request, found.settings, sums.states)
-    counts = sums.states, sums.accepted, sums.excluded
+    source = _source(request, found.settings, found.states)
+    counts = found.states, found.accepted, found.excluded
     return exact_answer(
-        request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, seconds
+        request.way, source, beliefs, lambda: joint or _joint(request, beliefs), evidence, counts, started
     )
 
 
@@ -742,13 +710,12 @@ def checked_error(error: float, probability: float, lost: float) -> float:
 
 
 def _nothing(request: Request, found: EnumeratedStates) -> ImpossibleObservation | ProgramError:
-    sums, reasons = found.sums, found.reasons
-    if sums.excluded and sums.excluded >= sums.states:
+    if found.excluded and found.excluded >= found.states:
         return ProgramError("the program failed on every input that the prior allows")
-    hint = f" ({reasons.pop()})" if len(reasons) == 1 else ""
-    less = f", or less likely than {found.lost:.0e}" if found.lost and not reasons else ""
+    hint = f" ({found.reasons.pop()})" if len(found.reasons) == 1 else ""
+    less = f", or less likely than {found.lost:.0e}" if found.lost and not found.reasons else ""
     return ImpossibleObservation(
-        f"this observation is impossible{less}: none of the {sums.states:,} states of the inputs agrees with it "
+        f"this observation is impossible{less}: none of the {found.states:,} states of the inputs agrees with it "
         f"({request.observation}){hint}"
     )
 
@@ -799,28 +766,8 @@ def _alone(quantity: Quantity, setting: EnumerationCase) -> Belief | None:
     return listed_belief(*tally.result(), alone.lost)
 
 
-def _answered_apart(
-    request: Request, settings: Sequence[EnumerationCase], beliefs: tuple[Belief, Belief], seconds: float
-) -> ExactAnswer:
-    states = round(settings[0].count)
-    source = _source(request, settings, states)
-    joint = partial(finite_joint, settings, *beliefs)
-    return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, (states, states, 0), seconds)
-
-
-def _answered_by_class(
-    request: Request, settings: Sequence[EnumerationCase], found: ByClass, seconds: float
-) -> ExactAnswer:
-    error = min(1.0, settings[0].roots.lost / found.probability)
-    source, beliefs = _source(request, settings, found.states), found.beliefs(error)
-    joint = partial(finite_joint, settings, *beliefs, found)
-    counts = found.states, found.accepted, found.excluded
-    return exact_answer(request.way, source, beliefs, joint, CERTAIN_EVIDENCE, counts, seconds)
-
-
 def _joint(request: Request, beliefs: Sequence[Belief]) -> Joint:
     settings = settings_of(Request(request.question, way=request.way))
-    assert not isinstance(settings, Obstacle)  # what was enumerated together with a query can be without it
     if request.observation is not None:
         return _enumerated(Request(request.question, way=request.way), settings).pairs()
     return finite_joint(settings, beliefs[0], beliefs[1])

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,20 +15,23 @@ from privug.inference.graph.support import is_truncated, lost_in_tails, support,
 from privug.model.batch import Batch, DeferredBatch
 from privug.model.node import Array, ConstantValue, Node, ancestors
 from privug.model.operations import SampleFailure, aligned
-from privug.model.plan import Plan
+from privug.model.plan import computed
 from privug.prior.family import Draw, Family, Support, family_of
 from privug.program.calls import functions_only
 
-LARGEST_BLOCK = 1 << 18
+LARGEST_BLOCK, EVERYTHING = 1 << 18, 1 << 40
 BLOCK_BYTES = 64 << 20
 MOST_LOOKED_AT = 100_000  # combinations of other roots looked at to see how many values a root can take
 
 
 @dataclass(frozen=True)
 class States:
-    """Some combinations of values: an array for each root that has been given values, and their probabilities."""
+    """Some combinations of values: an array for each root that has been given values, and their probabilities.
 
-    arrays: Mapping[Node, Array]
+    The states of a table of counts have columns of other kinds, and the logarithms of their weights.
+    """
+
+    arrays: Mapping[Any, Array]
     weights: Array
 
     def __len__(self) -> int:
@@ -36,6 +40,17 @@ class States:
     def take(self, which: Array | slice) -> "States":
         """Return some of the combinations."""
         return States({root: array[which] for root, array in self.arrays.items()}, self.weights[which])
+
+    def one_by_one(self) -> Iterator[tuple[float, dict[Any, Any]]]:
+        """Yield the probability of each combination, and its values."""
+        for position, weight in enumerate(self.weights.tolist()):
+            yield weight, {root: array[position] for root, array in self.arrays.items()}
+
+    @staticmethod
+    def concatenated(parts: "Sequence[States]") -> "States":
+        """Return the combinations of several parts, which have values for the same roots."""
+        arrays = {root: np.concatenate([part.arrays[root] for part in parts]) for root in parts[0].arrays}
+        return States(arrays, np.concatenate([part.weights for part in parts]))
 
 
 CERTAIN = States({}, np.ones(1))
@@ -79,6 +94,12 @@ class Roots:
                 return math.inf
         return total
 
+    def listed(self, most: int) -> States | None:
+        """Return all combinations at once; None if they are more than so many."""
+        if self.endless is not None or self.count(most) > most:
+            return None
+        return next(iter(self.blocks(CERTAIN, EVERYTHING)))
+
     def fixed(self, root: Node) -> list[Support] | None:
         """Return the values of each element of a root, if these are the same in all states."""
         supports = [self._fixed(root, element) for element in np.ndindex(root.shape)]
@@ -95,10 +116,9 @@ class Roots:
         if all(isinstance(parent.operation, ConstantValue) for parent in root.parents):
             parameters = [p.operation.array for p in root.parents if isinstance(p.operation, ConstantValue)]
         else:
-            before = Roots(root.parents, [])
-            if before.endless is not None or before.count(MOST_LOOKED_AT) > MOST_LOOKED_AT:
+            states = Roots(root.parents).listed(MOST_LOOKED_AT)
+            if states is None:
                 return np.array([math.inf])
-            states = next(iter(before.blocks(CERTAIN, MOST_LOOKED_AT + 1)))
             parameters = _values(root.parents, states)
         family = family_of(root)
         if family.chooses:
@@ -176,10 +196,9 @@ def crossed(
 
 
 def _values(nodes: Sequence[Node], states: States) -> list[Array]:
-    known = dict(states.arrays)
     try:
         with functions_only():
-            return Plan(nodes, list(known)).run(len(states), np.random.Generator(np.random.SFC64(0)), known)
+            return computed(nodes, states.arrays, len(states))
     except SampleFailure as failure:
         if isinstance(failure.cause, PrivugError):  # such as that a program draws random numbers of its own
             raise failure.cause from None
@@ -268,9 +287,7 @@ class Combinations:
                 columns.append(one.values[numbers // width % len(one.values)])
             stacked = np.stack(columns, axis=1).reshape(len(numbers), *root.shape) if root.shape else columns[0]
             arrays[root] = stacked.astype(root.dtype, copy=False)
-        rng = np.random.Generator(np.random.SFC64(0))
-        values = Plan(self.quantity.nodes, self.roots.nodes).run(len(numbers), rng, arrays)
-        return self.quantity.batch(values, len(numbers))
+        return self.quantity.batch(computed(self.quantity.nodes, arrays, len(numbers)), len(numbers))
 
 
 def _ascends(support: Support) -> bool:

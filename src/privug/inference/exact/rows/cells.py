@@ -27,11 +27,12 @@ from privug.inference.measure.convolution import Powers, added
 from privug.inference.measure.curve import Curve, discrete_part, smooth_part
 from privug.inference.measure.density import panel_nodes
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
-from privug.inference.measure.piecewise_map import Image, Images, ScalarFunction, Unfollowed
+from privug.inference.measure.piecewise_map import PiecewiseMap, PiecewiseMaps, ScalarFunction, Unfollowed
 from privug.inference.workload import spend
+from privug.model.batch import grouped
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import Elementwise, constant, elementwise
-from privug.model.plan import Plan
+from privug.model.plan import computed
 from privug.prior.family import Family, family_of
 from privug.prior.scalar import ScalarFamily
 
@@ -77,7 +78,11 @@ def quadrature(curve: Curve, kinks: Array | None = None, halvings: int = 0) -> t
     return nodes.reshape(-1)[weights > 0], weights[weights > 0] / weights.sum()
 
 
-def _behind(nodes: Sequence[Node], roots: Collection[Node]) -> dict[Node, frozenset[Node]]:
+RootsBehind = Mapping[Node, frozenset[Node]]
+
+
+def roots_behind(nodes: Sequence[Node], roots: Collection[Node]) -> RootsBehind:
+    """Return which of some roots each node behind others is made of, parents before children."""
     behind: dict[Node, frozenset[Node]] = {}
     for node in ancestors(nodes):
         own = frozenset([node] if node in roots else ())
@@ -87,12 +92,11 @@ def _behind(nodes: Sequence[Node], roots: Collection[Node]) -> dict[Node, frozen
 
 def meeting(nodes: Sequence[Node], roots: Collection[Node]) -> Node | None:
     """Return the first thing that is computed of several random quantities."""
-    return next((node for node, own in _behind(nodes, roots).items() if len(own) > 1), None)
+    return next((node for node, own in roots_behind(nodes, roots).items() if len(own) > 1), None)
 
 
-def alone(nodes: Sequence[Node], root: Node) -> list[Node]:
-    """Return the functions of one random quantity alone through which it enters everything else."""
-    behind = _behind(nodes, [node for node in ancestors(nodes) if node.is_random])
+def alone(nodes: Sequence[Node], root: Node, behind: RootsBehind) -> list[Node]:
+    """Return the functions of one root alone through which it enters everything else."""
     used = {parent for node, own in behind.items() if own != {root} for parent in node.parents}
     return [node for node, own in behind.items() if own == {root} and (node in used or node in nodes)]
 
@@ -137,7 +141,7 @@ class Term:
 
     slope: float = 0.0
     start: float = 0.0
-    image: Image | None = None
+    image: PiecewiseMap | None = None
     piece: int = 0
 
     @property
@@ -300,9 +304,8 @@ class Partition:
         states = _states(early)
         if len(states) > MOST_CUT:
             raise NotRows(f"a row has {len(states):,} combinations of values, and a continuous quantity beside them")
-        for position in range(len(states)):
-            values = {node: array[position] for node, array in states.arrays.items()}
-            yield from self._of_state(float(states.weights[position]), specialised(self._nodes, values))
+        for weight, values in states.one_by_one():
+            yield from self._of_state(weight, specialised(self._nodes, values))
 
     def _of_state(self, weight: float, nodes: Sequence[Node]) -> Iterator[Cell]:
         """Yield the cells of a row whose discrete quantities are known, but for those that follow from others."""
@@ -326,9 +329,10 @@ class Partition:
 
     def _by_stretches(self, weight: float, roots: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Cell]:
         """Yield the cells of a row with several continuous quantities: one that only is compared is cut there."""
+        behind = roots_behind(nodes, [node for node in ancestors(nodes) if node.is_random])
         for root in roots:
             curve = curve_of(family_of(root), root.parents)
-            edges = _steps(curve, root, alone(nodes, root))
+            edges = _steps(curve, root, alone(nodes, root, behind))
             if edges is None:
                 continue
             for start, stop, share, part in _stretches(curve, edges):
@@ -363,13 +367,9 @@ class Partition:
 
     def _listed(self) -> Iterator[Cell]:
         states = _states(self._roots)
-        arrays = Plan(self._nodes, self._roots).run(
-            len(states), np.random.Generator(np.random.SFC64(0)), dict(states.arrays)
-        )
+        arrays = computed(self._nodes, states.arrays, len(states))
         table = np.stack([np.broadcast_to(array, len(states)).astype(float) for array in arrays], axis=1)
-        distinct, codes = np.unique(table, axis=0, return_inverse=True)
-        weights = np.bincount(codes.reshape(-1), states.weights, len(distinct))
-        for line, weight in zip(distinct, weights, strict=True):
+        for line, weight in zip(*grouped(table, states.weights), strict=True):
             if weight > 0:
                 yield self._cell(float(weight), [Term(0.0, float(value)) for value in line], None)
 
@@ -399,14 +399,14 @@ class Partition:
             yield from self._cut(weight * (1 - share), discrete_part(curve), root, nodes)
             yield from self._cut(weight * share, smooth_part(curve), root, nodes)
             return
-        images = Images(curve)
+        images = PiecewiseMaps(curve)
         found = [None if is_known(node) else images.of(node, root) for node in nodes]
         if not curve.parts:
             for atom, mass in zip(curve.atoms, curve.masses, strict=True):
                 values = [_at(image, node, atom) for image, node in zip(found, nodes, strict=True)]
                 yield self._cell(weight * float(mass), [Term(0.0, v) for v in values], Curve.point(float(atom)))
             return
-        edges = np.unique(np.concatenate([image.edges[1:-1] for image in found if isinstance(image, Image)]))
+        edges = np.unique(np.concatenate([image.edges[1:-1] for image in found if isinstance(image, PiecewiseMap)]))
         for start, stop, share, part in _stretches(curve, edges):
             inside = _inside(start, stop, part)
             terms = [_term(image, node, inside) for image, node in zip(found, nodes, strict=True)]
@@ -433,12 +433,12 @@ def _stretches(curve: Curve, edges: Array) -> Iterator[tuple[float, float, float
 
 def _steps(curve: Curve, root: Node, functions: Sequence[Node]) -> Array | None:
     """Return where functions of a number jump, if they are constant elsewhere."""
-    images = Images(curve)
+    images = PiecewiseMaps(curve)
     try:
         found = [images.of(node, root) for node in functions]
     except Unfollowed:
         return None
-    steps = [image.edges[1:-1] for image in found if isinstance(image, Image) and image.is_discrete]
+    steps = [image.edges[1:-1] for image in found if isinstance(image, PiecewiseMap) and image.is_discrete]
     return np.unique(np.concatenate(steps)) if steps and len(steps) == len(found) else None
 
 
@@ -447,16 +447,16 @@ def _inside(start: float, stop: float, part: Curve) -> float:
     return float(part.quantile(0.5)) if not (math.isfinite(start) and math.isfinite(stop)) else start / 2 + stop / 2
 
 
-def _at(image: Image | ScalarFunction | None, node: Node, x: float) -> float:
+def _at(image: PiecewiseMap | ScalarFunction | None, node: Node, x: float) -> float:
     if image is None:
         return float(value_of(node))
-    return float((image.values if isinstance(image, Image) else image)(np.array([x]))[0])
+    return float((image.values if isinstance(image, PiecewiseMap) else image)(np.array([x]))[0])
 
 
-def _term(image: Image | ScalarFunction | None, node: Node, inside: float) -> Term:
+def _term(image: PiecewiseMap | ScalarFunction | None, node: Node, inside: float) -> Term:
     if image is None:
         return Term(0.0, float(value_of(node)))
-    assert isinstance(image, Image)
+    assert isinstance(image, PiecewiseMap)
     piece = int(np.clip(np.searchsorted(image.edges, inside, side="right") - 1, 0, len(image.edges) - 2))
     if image.steps[piece]:
         return Term(0.0, float(image.middles[piece]))
@@ -467,10 +467,10 @@ def _term(image: Image | ScalarFunction | None, node: Node, inside: float) -> Te
 def _states(roots: Sequence[Node]) -> States:
     if not roots:
         return CERTAIN
-    listing = Roots([], order=roots)
-    if listing.count(MOST_STATES) > MOST_STATES:
+    states = Roots([], order=roots).listed(MOST_STATES)
+    if states is None:
         raise NotRows("a row has too many combinations of values to list")
-    return next(iter(listing.blocks(CERTAIN, MOST_STATES * 2)))
+    return states
 
 
 def _possible(family: Family, parameters: Sequence[ScalarFunction], curve: Curve) -> Array:
@@ -718,8 +718,7 @@ def _total(laws: Sequence[SumLaw], width: int) -> SumLaw:
         if len(whole.values) * len(law.values) <= 4 * MOST_VECTORS:
             sums = (whole.values[:, np.newaxis] + law.values[np.newaxis]).reshape(-1, width)
             chances = np.multiply.outer(whole.probabilities, law.probabilities).reshape(-1)
-            distinct, codes = np.unique(sums, axis=0, return_inverse=True)
-            whole = SumLaw(distinct, np.bincount(codes.reshape(-1), chances), whole.lost + law.lost)
+            whole = SumLaw(*grouped(sums, chances), whole.lost + law.lost)
         else:
             both = total_law([whole, law])
             if both is None:

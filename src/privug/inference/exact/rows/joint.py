@@ -15,27 +15,29 @@ import scipy.special
 from privug.errors import UnsuitableEngine
 from privug.estimate import Estimate
 from privug.inference.exact.rows.cells import FLAT, Cell, CellCounts, Row, Term, tallied
-from privug.inference.exact.rows.likelihood import Group, Own, Reaching, groups_of
-from privug.inference.exact.rows.order_statistics import Bound, CountedLaw, Family, Way, own_law
+from privug.inference.exact.rows.likelihood import Group, Label, Outcome, Outcomes, Own, groups_of
+from privug.inference.exact.rows.order_statistics import CountedLaw, Pick, RankedRows, own_law
 from privug.inference.exact.rows.posterior import ConditionalModel
-from privug.inference.exact.rows.pullback import Label, Outcome, Outcomes, Reach
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
 from privug.inference.measure.curve import Curve, smooth_part
 from privug.inference.measure.density import (
     apart,
     coefficients,
     followed,
+    halved,
     panel_nodes,
     panel_nodes_between,
     resolved,
+    rounding_of_nodes,
+    split_panels,
     united,
 )
-from privug.inference.measure.piecewise_map import Image
+from privug.inference.measure.piecewise_map import PiecewiseMap
 from privug.model.node import Array, Node
 
 NEGLIGIBLE = 1e-17
 
-Law = Curve | CountedLaw
+RestLaw = Curve | CountedLaw
 
 
 @dataclass(eq=False)
@@ -45,11 +47,6 @@ class Formula:
     outcome: Outcome
     weights: list[float] = field(default_factory=list)
     laws: list[Curve] = field(default_factory=list)
-
-    def add(self, weight: float, law: Curve) -> None:
-        """Add a way in which other rows can be."""
-        self.weights.append(weight)
-        self.laws.append(law)
 
     @property
     def total(self) -> float:
@@ -68,7 +65,7 @@ class Source:
     weight: float
     cell: Cell
     certain: dict[Label, float]
-    formulas: list[tuple[Outcome, float, Law]]
+    formulas: list[tuple[Outcome, float, RestLaw]]
 
 
 def sources(settings: Sequence[tuple[float, ConditionalModel]], asked: Sequence[Node]) -> Iterator[Source]:
@@ -85,38 +82,31 @@ def sources(settings: Sequence[tuple[float, ConditionalModel]], asked: Sequence[
             yield from _counted(weight, given, family, row, asked)
             continue
         cells, tally = [given.alone(asked)] if row is None else given.cells(row, asked), given.tally(row)
-        outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, cells).reach
+        outcomes = given.outcomes(tally, cells)
         for cell in cells:
-            yield _of_cell(weight, cell, tally, given.discrete, outcomes, reach)
+            yield _of_cell(weight, cell, tally, outcomes)
 
 
-def _of_cell(
-    weight: float, cell: Cell, tally: CellCounts, discrete: Sequence[int], outcomes: Outcomes, reach: Reach
-) -> Source:
+def _of_cell(weight: float, cell: Cell, tally: CellCounts, outcomes: Outcomes) -> Source:
     """Return what outputs follow from a cell of the secret's row, if other rows are tallied."""
     found = _Found()
-    outcomes.settle(tally.flats + cell.flats, discrete)
-    for group in groups_of(tally, cell.flats, discrete):
-        found.add(outcomes.at(group.key, reach), tally, group)
+    outcomes.settle(tally.flats + cell.flats)
+    for group in groups_of(tally, cell.flats, outcomes.discrete):
+        found.add(outcomes.at(group.key), tally, group)
     return found.source(weight, cell)
 
 
 def _of_table(weight: float, given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Source]:
     """Yield what outputs follow from each value of a function of the whole table."""
     tally, cell = given.tally(None), given.alone(())
-    reach = Reaching(tally, [cell]).reach
-    outcomes, secrets = Outcomes(given.outputs, given.model.sum_nodes), Outcomes(asked, given.model.sum_nodes)
-    found: dict[Label, _Found] = {}
+    outcomes, secrets = given.outcomes(tally, [cell]), given.outcomes(tally, [cell], asked)
+    found: dict[Label, tuple[tuple[Term, ...], _Found]] = {}
     for group in groups_of(tally, cell.flats, given.discrete):
-        secret = secrets.at(group.key, reach)
-        if not secret.is_certain:
-            raise NotRows("the secret is a continuous function of the whole table")
-        found.setdefault(secret.label, _Found()).add(outcomes.at(group.key, reach), tally, group)
-    for label, one in found.items():
-        if one.total <= 0:
-            continue
-        terms = tuple(Term(0.0, float(value)) for value in label)  # type: ignore[arg-type]
-        yield one.source(weight, replace(cell, asked=terms))
+        secret = secrets.at(group.key)
+        found.setdefault(secret.label, (secret.terms, _Found()))[1].add(outcomes.at(group.key), tally, group)
+    for terms, one in found.values():
+        if one.total > 0:
+            yield one.source(weight, replace(cell, asked=terms))
 
 
 class _Found:
@@ -128,11 +118,20 @@ class _Found:
 
     def add(self, outcome: Outcome, tally: CellCounts, group: Group) -> None:
         """Add what a group of vectors gives."""
-        if outcome.is_certain:
+        if outcome.weights is None:
             share = float(group.probabilities.sum())
             self._certain[outcome.label] = self._certain.get(outcome.label, 0.0) + share
-        else:
-            _add(self._formulas, outcome, tally, group)
+            return
+        if not np.any(group.probabilities > NEGLIGIBLE):
+            return
+        shared = all(image is None for _, image in outcome.images)
+        key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
+        formula = self._formulas.setdefault(key, Formula(outcome))
+        law = tally.law(outcome.weights, group.counts)
+        for line, chance in zip(group.flats, group.probabilities, strict=True):
+            if chance > NEGLIGIBLE:
+                formula.weights.append(float(chance))
+                formula.laws.append(law.affine(1.0, float(line @ outcome.weights) + outcome.constant))
 
     @property
     def total(self) -> float:
@@ -143,7 +142,7 @@ class _Found:
         """Return what was found, given the cell."""
         total = self.total
         certain = {label: share / total for label, share in self._certain.items()}
-        formulas: list[tuple[Outcome, float, Law]] = [
+        formulas: list[tuple[Outcome, float, RestLaw]] = [
             (one.outcome, one.total / total, one.law()) for one in self._formulas.values()
         ]
         return Source(
@@ -151,50 +150,35 @@ class _Found:
         )
 
 
-def _add(formulas: dict[tuple[object, ...], Formula], outcome: Outcome, tally: CellCounts, group: Group) -> None:
-    assert outcome.weights is not None
-    if not np.any(group.probabilities > NEGLIGIBLE):
-        return
-    shared = all(image is None for _, image in outcome.images)
-    key = (outcome.label, tuple(outcome.weights.tolist()), outcome.constant if shared else id(outcome))
-    formula = formulas.setdefault(key, Formula(outcome))
-    law = tally.law(outcome.weights, group.counts)
-    for line, chance in zip(group.flats, group.probabilities, strict=True):
-        if chance > NEGLIGIBLE:
-            formula.add(float(chance), law.affine(1.0, float(line @ outcome.weights) + outcome.constant))
-
-
 def _counted(
-    weight: float, given: ConditionalModel, family: Family, row: Row, asked: Sequence[Node]
+    weight: float, given: ConditionalModel, family: RankedRows, row: Row, asked: Sequence[Node]
 ) -> Iterator[Source]:
     """Yield what outputs follow from each cell of the secret's row, if rows are counted to find one by its rank."""
     stand_in, (place, _) = family.stand_ins[0], family.picks[0]
-    outcomes = Outcomes(given.outputs, given.model.sum_nodes)
-    reach = Reaching(given.tally(stand_in), given.cells(stand_in)).reach
+    outcomes = given.outcomes(given.tally(stand_in), given.cells(stand_in))
     others = [(given.cells(one), one.count) for one in given.model.rows if one is not stand_in]
     way = None
     for cell in given.cells(row, asked):
         moving = not cell.terms[place].is_flat and cell.curve is not None
         if moving and not all(term.is_flat for term in cell.asked):
             way = way or given.orders.given(family, row)
-            yield _telling(weight, given, cell, place, way, outcomes, reach)
+            yield _telling(weight, given, cell, place, way, outcomes)
             continue
         picked = given.orders.picked(stand_in, row, own_law(cell, place))
         tally = tallied([*others, (picked, 1)], len(cell.terms))
         still = replace(cell, terms=tuple(FLAT if j == place else term for j, term in enumerate(cell.terms)))
-        yield _of_cell(weight, still, tally, given.discrete, outcomes, reach)
+        yield _of_cell(weight, still, tally, outcomes)
 
 
-def _telling(
-    weight: float, given: ConditionalModel, cell: Cell, place: int, way: Way, outcomes: Outcomes, reach: Reach
-) -> Source:
+def _telling(weight: float, given: ConditionalModel, cell: Cell, place: int, way: Pick, outcomes: Outcomes) -> Source:
     """Return what outputs follow from a cell whose number may be the order statistic itself."""
     stand_in = next(one for one in given.model.rows if one.terms[0][0] == place)
-    tally, spread = given.tally(stand_in), _spread(given.cells(stand_in))
+    tally, curves = given.tally(stand_in), [one.curve for one in given.cells(stand_in) if one.curve is not None]
+    spread = np.unique(np.concatenate([np.empty(0), *(curve.edges for curve in curves)]))
     certain: dict[Label, float] = {}
-    formulas: list[tuple[Outcome, float, Law]] = []
+    formulas: list[tuple[Outcome, float, RestLaw]] = []
     for group in groups_of(tally, np.zeros(len(cell.terms)), given.discrete):
-        outcome = outcomes.at(group.key, reach)
+        outcome = outcomes.at(group.key)
         if outcome.weights is None:
             certain[outcome.label] = certain.get(outcome.label, 0.0) + float(group.probabilities.sum())
             continue
@@ -206,10 +190,6 @@ def _telling(
             shifted = rest.affine(1.0, float(line @ outcome.weights) + outcome.constant)
             formulas.append((still, float(chance), CountedLaw(way, cell.terms[place], scale, shifted, spread)))
     return Source(weight * cell.weight, cell, certain, formulas)
-
-
-def _spread(cells: Sequence[Cell]) -> Array:
-    return np.unique(np.concatenate([np.empty(0), *(cell.curve.edges for cell in cells if cell.curve is not None)]))
 
 
 MOST_PANELS = 1000
@@ -252,11 +232,7 @@ class SecretGrid:
         pieces *= 2**halvings
         if not pieces.sum() <= MOST_PANELS:
             raise UnsuitableEngine(TOO_FINE)
-        parts = [
-            np.linspace(low, high, int(count), endpoint=False)
-            for (low, high), count in zip(pairwise(edges), pieces, strict=True)
-        ]
-        return np.append(np.concatenate(parts), edges[-1])
+        return split_panels(edges, pieces.astype(int))
 
     def _nodes_of(self, one: Source) -> tuple[Array, Array]:
         """Return numbers of the row with the probabilities that they stand for."""
@@ -328,11 +304,10 @@ def bends_of(one: Source) -> Array:
     """Return numbers of the row at which outputs do not follow smoothly."""
     found = [np.empty(0)]
     for outcome, _, law in one.formulas:
-        assert outcome.weights is not None
         if isinstance(law, CountedLaw):
             found.append(law.bends(outcome.steps))
             continue
-        own, edges = Own(one.cell, outcome.weights), outcome.step_edges
+        own, edges = outcome.own(one.cell), np.empty(0) if outcome.steps is None else outcome.steps[0][1:]
         points = np.concatenate([law.breaks[np.isfinite(law.breaks)], law.atoms])
         if not own.is_flat and 0 < len(edges) * len(points) <= MOST_BENDS:
             found.append(own.solved(np.subtract.outer(edges, points).reshape(-1))[0])
@@ -348,8 +323,7 @@ def _pieces(one: Source, edges: Array) -> Array:
         return pieces
     inside = (edges[1:] > curve.edges[0]) & (edges[:-1] < curve.edges[-1])
     for outcome, _, law in one.formulas:
-        assert outcome.weights is not None
-        own = Own(one.cell, outcome.weights)
+        own = outcome.own(one.cell)
         if isinstance(law, CountedLaw) or own.is_flat or not law.parts:
             continue
         width = WIDTH * min(Curve(((1.0, part),)).std() for _, part in law.parts)
@@ -394,7 +368,7 @@ def _given(one: Source) -> Curve | None:
         same = outcome.weights is not None and np.array_equal(outcome.weights, one.formulas[0][0].weights)  # type: ignore[arg-type]
         if not same or len(outcome.label) > 1 or outcome.images[0][1] is not None or not isinstance(law, Curve):
             return None
-        if Own(one.cell, outcome.weights).is_flat or len(law.atoms):  # type: ignore[arg-type]
+        if outcome.own(one.cell).is_flat or len(law.atoms):
             return None
         laws.append(law)
     return laws[0] if len(laws) == 1 else Curve.mixture([chance for _, chance, _ in one.formulas], laws)
@@ -430,13 +404,12 @@ def refined(densities: Callable[[Array], Array], prior: Array, edges: Array, mos
 
     `densities` gives the density of outputs together with each secret, a row for each; `prior` has their probabilities.
     """
-    low, high = edges[:-1], edges[1:]
-    starts: list[Array] = []
     error, held = 0.0, 0
-    for depth in range(DEEPEST):
+
+    def judged(low: Array, high: Array, depth: int) -> tuple[Array, Array]:
+        nonlocal error, held
         values = _on_panels(densities, low, high)
-        widths = high - low
-        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / widths
+        widths, rounding = high - low, rounding_of_nodes(low, high)
         rough, tails = np.zeros(len(low), bool), np.zeros(len(low))
         for function in (*values, _information(values, prior)):
             found = np.abs(coefficients(function))
@@ -447,12 +420,9 @@ def refined(densities: Callable[[Array], Array], prior: Array, edges: Array, mos
         held += values.size
         done = ~rough | (rounding > 0.5) | (depth == DEEPEST - 1) | (held > most)
         error += float(np.nan_to_num(tails * widths)[done].sum())
-        starts.append(low[done])
-        if done.all():
-            break
-        middle = (low + high)[~done] / 2
-        low, high = np.concatenate([low[~done], middle]), np.concatenate([middle, high[~done]])
-    return np.append(np.sort(np.concatenate(starts)), edges[-1]), error
+        return done, low
+
+    return halved(judged, edges)[0], error
 
 
 def _on_panels(densities: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -563,15 +533,14 @@ class _Tabulation:
         off = apart * (1 + math.log2(whole.shape[0]))  # what is missed might have told the secret
         return PairTable(*self._grid.spread(whole), labels, information(whole), max(error, off), missed)
 
-    def _add(self, number: int, outcome: Outcome, chance: float, law: Law) -> None:
+    def _add(self, number: int, outcome: Outcome, chance: float, law: RestLaw) -> None:
         """Take down outputs that follow from a source in one way."""
         one, (x, weights) = self._grid.found[number], self._grid.points[number]
-        assert outcome.weights is not None
-        own = Own(one.cell, outcome.weights)
+        own = outcome.own(one.cell)
         if outcome.steps is not None:
             low, high, labels = outcome.steps
-            bound = law if isinstance(law, Curve) else law.at(x)
-            self._put_ranges(number, low, high, labels, own.at(x), weights * chance, bound)
+            mass = law.mass if isinstance(law, Curve) else law.given(x)
+            self._put_ranges(number, low, high, labels, own.at(x), weights * chance, mass)
         elif isinstance(law, CountedLaw):
             self._telling.append(SOMETIMES)
             for values, shares in law.listed(x):
@@ -591,11 +560,11 @@ class _Tabulation:
 
     def _put_ranges(
         self, number: int, low: Array, high: Array, labels: Sequence[Label], own: Array, weights: Array,
-        law: Curve | Bound,
+        mass: Callable[[Array, Array], Array],
     ) -> None:  # fmt: skip
         """Put outputs that are certain on ranges of the weighted sum behind them."""
         shift = own[:, np.newaxis]
-        masses = law.mass(low[np.newaxis] - shift, high[np.newaxis] - shift) * weights[:, np.newaxis]
+        masses = mass(low[np.newaxis] - shift, high[np.newaxis] - shift) * weights[:, np.newaxis]
         for column in np.flatnonzero(masses.sum(axis=0) > 0):
             self._put(labels[int(column)], number, masses[:, column])
 
@@ -611,7 +580,7 @@ class _Tabulation:
             low[0] = -np.inf
         if image.steps[-1]:
             high[-1] = np.inf
-        self._put_ranges(number, low, high, labels, own, weights * law.continuous_share, smooth_part(law))
+        self._put_ranges(number, low, high, labels, own, weights * law.continuous_share, smooth_part(law).mass)
 
     def _put_listed(self, outcome: Outcome, number: int, values: Array, told: Array) -> None:
         """Put outputs of the one part that moves, a column for each."""
@@ -642,8 +611,7 @@ class _Tabulation:
         if some is not None:
             chosen = np.isin(codes, some)
             x, weights, codes = x[chosen], weights[chosen], codes[chosen]
-        assert outcome.weights is not None
-        moved = Own(self._grid.found[number].cell, outcome.weights)
+        moved = outcome.own(self._grid.found[number].cell)
         shift = moved.at(x[:1] if moved.is_flat else x)
         own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
         return codes, (chance * weights)[:, np.newaxis] * own
@@ -652,8 +620,7 @@ class _Tabulation:
         """Return the density that the row's number gives outputs all by itself."""
         number, outcome, chance, law = formula
         cell = self._grid.found[number].cell
-        assert outcome.weights is not None
-        own, total = Own(cell, outcome.weights), np.zeros(len(y))
+        own, total = outcome.own(cell), np.zeros(len(y))
         if own.is_flat or cell.curve is None:
             return total
         for atom, mass in zip(law.atoms, law.masses, strict=True):
@@ -702,8 +669,7 @@ class _Tabulation:
         kinks: list[Array] = [np.empty(0)]
         for number, outcome, _, law in several:
             curve, image = self._grid.found[number].cell.curve, outcome.images[0][1]
-            assert outcome.weights is not None
-            own = Own(self._grid.found[number].cell, outcome.weights)
+            own = outcome.own(self._grid.found[number].cell)
             shifts = _quantiles(own.at(self._grid.points[number][0]), self._grid.points[number][1])
             breaks = law.breaks[np.isfinite(law.breaks)]
             breaks = breaks[: FEW_KINKS if self._grid.is_continuous else MOST_KINKS // len(several)]
@@ -733,7 +699,7 @@ def _quantiles(values: Array, weights: Array) -> Array:
     return np.unique(values[order][np.clip(places, 0, len(values) - 1)])
 
 
-def _moved(image: Image, edges: Array) -> Array:
+def _moved(image: PiecewiseMap, edges: Array) -> Array:
     """Return edges of outputs, in order, for edges of the weighted sum that they are a function of."""
     return np.unique(image.values(np.clip(edges, *image.edges[[0, -1]])))
 

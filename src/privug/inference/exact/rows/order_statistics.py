@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import scipy
 from privug.inference.exact.rows.cells import FLAT, Cell, Row, Term
 from privug.inference.exact.rows.regrouping import NotCounted, Ranks, RowSum, placeholder, row_key
 from privug.inference.measure.curve import Curve
-from privug.inference.measure.density import Analytic, panel_nodes, tabulate
+from privug.inference.measure.density import Analytic, Function, panel_nodes, tabulate
 from privug.model.node import Array, Node
 
 LARGEST = 1e290  # beyond which numbers of choices are known by their logarithms
@@ -20,8 +20,7 @@ HALVINGS = 200
 NEAR_ONE = 1 - 1e-6
 LEVELS = np.array([1e-30, 1e-15, 1e-6, 0.01, 0.3, 0.7, 0.99, 1 - 1e-6])
 
-Group = tuple[Curve, int]
-Function = Callable[[Array], Array]
+AlikeRows = tuple[Curve, int]
 
 
 def chances(p: Array, q: Array, n: int, k: int) -> Array:
@@ -45,7 +44,7 @@ def at_least(p: Array, n: int, k: int) -> Array:
 class Crowd:
     """Independent rows: distributions, each with how many rows follow it."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[AlikeRows, ...]
 
     @cached_property
     def size(self) -> int:
@@ -122,7 +121,7 @@ class Crowd:
 
 @dataclass(frozen=True, eq=False)
 class Rank:
-    """The row of a rank among rows without atoms, with the methods of SciPy's frozen distributions."""
+    """The row of a rank among rows without atoms, with the methods of SciPy's frozen distributions but for moments."""
 
     crowd: Crowd
     rank: int
@@ -172,23 +171,11 @@ class Rank:
         return np.where(p == 0, self.support()[direction < 0], np.where(p == 1, self.support()[direction > 0], high))
 
 
-class RankDensity(Analytic):
-    """The density of a `Rank`, whose moments are known by quadrature alone."""
-
-    def mean(self) -> float | None:
-        """Return nothing: there is no closed form."""
-        return None
-
-    def std(self) -> float | None:
-        """Return nothing: there is no closed form."""
-        return None
-
-
 def ranked(crowd: Crowd, rank: int) -> Curve:
     """Return the distribution of the row of a rank, counted from the smallest."""
     error = sum(count * curve.error for curve, count in crowd.groups)
     if not len(crowd.atoms):
-        return Curve(((1.0, RankDensity(Rank(crowd, rank), kinks=tuple(crowd.breaks.tolist()))),), error=error)
+        return Curve(((1.0, Analytic(Rank(crowd, rank), kinks=tuple(crowd.breaks.tolist()))),), error=error)
     atoms, before = crowd.atoms, np.nextafter(crowd.atoms, -np.inf)
     low, high = crowd.at_least(rank + 1, before), crowd.at_least(rank + 1, atoms)
     upper = crowd.fewer(rank + 1, before) - crowd.fewer(rank + 1, atoms)
@@ -245,7 +232,8 @@ class OneRank:
         if self.smooth:
             return self._crowd.exactly(self._rank, own)
         endless = np.full(own.shape, np.inf)
-        passed = _mass(self.lower, -endless, _before(own)) + _mass(self.upper, _after(own), endless)
+        passed = _mass(self.lower, -endless, np.nextafter(own, -np.inf))
+        passed = passed + _mass(self.upper, np.nextafter(own, np.inf), endless)
         return np.asarray(np.clip(1 - passed, 0.0, 1.0))
 
     def mass(self, low: Array, high: Array, own: Array) -> Array:
@@ -253,8 +241,8 @@ class OneRank:
         low, high, own = np.broadcast_arrays(low, high, own)
         here = (low <= own) & (own <= high)
         total = np.where(here, self.itself(own), 0.0)
-        total = total + _mass(self.lower, low, np.minimum(high, _before(own)))
-        return np.asarray(total + _mass(self.upper, np.maximum(low, _after(own)), high))
+        total = total + _mass(self.lower, low, np.minimum(high, np.nextafter(own, -np.inf)))
+        return np.asarray(total + _mass(self.upper, np.maximum(low, np.nextafter(own, np.inf)), high))
 
     def density(self, y: Array, own: Array) -> Array:
         """Return the density at some values, but for the probability that the row itself is the quantity."""
@@ -276,18 +264,10 @@ class OneRank:
             endless = np.full(own.shape, np.inf)
             total = function(own) * self.itself(own)
             (low, lower), (high, upper) = sides
-            total = total + low * _mass(lower, -endless, _before(own))
-            return np.asarray(total + high * _mass(upper, _after(own), endless))
+            total = total + low * _mass(lower, -endless, np.nextafter(own, -np.inf))
+            return np.asarray(total + high * _mass(upper, np.nextafter(own, np.inf), endless))
 
         return at, float(off)
-
-
-def _before(x: Array) -> Array:
-    return np.nextafter(x, -np.inf)
-
-
-def _after(x: Array) -> Array:
-    return np.nextafter(x, np.inf)
 
 
 def _mass(curve: Curve | None, low: Array, high: Array) -> Array:
@@ -296,9 +276,9 @@ def _mass(curve: Curve | None, low: Array, high: Array) -> Array:
     return np.where(low <= high, curve.mass(low, np.maximum(low, high)), 0.0)
 
 
-def crowd_of(groups: Sequence[Group]) -> Crowd:
+def crowd_of(groups: Sequence[AlikeRows]) -> Crowd:
     """Return rows as a crowd; those of one and the same distribution are put together."""
-    found: dict[int, Group] = {}
+    found: dict[int, AlikeRows] = {}
     for curve, count in groups:
         if count:
             found[id(curve)] = curve, count + found.get(id(curve), (curve, 0))[1]
@@ -371,7 +351,8 @@ class Counts:
 class TwoRanks:
     """A weighted sum of two order statistics, given the number of one row: `crowd` are the others.
 
-    The weight of the upper one is positive. Without numbers of a row, the crowd is all there is.
+    The weight of the upper one is positive; `is_negative` says that the negative of the sum is meant. Without numbers
+    of a row, the crowd is all there is.
     """
 
     crowd: Crowd
@@ -379,6 +360,7 @@ class TwoRanks:
     upper: int
     first: float
     second: float
+    is_negative: bool = False
 
     smooth = True
 
@@ -392,7 +374,7 @@ class TwoRanks:
 
     def bends(self, kinks: Array) -> Array:
         """Return numbers of the row at which probabilities of intervals with some ends are not smooth."""
-        at = self.crowd.breaks
+        at, kinks = self.crowd.breaks, -kinks if self.is_negative else kinks
         found = [at, *(np.subtract.outer(kinks, a * at).reshape(-1) / b for a, b in self._both)]
         if self.first + self.second:
             found.append(kinks / (self.first + self.second))
@@ -438,7 +420,8 @@ class TwoRanks:
 
     def mass(self, low: Array, high: Array, own: Array | None) -> Array:
         """Return the probability of intervals, ends included, given numbers of the row."""
-        cases = np.broadcast_arrays(low, high, *(() if own is None else (own,)))
+        ends = (-np.asarray(high), -np.asarray(low)) if self.is_negative else (low, high)
+        cases = np.broadcast_arrays(*ends, *(() if own is None else (own,)))
         return _blockwise(self._mass, cases, len(self._edges))
 
     def _mass(self, low: Array, high: Array, own: Array | None = None) -> Array:
@@ -470,7 +453,7 @@ class TwoRanks:
 
     def density(self, y: Array, own: Array | None) -> Array:
         """Return the density at some values."""
-        cases = np.broadcast_arrays(y, *(() if own is None else (own,)))
+        cases = np.broadcast_arrays(-np.asarray(y) if self.is_negative else y, *(() if own is None else (own,)))
         return _blockwise(self._density, cases, len(self._edges))
 
     def _density(self, value: Array, own: Array | None = None) -> Array:
@@ -550,7 +533,7 @@ MOST_STEPS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class RankedRows:
     """Rows that are only counted, and the order statistics of them that are used: positions of sums, with ranks."""
 
     rows: tuple[Row, ...]
@@ -570,7 +553,7 @@ class Family:
         return not self.has(row) and any(set(one.terms) & set(row.terms) for one in self.rows)
 
 
-def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[Family]:
+def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[RankedRows]:
     """Return the order statistics that are used, and the rows of each."""
     found: dict[tuple[int, ...], list[Row]] = {}
     for row in rows:
@@ -585,7 +568,7 @@ def families_of(rows: Sequence[Row], sums: Sequence[RowSum]) -> list[Family]:
     taken = [j for places in found for j in places]
     if len(set(taken)) < len(taken):
         raise NotCounted(UNLIKE)
-    families = [Family(tuple(own), tuple((j, sums[j].ranks) for j in places)) for places, own in found.items()]
+    families = [RankedRows(tuple(own), tuple((j, sums[j].ranks) for j in places)) for places, own in found.items()]
     for family in families:
         if any(len(ranks) > 2 for _, ranks in family.picks):
             raise NotCounted("it puts more than two order statistics of the same rows together")
@@ -597,7 +580,7 @@ class Orders:
 
     def __init__(
         self,
-        families: Sequence[Family],
+        families: Sequence[RankedRows],
         sums: int,
         cells: Callable[[Row], Sequence[Cell]],
         shared: Collection[Node] = (),
@@ -608,20 +591,20 @@ class Orders:
         self._cells = cells
         self._laws: dict[Hashable, Curve] = {}
 
-    def family(self, row: Row) -> Family | None:
+    def family(self, row: Row) -> RankedRows | None:
         """Return the family that a row, or a row that stands for an order statistic, belongs to."""
         if any(one.mixes(row) for one in self._families):
             raise NotCounted("the secret is made of several rows, of which some are only ranked")
         return next((one for one in self._families if one.has(row) or row in one.stand_ins), None)
 
-    def law(self, family: Family, row: Row) -> Curve:
+    def law(self, family: RankedRows, row: Row) -> Curve:
         """Return the distribution of the number by which a row is ranked."""
         key = row_key([(0, row.terms[0][1])], self._shared) or row
         if key not in self._laws:
             self._laws[key] = _number(self._cells(row), family.picks[0][0])
         return self._laws[key]
 
-    def others(self, family: Family, without: Row | None) -> list[Group]:
+    def others(self, family: RankedRows, without: Row | None) -> list[AlikeRows]:
         """Return rows with how many there are, one left aside."""
         return [
             (self.law(family, row), row.count - (without is not None and row.terms == without.terms))
@@ -637,56 +620,23 @@ class Orders:
         crowd = crowd_of(groups if own is None else [*groups, (own, 1)])
         return cells_of(law_of(crowd, ranks), j, self._sums)
 
-    def given(self, family: Family, row: Row) -> "Way":
+    def given(self, family: RankedRows, row: Row) -> "Pick":
         """Return an order statistic, given the number of a row."""
         return conditional(crowd_of(self.others(family, row)), family.picks[0][1])
 
 
-@dataclass(frozen=True, eq=False)
-class Signed:
-    """The negative of a quantity."""
-
-    inner: TwoRanks
-    smooth: bool = field(default=True)
-
-    def itself(self, own: Array) -> Array:
-        """Return the probability that the quantity is the number of the row."""
-        return self.inner.itself(own)
-
-    def mass(self, low: Array, high: Array, own: Array) -> Array:
-        """Return the probability of intervals, ends included, given numbers of the row."""
-        return self.inner.mass(-np.asarray(high), -np.asarray(low), own)
-
-    def density(self, y: Array, own: Array) -> Array:
-        """Return the density at some values."""
-        return self.inner.density(-np.asarray(y), own)
-
-    def expected(self, function: Function, breaks: Array, error: float) -> tuple[Function, float]:
-        """Refuse, as the quantity does."""
-        return self.inner.expected(function, breaks, error)
-
-    def bends(self, kinks: Array) -> Array:
-        """Return numbers of the row at which probabilities of intervals with some ends are not smooth."""
-        return self.inner.bends(-kinks)
-
-    def off(self, own: Array) -> float:
-        """Return by how much the probability of everything is off."""
-        return self.inner.off(own)
+Pick = OneRank | TwoRanks
 
 
-Way = OneRank | TwoRanks | Signed
-
-
-def conditional(crowd: Crowd, ranks: Ranks) -> Way:
+def conditional(crowd: Crowd, ranks: Ranks) -> Pick:
     """Return an order statistic, or two that are put together, given the number of a row besides others."""
     if len(ranks) == 1:
         return OneRank(crowd, ranks[0][0])
     if len(crowd.atoms):
         raise NotCounted("it puts two order statistics together of rows that have some numbers with a probability")
     (lower, first), (upper, second) = ranks
-    if second > 0:
-        return TwoRanks(crowd, lower, upper, first, second)
-    return Signed(TwoRanks(crowd, lower, upper, -first, -second))
+    sign = math.copysign(1.0, second)
+    return TwoRanks(crowd, lower, upper, sign * first, sign * second, second < 0)
 
 
 def law_of(crowd: Crowd, ranks: Ranks) -> Curve:
@@ -694,10 +644,8 @@ def law_of(crowd: Crowd, ranks: Ranks) -> Curve:
     if len(ranks) == 1:
         return ranked(crowd, ranks[0][0])
     two = conditional(crowd, ranks)
-    if isinstance(two, Signed):
-        return paired(two.inner).affine(-1.0, 0.0)
     assert isinstance(two, TwoRanks)
-    return paired(two)
+    return paired(replace(two, is_negative=False)).affine(-1.0, 0.0) if two.is_negative else paired(two)
 
 
 def _number(cells: Sequence[Cell], j: int) -> Curve:
@@ -742,7 +690,7 @@ def stepped(function: Function, kinks: Array, low: float, high: float) -> list[t
     return [step for step in steps if step[2] != 0]
 
 
-def expectation(way: Way, likelihood: Function, kinks: Array, curve: Curve, error: float) -> tuple[Function, float]:
+def expectation(way: Pick, likelihood: Function, kinks: Array, curve: Curve, error: float) -> tuple[Function, float]:
     """Return the likelihood of what was seen of an order statistic, as a function of the number of a row."""
     ends = curve.edges[[0, -1]] if curve.parts else np.array([curve.atoms.min(), curve.atoms.max()])
     steps = stepped(likelihood, kinks, float(ends[0]), float(ends[1])) if way.smooth else None
@@ -766,7 +714,7 @@ SLOW = "what a continuous secret has in common with a range, or a quantile betwe
 class CountedLaw:
     """A multiple of an order statistic plus an independent quantity, given the number of a row."""
 
-    way: Way
+    way: Pick
     term: Term
     """By what the row is ranked, as a function of its number."""
     scale: float
@@ -808,12 +756,12 @@ class CountedLaw:
         bends = self.term.solved(self.way.bends(kinks))[0]
         return np.asarray(bends[np.isfinite(bends)])
 
-    def at(self, x: Array) -> "Bound":
-        """Return the law for some numbers of the row, a line for each."""
-        return Bound(self, self.term.at(x)[:, np.newaxis])
+    def given(self, x: Array) -> Callable[[Array, Array], Array]:
+        """Return the probabilities of intervals, a column for each, for some numbers of the row, a line for each."""
+        own = self.term.at(x)[:, np.newaxis]
+        return lambda low, high: self._mass(low[:1], high[:1], own)
 
-    def mass(self, low: Array, high: Array, own: Array) -> Array:
-        """Return the probability of intervals, a column for each."""
+    def _mass(self, low: Array, high: Array, own: Array) -> Array:
         if self._shift is not None:
             ends = np.sort([(low - self._shift) / self.scale, (high - self._shift) / self.scale], axis=0)
             return self.way.mass(ends[0], ends[1], own)
@@ -828,15 +776,3 @@ class CountedLaw:
 
     def _between(self, low: float, high: float, y: Array) -> Array:
         return self.rest.mass(low - self.scale * y, high - self.scale * y)
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """The law for some numbers of the row, a line for each."""
-
-    law: CountedLaw
-    own: Array
-
-    def mass(self, low: Array, high: Array) -> Array:
-        """Return the probability of intervals, a column for each."""
-        return self.law.mass(low[:1], high[:1], self.own)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
@@ -23,25 +23,24 @@ from privug.inference.exact.rows.cells import (
     rows_of,
     tallied,
 )
-from privug.inference.exact.rows.likelihood import Reaching, RowLikelihood
+from privug.inference.exact.rows.likelihood import Constraint, Outcomes, Preimage, Reaching, RowLikelihood
 from privug.inference.exact.rows.order_statistics import (
+    AlikeRows,
     Crowd,
-    Family,
-    Group,
     Orders,
-    Way,
+    Pick,
+    RankedRows,
     crowd_of,
     expectation,
     families_of,
     own_law,
     ranked,
 )
-from privug.inference.exact.rows.pullback import Constraint, Outcomes, Pullback
-from privug.inference.exact.rows.regrouping import NotCounted, NotRows, Placeholder, Regrouping, row_key
+from privug.inference.exact.rows.regrouping import NotCounted, NotRows, Regrouping, placeholders_behind, row_key
 from privug.inference.graph.conditions import is_known, specialised, value_of
 from privug.inference.measure.curve import Curve
 from privug.inference.measure.density import followed, panel_nodes, resolved
-from privug.model.node import Array, Node, ancestors
+from privug.model.node import Array, Node, ancestors, reached
 from privug.observation.likelihood import Likelihood
 from privug.prior.family import family_of
 
@@ -85,19 +84,9 @@ class Model:
         memory: Memory | None = None,
     ) -> None:
         self.memory = Memory() if memory is None else memory
-        told = likelihood.nodes
-        found = Regrouping([*told, *outputs], asked, facts).found
-        conditions = len(found.targets) - len(told) + len(likelihood.conditions) - len(outputs)
-        count = len(told) - len(likelihood.conditions)
-        told, self.outputs = found.targets[: conditions + count], found.targets[conditions + count :]
-        points = zip(told[conditions:], likelihood.points, strict=False)
-        self.likelihood = replace(
-            likelihood,
-            conditions=tuple(told[:conditions]),
-            points=tuple((node, value) for node, (_, value) in points),
-            log_weights=tuple(told[conditions + len(likelihood.points) :]),
-            distances=(),
-        )
+        found = Regrouping([*likelihood.nodes, *outputs], asked, facts)
+        told = len(found.targets) - len(outputs)
+        self.likelihood, self.outputs = likelihood.about(found.targets[:told]), found.targets[told:]
         self.asked = found.asked
         self.sums = found.sums
         behind = {node for some in found.asked for node in ancestors(some) if node.is_random}
@@ -121,13 +110,13 @@ class Model:
         return set(ancestors(self.likelihood.nodes))
 
     @cached_property
-    def pullback(self) -> Pullback:
+    def preimage(self) -> Preimage:
         """What was seen, as functions of the sums alone."""
-        return Pullback(self.likelihood, self.sum_nodes, {})
+        return Preimage(self.likelihood, self.sum_nodes, {})
 
     def is_of_table(self, asked: Sequence[Node]) -> bool:
         """Say whether some quantities are functions of sums over rows."""
-        return any(isinstance(node.operation, Placeholder) for node in ancestors(asked))
+        return bool(placeholders_behind(asked))
 
     def exposed(self, asked: Sequence[Node]) -> Row | None:
         """Return the row that some quantities are functions of; None if they are of none."""
@@ -150,16 +139,11 @@ class Model:
         endless = [root for root in self.shared if root not in listed]
         if len(endless) > 1:
             raise NotRows("its rows share several continuous quantities", endless[1])
-        if not listed:
-            yield 1.0, ConditionalModel(self, {}, endless[0] if endless else None)
-            return
-        roots = Roots([], order=listed)
-        if roots.count(MOST_SHARED) > MOST_SHARED:
+        states = Roots([], order=listed).listed(MOST_SHARED)
+        if states is None:
             raise NotRows("what its rows share has too many values")
-        states = next(iter(roots.blocks()))
-        for position in range(len(states)):
-            known = {node: array[position] for node, array in states.arrays.items()}
-            yield float(states.weights[position]), ConditionalModel(self, known, endless[0] if endless else None)
+        for weight, known in states.one_by_one():
+            yield weight, ConditionalModel(self, known, endless[0] if endless else None)
 
 
 @dataclass(eq=False)
@@ -217,16 +201,21 @@ class ConditionalModel:
         return [j for j in range(len(self.model.sums)) if j not in moving]
 
     @cached_property
-    def pullback(self) -> Pullback:
+    def preimage(self) -> Preimage:
         """What was seen, as functions of the sums."""
         if not set(self.known).isdisjoint(self.model.told):
-            return Pullback(self.model.likelihood, self.model.sum_nodes, self.known)
-        return self.model.pullback
+            return Preimage(self.model.likelihood, self.model.sum_nodes, self.known)
+        return self.model.preimage
 
     @cached_property
     def outputs(self) -> list[Node]:
         """The outputs, as functions of the sums."""
         return specialised(self.model.outputs, self.known)
+
+    def outcomes(self, tally: CellCounts, cells: Sequence[Cell], nodes: Sequence[Node] | None = None) -> Outcomes:
+        """Return the outputs, or other functions of the sums, that follow from tallied rows and one in some cells."""
+        nodes = self.outputs if nodes is None else nodes
+        return Outcomes(nodes, self.model.sum_nodes, self.discrete, Reaching(tally, cells).reach)
 
     def at(self, value: float) -> "ConditionalModel":
         """Return the model for a value of the continuous quantity that rows share."""
@@ -246,27 +235,23 @@ class ConditionalModel:
 def conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
     """Yield a cell given what was seen."""
     for one in likelihood.by_order():
-        yield from _conditioned(cell, one)
-
-
-def _conditioned(cell: Cell, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
-    constant = likelihood.constant
-    if constant is not None or cell.curve is None:
-        share = float(likelihood(np.zeros(1))[0]) if constant is None else constant
-        if share > 0:
-            yield BeliefPiece(cell.weight * share, cell, cell.curve, likelihood.density)
-        return
-    share, posterior = cell.curve.reweighted(likelihood, likelihood.kinks())
-    if posterior is not None and share > 0:
-        off = posterior.error + likelihood.error(share) / share
-        yield BeliefPiece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), likelihood.density)
-    crossings = [(x, weight) for x, weight in likelihood.crossings() if weight > 0]
-    if crossings:
-        places, weights = np.array(crossings).T
-        weights = weights * cell.curve.pdf(places)
-        if weights.sum() > 0:
-            points = Curve.discrete(places, weights)
-            yield BeliefPiece(cell.weight * float(weights.sum()), cell, points, likelihood.density)
+        constant = one.constant
+        if constant is not None or cell.curve is None:
+            share = float(one(np.zeros(1))[0]) if constant is None else constant
+            if share > 0:
+                yield BeliefPiece(cell.weight * share, cell, cell.curve, one.density)
+            continue
+        share, posterior = cell.curve.reweighted(one, one.kinks())
+        if posterior is not None and share > 0:
+            off = posterior.error + one.error(share) / share
+            yield BeliefPiece(cell.weight * share, cell, replace(posterior, error=min(1.0, off)), one.density)
+        crossings = [(x, weight) for x, weight in one.crossings() if weight > 0]
+        if crossings:
+            places, weights = np.array(crossings).T
+            weights = weights * cell.curve.pdf(places)
+            if weights.sum() > 0:
+                points = Curve.discrete(places, weights)
+                yield BeliefPiece(cell.weight * float(weights.sum()), cell, points, one.density)
 
 
 def settled(pieces: Sequence[BeliefPiece]) -> list[BeliefPiece]:
@@ -289,7 +274,7 @@ SAME = 1e-12  # how near a value that was seen must be to one that has a probabi
 class CountedRow:
     """One row of those that an order statistic is picked from."""
 
-    def __init__(self, given: ConditionalModel, family: Family, row: Row, asked: Sequence[Node]) -> None:
+    def __init__(self, given: ConditionalModel, family: RankedRows, row: Row, asked: Sequence[Node]) -> None:
         self._given = given
         self._family = family
         self._row = row
@@ -313,7 +298,7 @@ class CountedRow:
 
     def _likelihood(self, cell: Cell) -> RowLikelihood:
         given = self._given
-        return RowLikelihood(self._tally, cell, given.pullback, given.discrete, self._reach)
+        return RowLikelihood(self._tally, cell, given.preimage, given.discrete, self._reach)
 
     def _mixed(self, cell: Cell) -> Iterator[BeliefPiece]:
         """Yield a cell in which the row's number itself is not asked for."""
@@ -348,14 +333,14 @@ class CountedRow:
         curves = [*points, *(cell.curve for cell in self._whole if cell.curve is not None)]
         return Cell(1.0, tuple(terms), Curve.mixture([cell.weight for cell in self._whole], curves))
 
-    def _passed(self, cell: Cell, way: Way) -> Iterator[BeliefPiece]:
+    def _passed(self, cell: Cell, way: Pick) -> Iterator[BeliefPiece]:
         """Yield a cell whose number is asked for, as far as it is passed over, and where it is what was seen."""
         for likelihood in self._likelihood(self._law).by_order():
             yield from self._given_likelihood(cell, way, likelihood)
             for value, weight in likelihood.crossings():
                 yield from self._value(cell, way, value, weight, likelihood.density)
 
-    def _given_likelihood(self, cell: Cell, way: Way, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
+    def _given_likelihood(self, cell: Cell, way: Pick, likelihood: RowLikelihood) -> Iterator[BeliefPiece]:
         """Yield a cell whose number is passed over, given what was seen of the order statistic."""
         term, curve, law = cell.terms[self._place], cell.curve, self._law.curve
         assert law is not None
@@ -368,7 +353,7 @@ class CountedRow:
             off = min(1.0, found.error + likelihood.error(share) / share)
             yield BeliefPiece(cell.weight * share, cell, replace(found, error=off), likelihood.density)
 
-    def _value(self, cell: Cell, way: Way, value: float, weight: float, density: int) -> Iterator[BeliefPiece]:
+    def _value(self, cell: Cell, way: Pick, value: float, weight: float, density: int) -> Iterator[BeliefPiece]:
         """Yield what a value says that was seen of the order statistic itself; its own density is one of them."""
         term, curve, at = cell.terms[self._place], cell.curve, np.array([value])
         assert curve is not None
@@ -407,31 +392,25 @@ class Event:
     value: bool = False
 
 
-@dataclass(frozen=True, eq=False)
 class SumStretches:
-    """The line cut at the ends of what was seen: how many rows may be up to the end of each stretch."""
+    """The line cut at the ends of what was seen: how many rows may be up to the end of each stretch.
 
-    ends: Array
-    """The last number of each stretch."""
-    points: Array
-    """Whether a stretch is a single value, where just one row is, with its density."""
-    least: Array
-    most: Array
+    `ends` are the last numbers of stretches; `points` says which are single values, where just one row is, with its
+    density.
+    """
 
-    @classmethod
-    def of(cls, events: Sequence[Event], size: int) -> "SumStretches":
-        """Cut the line at the ends of events."""
+    def __init__(self, events: Sequence[Event], size: int) -> None:
         cuts = {float(np.nextafter(event.low, -np.inf)) for event in events} | {event.high for event in events}
-        ends = np.array(sorted({*cuts, np.inf} - {-np.inf}))
+        ends = self.ends = np.array(sorted({*cuts, np.inf} - {-np.inf}))
         values = {event.low for event in events if event.value}
-        least, most = np.zeros(len(ends), int), np.full(len(ends), size)
+        self.points = np.array([end in values for end in ends])
+        self._least, self._most = np.zeros(len(ends), int), np.full(len(ends), size)
         for event in events:
             before = np.searchsorted(ends, np.nextafter(event.low, -np.inf)) if np.isfinite(event.low) else None
             if before is not None:
-                most[before] = min(most[before], event.rank)
+                self._most[before] = min(self._most[before], event.rank)
             after = np.searchsorted(ends, event.high)
-            least[after] = max(least[after], event.rank + 1)
-        return cls(ends, np.array([end in values for end in ends]), least, most)
+            self._least[after] = max(self._least[after], event.rank + 1)
 
     def shares(self, curve: Curve) -> Array:
         """Return the probability, or density, of each stretch."""
@@ -463,12 +442,12 @@ class SumStretches:
 
     def _possible(self, state: tuple[int, ...]) -> bool:
         total = np.cumsum(state)
-        return bool(np.all(total <= self.most) and np.all(np.array(state)[self.points] <= 1))
+        return bool(np.all(total <= self._most) and np.all(np.array(state)[self.points] <= 1))
 
     def _allowed(self, state: tuple[int, ...]) -> bool:
         total = np.cumsum(state)
         there = np.array(state)[self.points] == 1
-        return bool(np.all((total >= self.least) & (total <= self.most)) and np.all(there))
+        return bool(np.all((total >= self._least) & (total <= self._most)) and np.all(there))
 
 
 class Several:
@@ -478,21 +457,19 @@ class Several:
         model = given.model
         if len(model.families) > 1 or len(model.rows) > len(model.families[0].stand_ins):
             raise NotCounted(BESIDE)
-        self._family: Family = model.families[0]
+        self._family: RankedRows = model.families[0]
         if any(len(ranks) > 1 for _, ranks in self._family.picks):
             raise NotCounted(
                 "order statistics were seen together with a range, or a quantile between two rows, of them"
             )
-        self._row: Row | None = model.exposed(asked)
-        if self._row is not None and not self._family.has(self._row):
-            self._row = None
+        exposed = model.exposed(asked)
+        self._row = exposed if exposed is not None and self._family.has(exposed) else None
         self._place = self._family.picks[0][0]
         self._all = crowd_of(given.orders.others(self._family, None))
-        self._groups: list[Group] = given.orders.others(self._family, self._row)
-        exposed = model.exposed(asked)
+        self._groups: list[AlikeRows] = given.orders.others(self._family, self._row)
         empty = [Cell(1.0, (FLAT,) * len(model.sums))]
         self._cells = empty if exposed is None else given.cells(exposed, asked)
-        self._seen = given.pullback.at((), self._reach)
+        self._seen = given.preimage.at((), self._reach)
 
     def _reach(self, weights: Array) -> tuple[float, float]:
         found = [(j, ranks) for j, ranks in self._family.picks if weights[j]]
@@ -513,7 +490,7 @@ class Several:
             values = [event.low for event in events if event.value]
             if len(set(values)) < len(values):
                 raise NotCounted("the same value was seen of several order statistics")
-            cut = SumStretches.of(events, self._all.size)
+            cut = SumStretches(events, self._all.size)
             for cell in self._cells:
                 yield from self._cell(cell, cut, weight)
 
@@ -580,7 +557,7 @@ def _of_row(given: ConditionalModel, row: Row | None, asked: Sequence[Node]) -> 
     tally = given.tally(row)
     reach = Reaching(tally, cells).reach
     for cell in cells:
-        likelihood = RowLikelihood(tally, cell, given.pullback, given.discrete, reach)
+        likelihood = RowLikelihood(tally, cell, given.preimage, given.discrete, reach)
         yield from conditioned(cell, likelihood)
 
 
@@ -597,16 +574,12 @@ def _of_table(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Belief
     """Yield what is known of a function of the whole table."""
     tally, cell = given.tally(None), given.alone(())
     reach = Reaching(tally, [cell]).reach
-    likelihood = RowLikelihood(tally, cell, given.pullback, given.discrete, reach, by_key=True)
-    outcomes = Outcomes(specialised(asked, given.known), given.model.sum_nodes)
+    likelihood = RowLikelihood(tally, cell, given.preimage, given.discrete, reach, by_key=True)
+    outcomes = given.outcomes(tally, [cell], specialised(asked, given.known))
     for one in likelihood.by_order():
         for group, weight in one.by_group():
             if weight > 0:
-                outcome = outcomes.at(group.key, reach)
-                if not outcome.is_certain:
-                    raise NotRows("the secret is a continuous function of the whole table")
-                terms = tuple(Term(0.0, float(value)) for value in outcome.label)  # type: ignore[arg-type]
-                yield BeliefPiece(weight, replace(cell, asked=terms), None, one.density)
+                yield BeliefPiece(weight, replace(cell, asked=outcomes.at(group.key).terms), None, one.density)
 
 
 def _over_unknown(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[BeliefPiece]:
@@ -630,16 +603,7 @@ def _over_unknown(given: ConditionalModel, asked: Sequence[Node]) -> Iterator[Be
 
 def _uses(asked: Sequence[Node], root: Node) -> bool:
     """Say whether quantities are functions of a root, and not only of others that are drawn by it."""
-    seen: set[Node] = set()
-    pending = list(asked)
-    while pending:
-        node = pending.pop()
-        if node is root:
-            return True
-        if node not in seen and not node.is_random:
-            seen.add(node)
-            pending.extend(node.parents)
-    return False
+    return root in reached(asked, lambda node: node.is_random)
 
 
 def _evidence(given: ConditionalModel, values: Array) -> Array:
@@ -657,26 +621,13 @@ def integrated(given: ConditionalModel) -> list[tuple[float, ConditionalModel]]:
         return [(float(w), given.at(float(x))) for x, w in zip(*quadrature(curve), strict=True)]
     found = []
     for share, part in curve.parts:
-        weighted = _Weighted(given, part.pdf)
-        edges, _, _ = resolved(weighted, followed(part, part.breaks))
-        found += [(share * weight, given.at(x)) for x, weight in weighted.nodes(edges)]
+        edges, _, _ = resolved(partial(_weighted_evidence, given, part.pdf), followed(part, part.breaks))
+        grid, steps = (some.reshape(-1) for some in panel_nodes(edges))
+        weights = part.pdf(grid) * steps
+        found += [(share * float(w), given.at(float(x))) for x, w in zip(grid, weights, strict=True) if w > UNLIKELY]
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Weighted:
-    """The density of a continuous quantity that rows share, together with what was seen."""
-
-    given: ConditionalModel
-    density: Callable[[Array], Array]
-
-    def __call__(self, values: Array) -> Array:
-        return _evidence(self.given, values) * self.density(values)
-
-    def nodes(self, edges: Array) -> Iterator[tuple[float, float]]:
-        """Yield the nodes of panels with the probabilities that they stand for."""
-        grid, steps = panel_nodes(edges)
-        weights = self.density(grid.reshape(-1)) * steps.reshape(-1)
-        for x, weight in zip(grid.reshape(-1), weights, strict=True):
-            if weight > UNLIKELY:
-                yield float(x), float(weight)
+def _weighted_evidence(given: ConditionalModel, density: Callable[[Array], Array], values: Array) -> Array:
+    """Return the density of a continuous quantity that rows share, together with what was seen."""
+    return _evidence(given, values) * density(values)

@@ -307,14 +307,8 @@ def _is_aligned_step(node: Node, size: int) -> bool:
 
 
 def _is_aligned(node: Node, size: int) -> bool:
-    cone, start = dict[Node, None](), [node]
-    while start:
-        one = start.pop()
-        if one in cone or not one.shape:
-            continue
-        cone[one] = None
-        start += one.parents
-    return all(_is_aligned_step(one, size) for one in cone)
+    cone = reached([node], lambda one: not one.shape)
+    return all(_is_aligned_step(one, size) for one in cone if one.shape)
 
 
 MOST_NODES = 60_000
@@ -337,6 +331,11 @@ class Placeholder(Operation):
         raise AssertionError("a sum over rows has no value of its own")
 
 
+def placeholders_behind(nodes: Sequence[Node]) -> list[Node]:
+    """Return the sums and order statistics that some quantities are functions of."""
+    return [one for one in ancestors(nodes) if isinstance(one.operation, Placeholder)]
+
+
 @dataclass(frozen=True, eq=False)
 class Addend:
     """A term of a sum, with a weight, for each of so many rows that are alike."""
@@ -355,18 +354,6 @@ class RowSum:
     ranks: Ranks = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Regrouped:
-    """Quantities as functions of sums over rows."""
-
-    targets: list[Node]
-    sums: list[RowSum]
-    asked: list[list[Node]]
-    """Quantities as functions of a row, or of sums."""
-    counts: dict[Node, int]
-    """How many rows each root of a row stands for, if more than one."""
-
-
 def placeholder(like: Node | None = None, *, whole: bool = False) -> Node:
     """Make a node that stands for a sum, or for a quantity like another one."""
     if like is not None:
@@ -376,7 +363,11 @@ def placeholder(like: Node | None = None, *, whole: bool = False) -> Node:
 
 
 class Regrouping:
-    """Goes through a graph once and collects its sums over rows."""
+    """Quantities as functions of sums over rows: goes through a graph once and collects these.
+
+    `targets` are functions of `sums`; what is `asked` for, functions of a row, or of sums. `counts` says how many rows
+    each root of a row stands for, if more than one.
+    """
 
     def __init__(self, targets: Sequence[Node], asked: Sequence[Sequence[Node]], facts: int = 0) -> None:
         once = _cancelled(deduplicated([*targets, *(node for some in asked for node in some)]))
@@ -387,12 +378,13 @@ class Regrouping:
         told = [clause for fact in targets[:facts] for clause in clauses(fact)]
         simple = [clause for clause in told if _is_simple(clause)]
         told = [clause for clause in told if clause not in simple]
-        order = ancestors([*told, *simple, *targets[facts:], *(node for some in asked for node in some)])
-        if any(node.shape for node in (*told, *simple, *targets[facts:], *(node for some in asked for node in some))):
+        everything = [*told, *simple, *targets[facts:], *(node for some in asked for node in some)]
+        order = ancestors(everything)
+        if any(node.shape for node in everything):
             raise NotRows("it asks for whole arrays")
         if len(order) > MOST_NODES:
             raise NotRows("it computes too many quantities")
-        self._counts: dict[Node, int] = {}
+        self.counts: dict[Node, int] = {}
         self._sums: dict[Node, RowSum] = {}
         self._images: dict[Node, Node] = {}
         self._chained_terms = 0
@@ -408,14 +400,13 @@ class Regrouping:
             outer.insert(0, _enough(held, len(simple), Connective.AND))
         outer = self._loose(outer)
         whole = iter(outer[len(outer) - len(own) :])
-        quantities = [
+        self.asked = [
             [next(whole) if table else self._images[node] for node in some]
             for some, table in zip(asked, of_table, strict=True)
         ]
-        outer = outer[: len(outer) - len(own)]
-        used = set(ancestors([*outer, *(node for some in quantities for node in some)]))
-        sums = [one for one in self._sums.values() if one.node in used]
-        self.found = Regrouped(outer, sums, quantities, self._counts)
+        self.targets = outer[: len(outer) - len(own)]
+        used = set(ancestors([*self.targets, *(node for some in self.asked for node in some)]))
+        self.sums = [one for one in self._sums.values() if one.node in used]
 
     def _image(self, node: Node) -> Node:
         if isinstance(node.operation, ConstantValue):
@@ -463,7 +454,7 @@ class Regrouping:
                 for root in ancestors([addend.node]):
                     origin = self._elements.origins.get(root)
                     if root.is_random and origin is not None and origin.shape:
-                        self._counts[root] = addend.count
+                        self.counts[root] = addend.count
         whole = all(addend.node.dtype.kind in "bi" and addend.weight.is_integer() for addend in addends)
         node = placeholder(whole=whole and all(weight.is_integer() for _, weight in ranks))
         self._sums[node] = RowSum(node, tuple(addends), ranks)

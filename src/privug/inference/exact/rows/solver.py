@@ -16,9 +16,9 @@ from privug.inference.belief import NEGLIGIBLE, Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.finite.solver import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
-from privug.inference.exact.request import Obstacle, Offer, Refused, Request, exact_answer
+from privug.inference.exact.request import Offer, Refused, Request, exact_answer
 from privug.inference.exact.rows.joint import PairTable, Source, approximately, shift_information, sources, tabulated
-from privug.inference.exact.rows.likelihood import Reaching, groups_of
+from privug.inference.exact.rows.likelihood import groups_of
 from privug.inference.exact.rows.posterior import (
     BeliefPiece,
     ConditionalModel,
@@ -29,14 +29,13 @@ from privug.inference.exact.rows.posterior import (
     posterior,
     settled,
 )
-from privug.inference.exact.rows.pullback import Outcomes
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows, check_followed
 from privug.inference.graph.conditions import Unreadable
 from privug.inference.joint import Joint
 from privug.inference.measure.convolution import Unsummable
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import Unfollowed
-from privug.model.batch import Batch, Column, first_places
+from privug.model.batch import Batch, Column, first_places, grouped
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits import Role
 from privug.prior.family import Draw, family_of
@@ -104,8 +103,8 @@ class SizedRows:
 
     probability: float
     model: Model
-    secret: Quantity
-    query: Quantity | None
+    asked: Sequence[Quantity]
+    """The secret, and the query if there is one."""
     output: Quantity
 
     def settings(self) -> list[tuple[float, ConditionalModel]]:
@@ -116,23 +115,16 @@ class SizedRows:
         """Return the same with values of a continuous quantity that rows share."""
         return [(weight * share, inner) for weight, given in self.settings() for share, inner in integrated(given)]
 
-    @property
-    def asked(self) -> list[list[Node]]:
-        """The nodes of the secret, and of the query."""
-        return self.model.asked
 
-
-def prepare_rows(request: Request) -> Offer | Obstacle:
-    """Find out whether the output is a function of sums over independent rows."""
+def prepare_rows(request: Request) -> Offer:
+    """Cut rows into cells, if the output is a function of sums over independent rows."""
     if request.question.exclude_errors:
-        return Obstacle("inputs on which it fails are to be excluded", vague=True)
+        raise Refused("inputs on which it fails are to be excluded", vague=True)
     groups = table_sizes(request)
-    if isinstance(groups, Obstacle):
-        return groups
     try:
         sized = _all_sizes(request, groups)
     except REFUSALS as problem:
-        return _obstacle(problem, suits=isinstance(problem, NotCounted))
+        raise _refused(problem, suits=isinstance(problem, NotCounted)) from None
     numbers = sum(row.count * len(row.roots) for row in sized[0].model.rows)
     cost = _cost(sized) if numbers > 1 else COST_OF_ONE_NUMBER
     return Offer(cost, COST_OF_NUMBER * numbers, partial(_followed, _run, request, sized))
@@ -173,20 +165,19 @@ def _sized(
     likelihood = case.likelihood(request.observation)
     if likelihood.impossible is not None and not sizes:
         raise ImpossibleObservation(f"this observation is impossible: {likelihood.impossible}")
-    secret, output = Quantity.of(case.secret), Quantity.of(case.output)
-    query = None if request.extra is None else Quantity.of(request.query(case))
+    asked, output = request.asked(case), Quantity.of(case.output)
     outputs = output.nodes if request.observation is None else ()
-    asked = [secret.nodes] if query is None else [secret.nodes, query.nodes]
-    order = ancestors([*likelihood.nodes, *outputs, *(node for some in asked for node in some)])
+    order = ancestors([*likelihood.nodes, *outputs, *(node for one in asked for node in one.nodes)])
     check_followed(order)
-    if query is not None and not is_answered(request.query(case), case):
+    if request.extra is not None and not is_answered(request.query(case), case):
         raise NotRows("the query draws random numbers of its own")
     if any(root in order for root in behind):
         raise NotRows("the size of a table is a quantity that the program uses")
     listed = all(family_of(node).listable for node in order if isinstance(node.operation, Draw))
     if listed and not sizes and not any(node.operation.traits.role is Role.ORDER for node in order):
         raise NotRows("its quantities can be listed, and are better counted")
-    return SizedRows(probability, Model(likelihood, outputs, asked, len(case.facts), memory), secret, query, output)
+    model = Model(likelihood, outputs, [one.nodes for one in asked], len(case.facts), memory)
+    return SizedRows(probability, model, asked, output)
 
 
 def _followed(step: Callable[..., Returned], *arguments: object) -> Returned:
@@ -194,12 +185,12 @@ def _followed(step: Callable[..., Returned], *arguments: object) -> Returned:
     try:
         return step(*arguments)
     except REFUSALS as problem:
-        raise Refused(_obstacle(problem, suits=True)) from None
+        raise _refused(problem, suits=True) from None
 
 
-def _obstacle(problem: Exception, *, suits: bool) -> Obstacle:
+def _refused(problem: Exception, *, suits: bool) -> Refused:
     """Return what stands in the way; it says most if the program as such is a function of sums over rows."""
-    return Obstacle(str(problem), not suits, suits, getattr(problem, "node", None))
+    return Refused(str(problem), not suits, suits, getattr(problem, "node", None))
 
 
 def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
@@ -207,15 +198,13 @@ def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
     settings = [(one, setting) for one in sized for setting in one.settings()]
     beliefs: list[Belief | None] = []
     total, error = 1.0, 0.0
-    for position in range(len(sized[0].asked)):
+    for position, quantity in enumerate(sized[0].asked):
         found = [
-            [replace(piece, weight=weight * piece.weight) for piece in posterior(given, one.asked[position])]
+            [replace(piece, weight=weight * piece.weight) for piece in posterior(given, one.model.asked[position])]
             for one, (weight, given) in settings
         ]
         pieces = settled([piece for some in found for piece in some])
         total = evidence(pieces)
-        quantity = sized[0].secret if position == 0 else sized[0].query
-        assert quantity is not None
         belief = _belief(quantity, pieces)
         error = belief.error * total
         beliefs.append(belief)
@@ -233,14 +222,12 @@ def _run(request: Request, sized: Sequence[SizedRows]) -> ExactAnswer:
     count = len(sized)
     source = "sums over rows, cut into cells" + (f", for {count} sizes of tables" if count > 1 else "")
     joint = partial(_followed, _joint, request, sized, beliefs[1])
-    return exact_answer("sums", source, beliefs, joint, estimate, (count, count, 0), time.perf_counter() - started)
+    return exact_answer("sums", source, beliefs, joint, estimate, (count, count, 0), started)
 
 
 def _probability_of_facts(request: Request) -> float:
-    groups = table_sizes(request)
-    assert not isinstance(groups, Obstacle)
     total = 0.0
-    for sizes, start in groups:
+    for sizes, start in table_sizes(request):
         case = request.case(sizes)
         model = Model(case.likelihood(None), (), (), len(case.facts))
         for weight, given in model.settings():
@@ -263,7 +250,8 @@ def _belief(quantity: Quantity, pieces: Sequence[BeliefPiece]) -> Belief:
     error = max((piece.curve.error for piece in pieces if piece.curve is not None), default=0.0)
     if all(term.is_flat for piece in pieces for term in piece.cell.asked):
         table = np.array([[term.start for term in piece.cell.asked] for piece in pieces])
-        return _discrete(quantity, table, shares, error)
+        distinct, masses = grouped(table.reshape(len(shares), -1), shares)
+        return Belief.listed(_typed(quantity, distinct), masses / masses.sum(), error)
     if len(quantity.nodes) != 1:
         raise NotRows("the secret has several parts, and one of them is continuous")
     curves = []
@@ -272,12 +260,6 @@ def _belief(quantity: Quantity, pieces: Sequence[BeliefPiece]) -> Belief:
         assert piece.curve is not None
         curves.append(Curve.point(term.start) if term.is_flat else term.law(piece.curve))
     return Belief.of_curve(Curve.mixture(shares, curves))
-
-
-def _discrete(quantity: Quantity, table: Array, weights: Array, error: float = 0.0) -> Belief:
-    distinct, codes = np.unique(table.reshape(len(weights), -1), axis=0, return_inverse=True)
-    masses = np.bincount(codes.reshape(-1), weights, len(distinct))
-    return Belief.listed(_typed(quantity, distinct), masses / masses.sum(), error)
 
 
 def _typed(quantity: Quantity, values: Array) -> Batch:
@@ -295,15 +277,14 @@ def _output(settings: Sequence[tuple[float, ConditionalModel]], output: Quantity
     for weight, given in settings:
         tally = given.tally(None)
         cell = given.alone(())
-        outcomes, reach = Outcomes(given.outputs, given.model.sum_nodes), Reaching(tally, [cell]).reach
-        outcomes.settle(tally.flats + cell.flats, given.discrete)
+        outcomes = given.outcomes(tally, [cell])
+        outcomes.settle(tally.flats + cell.flats)
         for group in groups_of(tally, cell.flats, given.discrete):
-            outcome = outcomes.at(group.key, reach)
-            if outcome.is_certain:
+            outcome = outcomes.at(group.key)
+            if outcome.weights is None:
                 share = weight * float(group.probabilities.sum())
                 labels[outcome.label] = labels.get(outcome.label, 0.0) + share
                 continue
-            assert outcome.weights is not None
             if outcome.steps is None and len(outcome.label) > 1:
                 return None
             law = tally.law(outcome.weights, group.counts)
@@ -365,8 +346,8 @@ def _joint(request: Request, sized: Sequence[SizedRows], known: Belief | None) -
         raise NotRows("the joint of secret and output is not known under what is assumed")
     found: list[Source] = []
     for one in sized:
-        found += sources(one.integrated(), one.asked[0])
-    secret, output = sized[0].secret, sized[0].output
+        found += sources(one.integrated(), one.model.asked[0])
+    secret, output = sized[0].asked[0], sized[0].output
     table, told = _informed(found, len(secret.nodes), None if known is None else known.curve)
     return _assembled(secret, output, found, table, told)
 

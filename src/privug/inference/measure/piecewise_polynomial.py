@@ -1,4 +1,4 @@
-"""Panels: the density of a measure as polynomials on panels, and where it is rough.
+"""The density of a measure as polynomials on panels, and where it is rough.
 
 The order of a kink says how rough: -1/2 an inverse square root, 0 a jump, 1 a bend, 2 a jump of the second derivative.
 """
@@ -13,13 +13,16 @@ import numpy as np
 from privug.inference.measure.curve import Curve, Density
 from privug.inference.measure.density import (
     NODES,
+    Fine,
     Tabulated,
     coefficients,
+    halved,
     integrals,
     legendre_values,
     located,
     panel_nodes,
     panel_nodes_between,
+    rounding_of_nodes,
 )
 from privug.inference.workload import spend
 from privug.model.node import Array
@@ -52,7 +55,7 @@ Measured = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Panels:
+class PiecewisePolynomial:
     """A density by its values at the nodes of panels; `kinks` are places and orders, `error` is that of the mass."""
 
     edges: Array
@@ -60,7 +63,7 @@ class Panels:
     kinks: tuple[Kink, ...] = ()
     open_ends: tuple[bool, bool] = (False, False)
     error: float = 0.0
-    fine: tuple[float, float] | None = (0.0, 0.0)
+    fine: Fine = (0.0, 0.0)
 
     @cached_property
     def columns(self) -> Array:
@@ -119,7 +122,7 @@ class Panels:
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
         return np.where(inside, legendre_values(self.columns, *located(self.edges, x)), 0.0)
 
-    def shifted(self, by: float) -> "Panels":
+    def shifted(self, by: float) -> "PiecewisePolynomial":
         """Return the density of the quantity plus a number; panels too narrow to be told apart then join others."""
         kinks = tuple((place + by, order) for place, order in self.kinks)
         edges, values = self.edges + by, self.values
@@ -140,12 +143,12 @@ class Panels:
         error = self.error + abs(1 - float(integrals(self.edges, values).sum()))
         return Curve(((1.0, table),), error=error, fine=self.fine)
 
-    def scaled(self, factor: float) -> "Panels":
+    def scaled(self, factor: float) -> "PiecewisePolynomial":
         """Return the density times a number."""
         return replace(self, values=self.values * factor, error=self.error * factor)
 
 
-def panels_of(curve: Curve) -> Panels:
+def panels_of(curve: Curve) -> PiecewisePolynomial:
     """Return the part of a curve that has a density, as one measure of mass one."""
     edges = apart(np.concatenate([part.edges for _, part in curve.parts]))
     share = curve.continuous_share
@@ -154,7 +157,7 @@ def panels_of(curve: Curve) -> Panels:
     for weight, part in curve.parts:
         values += weight / share * _on_panels(part, edges, nodes, widths)
     ends = bool(np.isinf(curve.breaks[0])), bool(np.isinf(curve.breaks[-1]))
-    trimmed = _trimmed(Panels(edges, values, (), ends, curve.error))
+    trimmed = _trimmed(PiecewisePolynomial(edges, values, (), ends, curve.error))
     made = merged(trimmed, curve.breaks)
     finite = [float(place) for place in curve.breaks if edges[0] <= place <= edges[-1]]
     kinks = tuple((place, _order(curve, place, _width_at(made.edges, place))) for place in finite)
@@ -179,7 +182,7 @@ def _on_panels(part: Density, edges: Array, nodes: Array, widths: Array) -> Arra
     return values
 
 
-def _trimmed(panels: Panels) -> Panels:
+def _trimmed(panels: PiecewisePolynomial) -> PiecewisePolynomial:
     """Make one panel of those next to an end that have little mass, where a singular density has been halved."""
     below, above = np.cumsum(panels.masses), np.cumsum(panels.masses[::-1])
     first = int(np.searchsorted(below, NEGLIGIBLE * panels.mass)) if not panels.open_ends[0] else 0
@@ -196,7 +199,7 @@ def _trimmed(panels: Panels) -> Panels:
     return replace(panels, edges=edges, values=values)
 
 
-def merged(panels: Panels, breaks: Array, noise: Array | None = None) -> Panels:
+def merged(panels: PiecewisePolynomial, breaks: Array, noise: Array | None = None) -> PiecewisePolynomial:
     """Make one panel of two as long as one polynomial is enough; edges at breaks stay.
 
     `noise` is the rounding of each panel's values, if it is more than that of its largest one.
@@ -254,7 +257,7 @@ def _order(curve: Curve, place: float, width: float) -> float:
     if len(inside) == 1:
         return _slope(inside[0])
     jump = abs(float(near[0][0] - near[1][0])) > 10 * CLOSE * largest
-    return min(0.0 if jump else 1.0, *map(_singular, inside))
+    return min(0.0 if jump else 1.0, *(min(0.0, _slope(values)) for values in inside))
 
 
 def _slope(values: Array) -> float:
@@ -264,44 +267,28 @@ def _slope(values: Array) -> float:
     return max(ROUGHEST, math.floor(8 * math.log2(values[1] / values[0]) + 0.1) / 8)
 
 
-def _singular(values: Array) -> float:
-    return min(0.0, _slope(values))
-
-
 def refined(function: Measured, edges: Array) -> tuple[Array, Array, float]:
     """Halve panels until a function is a polynomial on each but for its own rounding, which it returns with its values.
 
     Returns the edges, the values at the nodes, and a bound on the error of the integral.
     """
-    low, high = edges[:-1], edges[1:]
-    lows: list[Array] = []
-    tables: list[Array] = []
     total = error = 0.0
-    for depth in range(DEEPEST):
+
+    def judged(low: Array, high: Array, depth: int) -> tuple[Array, Array]:
+        nonlocal total, error
         spend(COST_OF_ROUND + COST_OF_PANEL * len(low))
-        points = panel_nodes_between(low, high)
+        points, width, placed = panel_nodes_between(low, high), high - low, rounding_of_nodes(low, high)
         values, noise = (found.reshape(points.shape) for found in function(points.reshape(-1)))
-        width = high - low
         sizes = np.abs(coefficients(values))
         tails, rounding = sizes[:, -3:].max(axis=1), noise.max(axis=1)
         shares = sizes[:, 0] * width
-        # Nodes are rounded, so values are only known to this relative error.
-        placed = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)) / width
-        exhausted = placed > EXHAUSTED
         rough = tails > np.maximum(LAST * rounding, np.maximum(RELATIVE, placed) * sizes.max(axis=1))
         rough &= tails * width > ABSOLUTE * (total + shares.sum())
         steep = values.min(axis=1) < STEEPEST * values.max(axis=1)
         rough |= steep & (shares > FAINTEST * (total + shares.sum())) & (depth < HALVINGS)
-        done = ~rough | exhausted | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
+        done = ~rough | (placed > EXHAUSTED) | (depth == DEEPEST - 1) | (len(low) > MOST_PANELS)
         error += float(((tails + rounding) * width)[done].sum())
         total += float(shares[done].sum())
-        lows.append(low[done])
-        tables.append(values[done])
-        if done.all():
-            break
-        middle = ((low + high) / 2)[~done]
-        low, high = np.concatenate([low[~done], middle]), np.concatenate([middle, high[~done]])
-    starts = np.concatenate(lows)
-    order = np.argsort(starts, kind="stable")
-    grid = np.append(starts[order], edges[-1])
-    return grid, np.concatenate(tables)[order], error
+        return done, values
+
+    return *halved(judged, edges), error
