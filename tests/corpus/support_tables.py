@@ -22,7 +22,6 @@ from privug.program.traced.frames.pandas import group as pandas_group
 from privug.program.traced.frames.pandas.series import _DATES, _TEXTS, Dates, Series, Texts
 from privug.program.traced.frames.polars import column, expressions
 from privug.program.traced.frames.polars import frame as polars_frame
-from privug.program.traced.frames.polars import group as polars_group
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "supported-tables.md"
 START = """# Supported SQL, pandas and polars
@@ -78,7 +77,7 @@ def page() -> str:
         *methods("DataFrame", dir(polars_frame.Frame), pl.DataFrame),
         *methods("Expr", dir(expressions.Expr), pl.Expr),
         *methods("Series", dir(polars_frame.Series), pl.Series),
-        *methods("group_by", dir(polars_group.GroupBy), type(pl.DataFrame({"a": [1]}).group_by("a"))),
+        *methods("group_by", dir(polars_frame.GroupBy), type(pl.DataFrame({"a": [1]}).group_by("a"))),
         *methods("Expr.str", column.ACCESSORS["str"], type(pl.col("a").str)),
         *methods("Expr.dt", column.ACCESSORS["dt"], type(pl.col("a").dt)),
         f"Functions of polars: {', '.join(f'`pl.{name}`' for name in sorted(expressions.FUNCTIONS))}.",

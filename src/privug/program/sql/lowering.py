@@ -20,19 +20,14 @@ from privug.model.variable import refuse
 from privug.program.sql.answering import answer
 from privug.program.sql.parsing import Parsed, Statement
 from privug.program.traced.frames.cells import Cell, cell_of
-from privug.program.traced.frames.polars.column import ARITHMETIC, ONE, Column, is_truths, masks_of, of_values, single
+from privug.program.traced.frames.columns import ONE, Column, is_truths, masks_of, single
+from privug.program.traced.frames.polars.column import OPERATORS as OF_COLUMNS
+from privug.program.traced.frames.polars.column import of_values
 from privug.program.traced.frames.polars.expressions import FUNCTIONS, Expr, Scope
 from privug.program.traced.frames.polars.frame import Frame
-from privug.program.traced.frames.polars.relations import (
-    MOST_RANKED,
-    RowSequence,
-    is_among,
-    joined,
-    stacked,
-    unrolled,
-)
 from privug.program.traced.frames.polars.sorting import in_order, tell_apart
 from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.relations import MOST_RANKED, RowSequence, is_among, joined, stacked, unrolled
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, both, either
 
@@ -294,7 +289,7 @@ class Lowering:
         def held(columns: Mapping[str, Column], rows: Rows) -> Sequence[Mask]:
             if on is None:
                 return [True] * len(rows.there)
-            return masks_of(beside_rows(self._condition(on, {}).one(Scope(columns, rows)), rows))
+            return masks_of(self._condition(on, {}).one(Scope(columns, rows)).beside_rows(rows))
 
         left, right = ((one.held, one.kept) for one in map(_standing, (frame, other)))
         return Frame(*joined(left, right, held, JOINS[how]))
@@ -468,9 +463,9 @@ class Lowering:
             return value.derived(lambda column: among(found, column), "is_in", [], {})
 
         def columns(scope: Scope) -> list[Column]:
-            column = beside_rows(value.one(scope), scope.rows)
+            column = value.one(scope).beside_rows(scope.rows)
             cells = [
-                among(found, single(cell, "")).cells[0]
+                among(found, single(cell)).cells[0]
                 for found, cell in zip(self._by_row(tree, known, scope), column.cells, strict=True)
             ]
             return [Column(tuple(cells), scope.rows)]
@@ -480,7 +475,7 @@ class Lowering:
     def _of_subquery(self, tree: Tree, known: Known, value: Callable[[Any], Cell]) -> Expression:
         """Return a value of a subquery: one for all rows, or one for each."""
         if not is_correlated(tree):
-            column = single(value(self.frame(tree)), "")
+            column = single(value(self.frame(tree)))
             return Expr(lambda scope: [column], lambda: refuse("a subquery"))
 
         def columns(scope: Scope) -> list[Column]:
@@ -661,11 +656,6 @@ def has_few_rows(found: Any) -> bool:
     return isinstance(found, polars.DataFrame) or (not found.kept.has_plates and len(found.kept.there) <= MOST_RANKED)
 
 
-def beside_rows(column: Column, rows: Rows) -> Column:
-    """Return a column in some rows; one value stands in all of them."""
-    return Column(column.cells * len(rows.there), rows, column.name) if column.single else column
-
-
 def _constant(column: Column) -> Expr:
     return Expr(lambda scope: [column], lambda: refuse("a row around a subquery"))
 
@@ -683,8 +673,8 @@ class Window:
 
     def column(self, scope: Scope) -> Column:
         """Return its value in each row."""
-        keys = tuple((beside_rows(key.one(scope), scope.rows), down, last) for key, down, last in self.keys)
-        parts = tuple(beside_rows(one.one(scope), scope.rows) for one in self.partition)
+        keys = tuple((key.one(scope).beside_rows(scope.rows), down, last) for key, down, last in self.keys)
+        parts = tuple(one.one(scope).beside_rows(scope.rows) for one in self.partition)
         turns = RowSequence(scope.rows, parts, keys)
         if self.summary is not None:
             places = range(len(scope.rows.there))
@@ -715,14 +705,14 @@ class Window:
         if node.args.get("this") is None:
             numbers = {exp.RowNumber: lambda: turns.numbers, exp.Rank: turns.ranks, exp.DenseRank: turns.dense_ranks}
             return [Cell(number) for number in numbers[type(node)]()]
-        column = beside_rows(self.expression(node.this).one(scope), scope.rows)
+        column = self.expression(node.this).one(scope).beside_rows(scope.rows)
         nothing = [cell_of(None)] * len(column.cells)
         match node:
             case exp.Lag() | exp.Lead():
                 step = _whole(node.args["offset"]) if node.args.get("offset") is not None else 1
                 step = -step if isinstance(node, exp.Lag) else step
                 default = node.args.get("default")
-                rest = beside_rows(self.expression(default).one(scope), scope.rows).cells if default else nothing
+                rest = self.expression(default).one(scope).beside_rows(scope.rows).cells if default else nothing
                 return turns.at(column.cells, [number + step for number in turns.numbers], rest)
             case exp.FirstValue() if self._bounds[1] is None:
                 return turns.at(column.cells, [1] * len(nothing), nothing)
@@ -743,7 +733,7 @@ def _bound(spec: Tree, side: str) -> int | None:
 
 
 def _truth(column: Column) -> Column:
-    return column if is_truths(column) or column.is_text else ARITHMETIC["__ne__"](column, 0)
+    return column if is_truths(column) or column.is_text else OF_COLUMNS["ne"](column, 0)
 
 
 def _or_else(value: Expression, other: Expression) -> Expression:

@@ -266,7 +266,12 @@ def surely_known(cell: Cell, there: Mask) -> bool:
     return known is True or there is False
 
 
-EQUAL = np.equal
+def rounded(cell: Cell, decimals: int) -> Cell:
+    """Return a number rounded as NumPy does."""
+    if cell.known is False:
+        return cell
+    value = np.round(cell.value, decimals)
+    return Cell(value.item() if isinstance(value, np.generic) else value, cell.known)
 
 
 def converted(cell: Cell, dtype: Any) -> Cell:

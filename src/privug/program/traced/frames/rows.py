@@ -1,9 +1,10 @@
 """The rows of a traced frame: which are there, their labels and order, and what they are as outputs."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +13,15 @@ from privug.model.graph import substitute
 from privug.model.maybe import maybe
 from privug.model.node import ConstantValue, Node
 from privug.model.operations import ArrayFunction, Elementwise, array_function, gather
-from privug.model.plates import Lane, Plate, dependent_on_lanes, fold
+from privug.model.plates import Lane, Plate, dependent_on_lanes, fold, going_through
 from privug.model.propositions import implies
 from privug.model.ragged import Outline, RaggedPlate
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import LOST
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, hits_of, surely_known
-from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, hits_of, surely_known
+from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth, under
 from privug.program.traced.selections import Selection
 
 MOST_SPELLED_OUT = 256
@@ -355,6 +356,20 @@ def singled_out(cells: Sequence[Cell], rows: Rows) -> tuple[list[Cell], list[Mas
     return found, there
 
 
+def called(
+    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any]
+) -> list[Cell]:
+    """Call a function of the program's on what is given of each cell, once for rows that are alike."""
+    found = []
+    for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
+        if there is False:
+            found.append(Cell(0.0, False))
+            continue
+        with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
+            found.append(computed(function(given(cell))))
+    return found
+
+
 def only_cell(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return the only cell of a column; an error where there is not one."""
     fail_where(truth(rows.count != 1), ValueError("not one value"))
@@ -399,19 +414,7 @@ def _each(part: Any, size: int, axis: Any, place: int) -> list[Any]:
 MOST_SORTED = 200
 
 
-class Keys(Protocol):
-    """A column whose values may be keys."""
-
-    @property
-    def cells(self) -> Sequence[Cell]:
-        """What is in its rows."""
-
-    @property
-    def hits(self) -> list[dict[Any, Mask]] | None:
-        """When cells have each of their values, if that is known already."""
-
-
-def hits_in(columns: Sequence[Keys], rows: Rows) -> list[dict[Any, Mask]]:
+def hits_in(columns: Sequence[Any], rows: Rows) -> list[dict[Any, Mask]]:
     """Return for each segment of rows the values that columns may have there, each with its condition."""
     per_column = [column.hits or [hits_of(cell) for cell in column.cells] for column in columns]
     if len(columns) == 1:
@@ -423,21 +426,6 @@ def hits_in(columns: Sequence[Keys], rows: Rows) -> list[dict[Any, Mask]]:
             joined = {(*a, b): both(m, n) for a, m in joined.items() for b, n in hits.items()}
         found.append({label: mask for label, mask in joined.items() if mask is not False})
     return found
-
-
-def all_labels(columns: Sequence[Keys], several: Sequence[Mapping[Any, Mask]]) -> list[Any]:
-    """Return all values in ascending order; those of pd.cut in the order of its bins."""
-    labels = list(dict.fromkeys(label for hits in several for label in hits))
-    try:
-        return sorted(labels, key=lambda label: _places(columns, label))
-    except (TypeError, ValueError):
-        return refuse("groups whose order is not known")
-
-
-def _places(columns: Sequence[Keys], label: Any) -> tuple[Any, ...]:
-    parts = label if len(columns) > 1 else (label,)
-    pairs = zip(columns, parts, strict=True)
-    return tuple(part if column.hits is None else list(column.hits[0]).index(part) for column, part in pairs)
 
 
 def banded(

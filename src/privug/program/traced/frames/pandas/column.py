@@ -1,6 +1,5 @@
 """A traced column of pandas as such: its cells as pandas hands them out, its labels, and what it comes to."""
 
-import contextlib
 import datetime
 import importlib
 from abc import abstractmethod
@@ -12,7 +11,6 @@ import numpy as np
 
 from privug.model.categories import constant_category, map_levels
 from privug.model.maybe import maybe
-from privug.model.plates import going_through
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where
@@ -45,7 +43,6 @@ from privug.program.traced.masks import (
     fail_where,
     negated,
     truth,
-    under,
 )
 
 
@@ -112,20 +109,6 @@ def or_none(cell: Cell, none: bool) -> Any:
     if none and isinstance(cell.known, RandomVariable):
         return RandomVariable(maybe(cell.known.node, as_node(element(Cell(cell.value))), None))
     return element(cell)
-
-
-def called(
-    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any] = native
-) -> list[Cell]:
-    """Call a function of the program's on what is given of each cell, once for rows that are alike."""
-    found = []
-    for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
-        if there is False:
-            found.append(Cell(0.0, False))
-            continue
-        with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
-            found.append(computed(function(given(cell))))
-    return found
 
 
 def with_timestamps(cells: Sequence[Cell]) -> list[Cell]:
@@ -387,6 +370,10 @@ class Column(Summaries):
         """Of a column made by pd.cut, when cells have each of their values."""
         self.categorical = False
         """Whether the values that do not occur count as well."""
+
+    def place_of(self, value: Any) -> Any:
+        """Return what a value is sorted by as a key: bands of pd.cut stand in their order."""
+        return value if self.hits is None else list(self.hits[0]).index(value)
 
     @property
     def is_numeric(self) -> bool:

@@ -21,7 +21,6 @@ from privug.program.traced.frames.pandas.column import (
     Labels,
     are_timestamps,
     as_rows,
-    called,
     demanded,
     element,
     filled,
@@ -46,6 +45,7 @@ from privug.program.traced.frames.pandas.series import (
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
+    called,
     counted,
     first_of,
     leaf,

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ from privug.program.traced.frames.pandas.series import (
     stacked,
 )
 from privug.program.traced.frames.reductions import cumulative, positive
+from privug.program.traced.frames.relations import Groups
 from privug.program.traced.frames.rows import (
     Axis,
     InAnyOrder,
     Rows,
-    all_labels,
     banded,
     first_of,
     hits_in,
@@ -121,15 +122,12 @@ def _unique(self: Series) -> Any:
 
 
 def _mode(self: Series) -> Any:
-    hits = hits_in([self], self.rows)
-    levels = all_labels([self], hits)
-    counts = [self.rows.among([one.get(level, False) for one in hits]).count for level in levels]
-    most = counts[0]
-    for count in counts[1:]:
-        most = np.maximum(most, count)
-    there = tuple(both(positive(one), truth(one == most)) for one in counts)
-    axis = Axis((None,) * len(levels), tuple(range(len(levels))), anonymous=True, renumbered=True)
-    return Series([cell_of(level) for level in levels], Rows(axis, there), self.name)
+    groups = Groups([self], self.rows)
+    counts = [rows.count for _, rows in groups.members]
+    most = reduce(np.maximum, counts)
+    there = tuple(both(mask, truth(one == most)) for mask, one in zip(groups.there, counts, strict=True))
+    axis = Axis((None,) * len(there), tuple(range(len(there))), anonymous=True, renumbered=True)
+    return Series([cell_of(level) for level, _ in groups.members], Rows(axis, there), self.name)
 
 
 def _squeeze(self: Series) -> Any:

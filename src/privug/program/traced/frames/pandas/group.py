@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,42 @@ from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, divided, surely_known
 from privug.program.traced.frames.pandas.column import native
 from privug.program.traced.frames.pandas.series import Series
-from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.rows import Axis, Rows, all_labels, hits_in
+from privug.program.traced.frames.relations import Groups
+from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth, under
 
 _FUNCTIONS = {"len": "size", "amin": "min", "amax": "max"}
+
+
+class FrameGroups(Groups):
+    """The groups of a frame, in a known order."""
+
+    def __init__(self, keys: Sequence[Series], rows: Rows, observed: bool, ordered: bool) -> None:
+        super().__init__(keys, rows, not observed and any(key.categorical for key in keys))
+        self.ordered = ordered
+
+    @cached_property
+    def as_rows(self) -> Rows:
+        """The groups as rows of a result."""
+        labels, names = tuple(label for label, _ in self.members), tuple(key.name for key in self.keys)
+        by_first = not self.ordered and not any(key.categorical for key in self.keys)
+        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
+        axis = Axis(
+            (None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands,
+            ranks=self.first_places if by_first else None,
+        )  # fmt: skip
+        there = tuple(self.everything or one for one in self.there)
+        return Rows(axis, there, self._is_never_empty)
+
+    @property
+    def _is_never_empty(self) -> bool:
+        """Whether there is a group for sure."""
+        return any(
+            there is True
+            and not (plate and plate.is_ragged)
+            and all(key.cells[place].known is True for key in self.keys)
+            for place, (there, plate) in enumerate(self.rows.segments)
+        )
 
 
 class GroupBy(Standing):
@@ -58,55 +89,27 @@ class GroupBy(Standing):
         return self[name]
 
     @cached_property
-    def _found(self) -> dict[str, Any]:
-        """What is known of the groups; results of other group-bys by the same keys are about the same groups."""
+    def groups(self) -> "FrameGroups":
+        """The groups; results of other group-bys by the same keys are about the same ones."""
         own = [self.frame.rows, *(part for key in self.keys for part in (*key.cells, key.hits))]
         options = tuple(key.name for key in self.keys), self.observed, self.ordered
         known = vars(self.frame).setdefault("_grouped", [])
         for parts, others, found in known:
             if others == options and len(parts) == len(own) and all(map(operator.is_, parts, own)):
                 return found  # type: ignore[no-any-return]
-        known.append((own, options, {}))
-        return known[-1][2]  # type: ignore[no-any-return]
-
-    def _once(self, name: str, find: Callable[[], Any]) -> Any:
-        if name not in self._found:
-            self._found[name] = find()
-        return self._found[name]
-
-    @property
-    def hits(self) -> list[dict[Any, Mask]]:
-        """For each segment of rows, the groups its rows may be in."""
-        return self._once("hits", lambda: hits_in(self.keys, self.frame.rows))  # type: ignore[no-any-return]
-
-    @property
-    def groups_of_rows(self) -> list[tuple[Any, Rows]]:
-        """The labels of the groups in ascending order, each with its rows."""
-        return self._once("groups", self._groups_of_rows)  # type: ignore[no-any-return]
-
-    def _groups_of_rows(self) -> list[tuple[Any, Rows]]:
-        labels = all_labels(self.keys, self.hits)
-        found = [(label, self.frame.rows.among([hits.get(label, False) for hits in self.hits])) for label in labels]
-        if not self.observed and any(key.categorical for key in self.keys):
-            return found
-        return [(label, rows) for label, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
+        found = FrameGroups(self.keys, self.frame.rows, self.observed, self.ordered)
+        known.append((own, options, found))
+        return found
 
     @property
     def rows(self) -> Rows:
         """The groups as rows of a result."""
-        return self._once("rows", self._rows)  # type: ignore[no-any-return]
+        return self.groups.as_rows
 
-    def _rows(self) -> Rows:
-        labels = tuple(label for label, _ in self.groups_of_rows)
-        names = tuple(key.name for key in self.keys)
-        ranks = None
-        if not self.ordered and not any(key.categorical for key in self.keys):
-            ranks = partial(reductions.first_places, [rows for _, rows in self.groups_of_rows])
-        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
-        axis = Axis((None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands, ranks=ranks)
-        everything = not self.observed and all(key.categorical for key in self.keys)
-        there = tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows)
-        return Rows(axis, there, self._is_never_empty)
+    @property
+    def parts(self) -> list[tuple[Any, Rows, Mask]]:
+        """The groups: the label, the rows and the condition of each."""
+        return [(*pair, there) for pair, there in zip(self.groups.members, self.rows.there, strict=True)]
 
     @property
     def names(self) -> list[Any]:
@@ -121,10 +124,9 @@ class GroupBy(Standing):
         """Return the groups with their labels, as a loop over a group-by gives them."""
         if not self.ordered:
             refuse("groups in the order of their first rows")
-        pairs = zip(self.groups_of_rows, self.rows.there, strict=True)
         return MaskedList.of_pairs(
             (((label,) if self.by_list and len(self.keys) == 1 else label, self._part(rows)), there)
-            for (label, rows), there in pairs
+            for label, rows, there in self.parts
         )
 
     def _part(self, rows: Rows) -> Any:
@@ -147,12 +149,12 @@ class GroupBy(Standing):
             known = getattr(how, "__name__", "")
             how = _FUNCTIONS.get(known, known) if _is_of_library(how) else how
         if isinstance(how, str):
-            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.groups_of_rows]
+            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.groups.members]
         return self._called(lambda rows: how(column.on(rows)))
 
     def _called(self, function: Callable[[Rows], Any]) -> list[Cell]:
         found = []
-        for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+        for _, rows, there in self.parts:
             with under(there):
                 found.append(computed(function(rows)))
         return found
@@ -173,7 +175,7 @@ class GroupBy(Standing):
         return self.result(data, self.selected is not None and not isinstance(self.selected, list))
 
     def size(self) -> Any:
-        counts = [Cell(rows.count) for _, rows in self.groups_of_rows]
+        counts = [Cell(rows.count) for _, rows in self.groups.members]
         return (
             self.result({"size": counts}, True)._renamed(None)
             if not self.numbered
@@ -203,22 +205,12 @@ class GroupBy(Standing):
             return {_name(how): self.summaries(self.selected, how) for how in spec}
         return {(name, _name(how)): self.summaries(name, how) for name in self.names for how in spec}
 
-    @property
-    def _is_never_empty(self) -> bool:
-        """Whether there is a group for sure."""
-        return any(
-            there is True
-            and not (plate and plate.is_ragged)
-            and all(key.cells[place].known is True for key in self.keys)
-            for place, (there, plate) in enumerate(self.frame.rows.segments)
-        )
-
     def apply(self, function: Any, include_groups: bool = False) -> Any:
         """Call a function on each group."""
-        if self.selected is None and not self._is_never_empty:
+        if self.selected is None and not self.rows.inhabited:
             refuse("apply() where there may be no groups")
         found: list[Any] = []
-        for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+        for _, rows, there in self.parts:
             part = self._part(rows)
             if self.selected is None:
                 part = part[self.names]
@@ -242,26 +234,18 @@ class GroupBy(Standing):
 
     def _spread(self, cells: Sequence[Cell]) -> list[Cell]:
         whole = all(cell.known is True for cell in cells) and all(key.is_known for key in self.keys)
-        labels = [label for label, _ in self.groups_of_rows]
-        return reductions.spread(self.hits, labels, [cells] * len(self.hits), whole)
+        return self.groups.spread([cells] * len(self.groups.hits), whole)
 
     def filter(self, function: Any) -> Any:
         """Return the rows of those groups for which a function holds."""
-        verdicts = [Cell(truth(cell.value)) for cell in self._called(lambda rows: function(self._part(rows)))]
-        spread = [
-            any_of(
-                [
-                    both(hits.get(label, False), truth(v.value))
-                    for (label, _), v in zip(self.groups_of_rows, verdicts, strict=True)
-                ]
-            )
-            for hits in self.hits
-        ]
+        verdicts = [truth(cell.value) for cell in self._called(lambda rows: function(self._part(rows)))]
+        pairs = [(label, verdict) for (label, _), verdict in zip(self.groups.members, verdicts, strict=True)]
+        spread = [any_of([both(hits.get(label, False), v) for label, v in pairs]) for hits in self.groups.hits]
         return type(self.frame)(self.frame.data, self.frame.rows.among(spread))._with_hits(self.frame)
 
     def get_group(self, label: Any) -> Any:
         """Return the rows of one group; an error where there are none."""
-        for (own, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+        for own, rows, there in self.parts:
             if own == label:
                 fail_where(negated(there), KeyError(label))
                 return self._part(rows)
@@ -372,7 +356,7 @@ def _of_known_keys(frame: Any, keys: Sequence[str]) -> Any:
 
 def _by_one_key(frame: Any, values: Any, key: str, aggfunc: Any) -> list[tuple[Any, Cell]]:
     groups: GroupBy = frame.groupby(key)
-    return list(zip((label for label, _ in groups.groups_of_rows), groups.summaries(values, aggfunc), strict=True))
+    return list(zip((label for label, _ in groups.groups.members), groups.summaries(values, aggfunc), strict=True))
 
 
 def with_margins(
@@ -398,7 +382,7 @@ def cross_counted(frame: Any, normalize: Any, total: str | None) -> Crossed:
         if normalize is not False:
             refuse("pd.crosstab of shares with margins")
         known = _of_known_keys(frame, (0, 1))  # type: ignore[arg-type]
-        sides = [{label: Cell(rows.count) for label, rows in known.groupby(key).groups_of_rows} for key in (0, 1)]
+        sides = [{label: Cell(rows.count) for label, rows in known.groupby(key).groups.members} for key in (0, 1)]
         return with_margins(crossed, sides[0], sides[1], Cell(known.rows.count), total, known.rows)
     return crossed if normalize is False else _as_shares(crossed, normalize)
 

@@ -12,7 +12,6 @@ from privug.model.variable import RandomVariable, refuse
 from privug.prior.frame import is_missing
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames.cells import (
-    EQUAL,
     Cell,
     cell_of,
     chosen,
@@ -21,18 +20,18 @@ from privug.program.traced.frames.cells import (
     hits_of,
     kind,
     mapped,
+    rounded,
     with_gaps,
 )
 from privug.program.traced.frames.pandas.column import (
     Column,
     beside_timestamps,
-    called,
     missing_ones,
     native,
     of_one_type,
 )
-from privug.program.traced.frames.reductions import first_places, positive
-from privug.program.traced.frames.rows import Axis, Rows, all_labels, hits_in, renumbered, total_of
+from privug.program.traced.frames.relations import Groups
+from privug.program.traced.frames.rows import Axis, Rows, called, renumbered, total_of
 from privug.program.traced.keys import alternatives
 from privug.program.traced.masks import Mask, MaskedList, OfStanding, Standing, any_of, both, either, negated, truth
 
@@ -49,7 +48,7 @@ def few_rows(rows: Rows, what: str) -> None:
 def same_cell(left: Cell, right: Cell) -> Mask:
     """Return whether two cells are alike; missing ones are."""
     missing = both(negated(left.known), negated(right.known))
-    return either(missing, truth(compared(EQUAL, left, right).value))
+    return either(missing, truth(compared(np.equal, left, right).value))
 
 
 def repeated(columns: Sequence[Sequence[Cell]], rows: Rows, keep: Any) -> list[Mask]:
@@ -94,7 +93,7 @@ def ranked(cells: Sequence[Cell], rows: Rows, method: str, ascending: bool, pct:
     found = []
     for cell in cells:
         smaller = total_of([both(k, truth(compared(before, o, cell).value)) for o, k in zip(cells, known, strict=True)])
-        equal = total_of([both(k, truth(compared(EQUAL, o, cell).value)) for o, k in zip(cells, known, strict=True)])
+        equal = total_of([both(k, truth(compared(np.equal, o, cell).value)) for o, k in zip(cells, known, strict=True)])
         rank = {"min": smaller + 1, "max": smaller + equal, "average": smaller + (equal + 1) / 2}[method]
         rank = rank / where_positive(number) if pct else rank * 1.0
         found.append(Cell(rank, cell.known))
@@ -164,7 +163,7 @@ def _in_pairs(
     for place, plate in enumerate(left.rows.axis.plates):
         key, here = left.data[on][place], left.rows.there[place]
         hits = [
-            both(mask, truth(compared(EQUAL, key, other).value))
+            both(mask, truth(compared(np.equal, key, other).value))
             for other, mask in zip(right.data[on], right.rows.there, strict=True)
         ]
         alone = [negated(any_of(hits))] if how == "left" else []
@@ -259,7 +258,7 @@ class Series(Column):
         return self.round(digits)
 
     def round(self, decimals: int = 0) -> Any:
-        return self.each(lambda cell: cell if cell.known is False else _rounded(cell, decimals))
+        return self.each(lambda cell: rounded(cell, decimals))
 
     div = truediv = divide = __truediv__
 
@@ -343,7 +342,7 @@ class Series(Column):
 
     def apply(self, function: Any) -> Any:
         """Call a function on each value; it is traced once for rows that are alike."""
-        return self.with_cells(called(function, of_one_type(self.cells), self.rows))
+        return self.with_cells(called(function, of_one_type(self.cells), self.rows, native))
 
     def astype(self, dtype: Any) -> Any:
         return self.each(lambda cell: of_cells.converted(cell, dtype))
@@ -367,11 +366,6 @@ _SAME_AS_METHODS = {
     "all",
     "round",
 }
-
-
-def _rounded(cell: Cell, decimals: int) -> Cell:
-    value = np.round(cell.value, decimals)
-    return Cell(value.item() if isinstance(value, np.generic) else value, cell.known)
 
 
 def _computed(function: np.ufunc, left: Cell, right: Cell) -> Cell:
@@ -516,33 +510,27 @@ class Index(Series):
 
 def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool, descending: bool = True) -> Series:
     """Return how often each value occurs, in a random order: the descending one, if not another that is not known."""
-    several = hits_in(columns, rows)
-    labels = all_labels(columns, several)
-    counts = [rows.among([hits.get(label, False) for hits in several]).count for label in labels]
     everything = len(columns) == 1 and columns[0].categorical
-    possible = [everything or isinstance(number, RandomVariable) or number > 0 for number in counts]
-    kept = [pair for pair, one in zip(zip(labels, counts, strict=True), possible, strict=True) if one]
-    there: list[Mask] = [everything or positive(number) for _, number in kept]
-    names, kept_labels = tuple(column.name for column in columns), tuple(label for label, _ in kept)
+    groups = Groups(columns, rows, everything)
+    there: list[Mask] = [everything or one for one in groups.there]
     turns = None
     if len(columns) == 1 and not everything and descending:
-        turns = partial(_turns, kept, several, rows)
-    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ascending=True, ranks=turns)
+        turns = partial(_turns, groups)
+    labels, names = tuple(label for label, _ in groups.members), tuple(column.name for column in columns)
+    axis = Axis((None,) * len(labels), labels, names, sorted=False, ascending=True, ranks=turns)
     total = rows.count if all(cell.known is True for column in columns for cell in column.cells) else None
     if normalize and total is None:
-        total = rows.among([any_of(list(hits.values())) for hits in several]).count
-    cells = [
-        divided(Cell(number), Cell(total), one) if normalize else Cell(number)
-        for (_, number), one in zip(kept, there, strict=True)
-    ]
+        total = rows.among([any_of(list(hits.values())) for hits in groups.hits]).count
+    counts = [Cell(own.count) for _, own in groups.members]
+    cells = [divided(n, Cell(total), one) for n, one in zip(counts, there, strict=True)] if normalize else counts
     return Series(cells, Rows(axis, tuple(there)), "proportion" if normalize else "count")
 
 
-def _turns(counts: Sequence[tuple[Any, Any]], several: Sequence[Mapping[Any, Mask]], rows: Rows) -> list[Any]:
+def _turns(groups: Groups) -> list[Any]:
     """Return numbers by which values stand in turn: the most frequent first, of equally many the first to be seen."""
-    firsts = first_places([rows.among([hits.get(label, False) for hits in several]) for label, _ in counts])
-    size = rows.axis.size
-    return [np.minimum(first, size) - number * (size + 1) for first, (_, number) in zip(firsts, counts, strict=True)]
+    size = groups.rows.axis.size
+    pairs = zip(groups.first_places(), groups.members, strict=True)
+    return [np.minimum(first, size) - rows.count * (size + 1) for first, (_, rows) in pairs]
 
 
 def described(column: Series) -> Series:

@@ -10,19 +10,12 @@ import numpy as np
 from privug.model.sparse import Labels, SparseFrame, SparseList
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, applied, chosen, mapped, without_nan
-from privug.program.traced.frames.polars.column import Column, could_be_nan, python_value
+from privug.program.traced.frames.columns import Column, refuse_nan
+from privug.program.traced.frames.polars.column import python_value
+from privug.program.traced.frames.relations import Key, Relation
 from privug.program.traced.frames.rows import Axis, Rows, leaf, only_cell, singled_out, sorted_rows, spelled_out
 from privug.program.traced.iteration import PlatedList, order_left_open
 from privug.program.traced.masks import Mask, MaskedList, both, places_of, truth
-
-Columns = dict[str, Column]
-Key = tuple[Column, bool, bool]
-"""What rows are sorted by, whether downwards, and whether missing values are last."""
-
-
-def is_fixed(column: Column) -> bool:
-    """Say whether nothing in a column is random."""
-    return not any(isinstance(part, RandomVariable) for cell in column.cells for part in cell)
 
 
 def fixed_order(keys: Sequence[Column], descending: Sequence[bool], nulls_last: Sequence[bool]) -> list[int]:
@@ -30,14 +23,14 @@ def fixed_order(keys: Sequence[Column], descending: Sequence[bool], nulls_last: 
     order = list(range(len(keys[0].cells)))
     for key, down, last in reversed(list(zip(keys, descending, nulls_last, strict=True))):
         values = [cell.value if cell.known else None for cell in key.cells]
-        order.sort(key=lambda place: key.rank(values[place]), reverse=down)
+        order.sort(key=lambda place: key.place_of(values[place]), reverse=down)
         order.sort(key=lambda place: (values[place] is None) == last)
     return order
 
 
 def in_fixed_order(
     columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
-) -> tuple[Columns, Rows]:
+) -> Relation:
     """Return rows in the order of columns of plain values; equal ones are in a known order only if they were before."""
     order = fixed_order(keys, descending, nulls)
     labels = {tuple(key.cells[place] for key in keys) for place in order}
@@ -53,9 +46,9 @@ def in_fixed_order(
 
 def in_order(
     columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
-) -> tuple[Columns, Rows]:
+) -> Relation:
     """Return rows in the order of columns, random or plain."""
-    fixed = all(map(is_fixed, keys)) and all(plate is None for plate in rows.axis.plates)
+    fixed = all(key.is_fixed for key in keys) and all(plate is None for plate in rows.axis.plates)
     return (in_fixed_order if fixed else in_random_order)(columns, rows, keys, descending, nulls)
 
 
@@ -66,14 +59,14 @@ def with_open_order(rows: Rows) -> Rows:
 
 def tell_apart(keys: Sequence[Column]) -> bool:
     """Say whether those of some columns that are not random differ from row to row."""
-    fixed = [key for key in keys if is_fixed(key)]
+    fixed = [key for key in keys if key.is_fixed]
     labels = {tuple(key.cells[place] for key in fixed) for place in range(len(keys[0].cells))}
     return len(labels) == len(keys[0].cells)
 
 
 def in_random_order(
     columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
-) -> tuple[Columns, Rows]:
+) -> Relation:
     """Return rows in the order of random columns, equal ones as they stand."""
     rows = replace(rows, axis=replace(rows.axis, sorted=True, ranks=None))
     data: Any = {("column", name): column.cells for name, column in columns.items()}
@@ -90,8 +83,7 @@ def in_random_order(
 
 def _numbers(key: Column, descending: bool, nulls_last: bool) -> list[Cell]:
     """Return numbers that are in the order of a column: missing values before or behind all others."""
-    if any(could_be_nan(cell) for cell in key.cells):
-        refuse("an order of what may be NaN")
+    refuse_nan(key, "an order")
     cells = list(key.cells)
     if key.is_text:
         ranks = {value: place for place, value in enumerate(_levels(key))}
@@ -114,7 +106,7 @@ def _equals_in_any_order() -> Sequence[Any]:
 
 def _levels(key: Column) -> list[Any]:
     values = {value for hits in key.hits for value in hits if value is not None}
-    return sorted(values, key=key.rank)
+    return sorted(values, key=key.place_of)
 
 
 BEHIND_ROWS = 2**52
@@ -193,9 +185,7 @@ def value_at(column: Column, place: int) -> Any:
     return MaskedList.of_pairs(zip([python_value(cell) for cell in cells], there, strict=True))[place]
 
 
-def some_rows(
-    columns: Mapping[str, Column], rows: Rows, offset: int, number: int | None
-) -> tuple[dict[str, Column], Rows]:
+def some_rows(columns: Mapping[str, Column], rows: Rows, offset: int, number: int | None) -> Relation:
     """Return some rows of those that are there, after as many others as the offset says."""
     if not rows.axis.sorted:
         refuse("the first of rows whose order polars leaves open")
