@@ -19,7 +19,8 @@ from privug.program.sql import lowering
 from privug.program.traced.frames.pandas import frame as pandas_frame
 from privug.program.traced.frames.pandas import functions as pandas_functions
 from privug.program.traced.frames.pandas import group as pandas_group
-from privug.program.traced.frames.pandas.series import _DATES, _TEXTS, Dates, Series, Texts
+from privug.program.traced.frames.pandas.functions import DATES, TEXTS, VERDICTS, Dates, Texts
+from privug.program.traced.frames.pandas.series import Series
 from privug.program.traced.frames.polars import column, expressions
 from privug.program.traced.frames.polars import frame as polars_frame
 
@@ -70,8 +71,8 @@ def page() -> str:
         *methods("DataFrame", dir(pandas_frame.Frame), pd.DataFrame),
         *methods("Series", dir(Series), pd.Series),
         *methods("groupby", dir(pandas_group.GroupBy), type(table.groupby("a"))),
-        *methods("Series.str", {*dir(Texts), *_TEXTS}, type(example.str)),
-        *methods("Series.dt", {*dir(Dates), *_DATES, "quarter", "dayofweek", "weekday"}, pd.Series.dt),
+        *methods("Series.str", {*dir(Texts), *TEXTS, *VERDICTS}, type(example.str)),
+        *methods("Series.dt", {*dir(Dates), *DATES}, pd.Series.dt),
         f"Functions of pandas: {', '.join(f'`pd.{name}`' for name in sorted(pandas_functions.FUNCTIONS))}.\n",
         "## polars\n",
         *methods("DataFrame", dir(polars_frame.Frame), pl.DataFrame),

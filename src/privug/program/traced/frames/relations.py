@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_category, kind
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, hits_of, is_category, kind
 from privug.program.traced.frames.columns import Column, compared
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows, counted, hits_in, singled_out, total_of
@@ -134,6 +134,20 @@ def stacked(relations: Sequence[tuple[Columns, Rows]]) -> Relation:
 
 
 # Joins.
+def looked_up(cells: Sequence[Cell], keys: Sequence[Any], values: Sequence[Cell], there: Sequence[Mask]) -> list[Cell]:
+    """Return for each cell what stands at it in a table of distinct keys; missing where nothing does."""
+    table = {key: (value, mask) for key, value, mask in zip(keys, values, there, strict=True)}
+    found = []
+    for cell in cells:
+        total = cell_of(None)
+        for level, hit in hits_of(cell).items():
+            if level in table:
+                value, mask = table[level]
+                total = chosen(both(hit, mask), value, total)
+        found.append(total)
+    return found
+
+
 def joined(
     left: tuple[Columns, Rows], right: tuple[Columns, Rows], held: Callable[[Columns, Rows], Sequence[Mask]], how: str
 ) -> Relation:
@@ -225,21 +239,6 @@ def is_among(column: Column, others: Column) -> Column:
     return column.each(within)
 
 
-def same(left: Cell, right: Cell) -> Mask:
-    """Return whether two cells are alike; missing ones are."""
-    verdict = compared(np.equal, left, right)
-    missing = both(negated(left.known), negated(right.known))
-    return either(missing, both(verdict.known, truth(verdict.value)))
-
-
-def _ahead(left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
-    """Return whether one cell stands before another in an order."""
-    verdict = compared(np.greater if descending else np.less, left, right)
-    known = both(verdict.known, truth(verdict.value))
-    gap = both(left.known, negated(right.known)) if nulls_last else both(negated(left.known), right.known)
-    return either(known, gap)
-
-
 @dataclass(frozen=True, eq=False)
 class RowSequence:
     """Rows in the order of keys, within those that are alike in other columns: each row compared with all."""
@@ -247,6 +246,7 @@ class RowSequence:
     rows: Rows
     partition: tuple[Column, ...]
     keys: tuple[Key, ...]
+    compare: Callable[[np.ufunc, Cell, Cell], Cell] = compared
 
     def __post_init__(self) -> None:
         if self.rows.has_plates or len(self.rows.there) > MOST_RANKED:
@@ -256,8 +256,21 @@ class RowSequence:
     def _places(self) -> range:
         return range(len(self.rows.there))
 
+    def _same(self, left: Cell, right: Cell) -> Mask:
+        """Return whether two cells are alike; missing ones are."""
+        verdict = self.compare(np.equal, left, right)
+        missing = both(negated(left.known), negated(right.known))
+        return either(missing, both(verdict.known, truth(verdict.value)))
+
     def _alike(self, one: int, two: int) -> Mask:
-        return reduce(both, (same(key.cells[one], key.cells[two]) for key in self.partition), True)
+        return reduce(both, (self._same(key.cells[one], key.cells[two]) for key in self.partition), True)
+
+    def _ahead(self, left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
+        """Return whether one cell stands before another in an order."""
+        verdict = self.compare(np.greater if descending else np.less, left, right)
+        known = both(verdict.known, truth(verdict.value))
+        gap = both(left.known, negated(right.known)) if nulls_last else both(negated(left.known), right.known)
+        return either(known, gap)
 
     @cached_property
     def together(self) -> list[list[Mask]]:
@@ -276,8 +289,8 @@ class RowSequence:
         before: Mask = False
         equal: Mask = True
         for key, descending, last in self.keys:
-            before = either(before, both(equal, _ahead(key.cells[one], key.cells[two], descending, last)))
-            equal = both(equal, same(key.cells[one], key.cells[two]))
+            before = either(before, both(equal, self._ahead(key.cells[one], key.cells[two], descending, last)))
+            equal = both(equal, self._same(key.cells[one], key.cells[two]))
         return before, equal
 
     @cached_property

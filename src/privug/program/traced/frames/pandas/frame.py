@@ -4,7 +4,6 @@ import ast
 import io
 import operator
 import tokenize
-from abc import abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +13,18 @@ from privug.model.node import Kind
 from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_truth, kind
-from privug.program.traced.frames.pandas.column import (
+from privug.program.traced.frames.pandas.group import GroupBy, merged, pivoted, unstacked
+from privug.program.traced.frames.pandas.series import (
+    Index,
+    Series,
+    counted_values,
+    labelled,
+    observes_by_default,
+    repeated,
+    with_summaries,
+)
+from privug.program.traced.frames.pandas.values import (
     Found,
     Labels,
     are_timestamps,
@@ -30,18 +38,7 @@ from privug.program.traced.frames.pandas.column import (
     of_one_type,
     renamed,
 )
-from privug.program.traced.frames.pandas.group import GroupBy, pivoted
-from privug.program.traced.frames.pandas.series import (
-    Index,
-    Series,
-    counted_values,
-    described,
-    is_frame,
-    labelled,
-    merged,
-    observes_by_default,
-    repeated,
-)
+from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
@@ -138,14 +135,14 @@ def _chain(operators: list[ast.cmpop], sides: list[Any]) -> Any:
     return total
 
 
-class Table(Standing):
+_BY_ROWS = {"sum", "mean", "count", "min", "max", "any", "all"}
+"""What rows come to as columns do."""
+
+
+class Frame(Standing):
     """Columns of the same rows, some of which may not be there."""
 
     kind = "DataFrame"
-
-    @abstractmethod
-    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
-        """Return another frame."""
 
     def __init__(
         self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None
@@ -159,6 +156,11 @@ class Table(Standing):
         """Columns of which it is not known from which of equal rows pandas takes them."""
         self.hits: dict[Any, Any] = {}
         """Of columns made by pd.cut, when cells have each of their values."""
+
+    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
+        made = Frame(data, rows, present)
+        made.lost = self.lost & made.held.keys()
+        return made
 
     @property
     def data(self) -> dict[Any, list[Cell]]:
@@ -215,7 +217,7 @@ class Table(Standing):
     @property
     def empty(self) -> Any:
         """Whether there are no rows."""
-        return negated(reductions.positive(self.rows.count))
+        return negated(positive(self.rows.count))
 
     def column(self, name: Any) -> Series:
         """Return a column; an error where it is not there."""
@@ -240,7 +242,7 @@ class Table(Standing):
             return self.iloc[key]
         return self.column(key)
 
-    def _with_hits(self, other: "Table") -> Any:
+    def _with_hits(self, other: "Frame") -> Any:
         self.hits = {name: hits for name, hits in other.hits.items() if name in self.held}
         self.lost = other.lost & self.held.keys()
         return self
@@ -434,95 +436,7 @@ class Table(Standing):
             return PlatedList(list(zip(items, self.rows.there, self.rows.axis.plates, strict=True)))
         return MaskedList.of_pairs(zip(items, self.rows.there, strict=True))
 
-    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(self, *arguments, **named)
-
-
-def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
-    """Say whether a column can hold other cells without a change of its type."""
-    kinds = {kind(cell.value) for cell in old if cell.known is not False}
-    gaps = any(cell.known is not True for cell in old)
-    for cell in new:
-        if cell.known is not True and not gaps and kinds <= {"i", "b"}:
-            return False
-        if cell.known is not False and {kind(cell.value)} - kinds - ({"i"} if kinds == {"f"} else set()):
-            return False
-    return len(kinds) == 1
-
-
-class Locations(OfStanding):
-    """Rows and cells of a frame: `df.loc` and `df.iloc`."""
-
-    def __init__(self, frame: Table, by_label: bool) -> None:
-        self._frame = frame
-        self._by_label = by_label
-
-    def __getitem__(self, key: Any) -> Any:
-        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        frame = self._frame
-        if not (isinstance(columns, slice) and columns == slice(None)):
-            chosen_names = columns if self._by_label else self._names(columns)
-            frame_or_column: Any = frame[chosen_names]
-            if isinstance(frame_or_column, Series):
-                everything = isinstance(rows, slice) and rows == slice(None)
-                place = frame_or_column.loc if self._by_label else frame_or_column.iloc
-                return frame_or_column if everything else place[rows]
-            frame = frame_or_column
-        if isinstance(rows, Series):
-            return frame[rows]
-        if isinstance(rows, slice):
-            return frame if rows == slice(None) else self._sliced(frame, rows)
-        if isinstance(rows, list) and self._by_label:
-            labels = Labels.of(rows)
-            return frame.at_rows(labels, lambda found: demanded(labels, found))
-        return self._row(frame, rows)
-
-    def _names(self, columns: Any) -> Any:
-        names = list(self._frame.data)
-        return names[columns] if isinstance(columns, int) else [names[k] for k in columns]
-
-    def _sliced(self, frame: Table, rows: slice) -> Any:
-        if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
-            refuse("a slice of rows")
-        cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
-        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
-
-    def _row(self, frame: Table, key: Any) -> Any:
-        frame.whole()
-        if self._by_label and frame.rows.axis.labels is not None and isinstance(key, str | int):
-            return frame.row_at(key)
-        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
-        values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
-        return row_maker(tuple(frame.data))(values)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if self._by_label and isinstance(key, str) and isinstance(value, Series):
-            self._frame.put_below(key, value)
-            return
-        if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
-            refuse("an assignment to rows by anything but a mask and a column")
-        mask, name = key
-        frame = self._frame
-        frame.alike(mask)
-        frame.whole()
-        before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
-        new = frame.cells_of(value)
-        if name in frame.data and not _fit(new, before):
-            refuse("an assignment to rows of a value of another type")
-        frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)
-
-
-_BY_ROWS = {"sum", "mean", "count", "min", "max", "any", "all"}
-"""What rows come to as columns do."""
-
-
-class Frame(Table):
-    """A frame."""
-
-    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
-        made = Frame(data, rows, present)
-        made.lost = self.lost & made.held.keys()
-        return made
+    pipe = Series.pipe
 
     def sort_values(self, by: Any, ascending: Any = True, kind: str = "quicksort") -> Any:
         names = by if isinstance(by, list) else [by]
@@ -630,6 +544,11 @@ class Frame(Table):
     def map(self, function: Any) -> Any:
         return self.each(lambda column: column.apply(function))
 
+    @staticmethod
+    def _unstacked(column: Series, fill_value: Any) -> "Frame":
+        """Return a column with labels in pairs as a table."""
+        return Frame(*unstacked(column, fill_value))
+
     @property
     def T(self) -> Any:
         """The frame with its rows as columns."""
@@ -722,16 +641,12 @@ class Frame(Table):
     aggregate = agg
 
     def describe(self) -> Any:
-        numeric = [name for name in self.data if self.column(name).is_numeric]
         if any(is_truth(cell.value) or are_timestamps(cell) for cells in self.data.values() for cell in cells):
             refuse("describe() of truth values or dates")
-        columns = {name: described(self.column(name)) for name in numeric}
-        first = next(iter(columns.values()), None)
-        return (
+        columns = {name: self.column(name).describe() for name in self.data if self.column(name).is_numeric}
+        if not columns:
             refuse("describe() of texts")
-            if first is None
-            else Frame({n: s.cells for n, s in columns.items()}, first.rows)
-        )
+        return Frame({name: one.cells for name, one in columns.items()}, next(iter(columns.values())).rows)
 
     def _summaries(self, how: str, **options: Any) -> Series:
         numeric_only = options.pop("numeric_only", False)
@@ -761,16 +676,11 @@ class Frame(Table):
                 found.append(function(self.kept(name)))
         return found
 
-    def _places(self, how: str) -> Series:
-        names = list(self.held)
-        found = self._called(names, lambda column: cell_of(getattr(column, how)()))
-        return labelled(names, found, there=[self.present.get(name, True) for name in names])
-
     def idxmax(self) -> Series:
-        return self._places("idxmax")
+        return self.apply(lambda column: column.idxmax())  # type: ignore[no-any-return]
 
     def idxmin(self) -> Series:
-        return self._places("idxmin")
+        return self.apply(lambda column: column.idxmin())  # type: ignore[no-any-return]
 
     def pivot_table(
         self,
@@ -793,10 +703,9 @@ class Frame(Table):
 
     def merge(self, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
         """Join another table, fixed or random, by one column."""
-        if not isinstance(on, str) or how not in ("inner", "left") or not is_frame(right):
+        if not isinstance(on, str) or how not in ("inner", "left"):
             refuse("merge() with anything but a table, on one column")
-        table = right if isinstance(right, Frame) else fixed(right)
-        return Frame(*merged(self, table, on, how, tuple(suffixes)))._with_hits(self)
+        return Frame(*merged(self, fixed(right), on, how, tuple(suffixes)))._with_hits(self)
 
     def join(self, other: Any, on: Any = None) -> Any:
         """Add columns that have this frame's values of a key as labels."""
@@ -804,6 +713,80 @@ class Frame(Table):
         if not isinstance(on, str) or set(columns) & set(self.data) or None in columns:
             refuse("join() with anything but columns of other names, on one column")
         return self.assign(**{name: self.column(on).map(column) for name, column in columns.items()})
+
+
+def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
+    """Say whether a column can hold other cells without a change of its type."""
+    kinds = {kind(cell.value) for cell in old if cell.known is not False}
+    gaps = any(cell.known is not True for cell in old)
+    for cell in new:
+        if cell.known is not True and not gaps and kinds <= {"i", "b"}:
+            return False
+        if cell.known is not False and {kind(cell.value)} - kinds - ({"i"} if kinds == {"f"} else set()):
+            return False
+    return len(kinds) == 1
+
+
+class Locations(OfStanding):
+    """Rows and cells of a frame: `df.loc` and `df.iloc`."""
+
+    def __init__(self, frame: Frame, by_label: bool) -> None:
+        self._frame = frame
+        self._by_label = by_label
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        frame = self._frame
+        if not (isinstance(columns, slice) and columns == slice(None)):
+            chosen_names = columns if self._by_label else self._names(columns)
+            frame_or_column: Any = frame[chosen_names]
+            if isinstance(frame_or_column, Series):
+                everything = isinstance(rows, slice) and rows == slice(None)
+                place = frame_or_column.loc if self._by_label else frame_or_column.iloc
+                return frame_or_column if everything else place[rows]
+            frame = frame_or_column
+        if isinstance(rows, Series):
+            return frame[rows]
+        if isinstance(rows, slice):
+            return frame if rows == slice(None) else self._sliced(frame, rows)
+        if isinstance(rows, list) and self._by_label:
+            labels = Labels.of(rows)
+            return frame.at_rows(labels, lambda found: demanded(labels, found))
+        return self._row(frame, rows)
+
+    def _names(self, columns: Any) -> Any:
+        names = list(self._frame.data)
+        return names[columns] if isinstance(columns, int) else [names[k] for k in columns]
+
+    def _sliced(self, frame: Frame, rows: slice) -> Any:
+        if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
+            refuse("a slice of rows")
+        cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
+        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
+
+    def _row(self, frame: Frame, key: Any) -> Any:
+        frame.whole()
+        if self._by_label and frame.rows.axis.labels is not None and isinstance(key, str | int):
+            return frame.row_at(key)
+        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
+        values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
+        return row_maker(tuple(frame.data))(values)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._by_label and isinstance(key, str) and isinstance(value, Series):
+            self._frame.put_below(key, value)
+            return
+        if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
+            refuse("an assignment to rows by anything but a mask and a column")
+        mask, name = key
+        frame = self._frame
+        frame.alike(mask)
+        frame.whole()
+        before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
+        new = frame.cells_of(value)
+        if name in frame.data and not _fit(new, before):
+            refuse("an assignment to rows of a value of another type")
+        frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)
 
 
 def _all_differ(cells: Sequence[Cell]) -> bool:
@@ -815,7 +798,11 @@ def _all_differ(cells: Sequence[Cell]) -> bool:
 
 
 def fixed(table: Any) -> Frame:
-    """Return a plain frame of pandas as one of constants."""
+    """Return a plain frame of pandas as one of constants; one that is not plain as it is."""
+    if isinstance(table, Frame):
+        return table
+    if isinstance(table, Standing) or not hasattr(table, "columns"):
+        refuse("merge() with anything but a table, on one column")
     cells = {name: [cell_of(value) for value in table[name].tolist()] for name in table.columns}
     return Frame(cells, Rows.all_of(Axis((None,) * len(table))))
 
@@ -829,16 +816,11 @@ def _part(label: Any, place: int, several: int) -> Any:
 
 
 def _summary(name: str) -> Any:
-    def method(self: Frame, **options: Any) -> Any:
-        return self._summaries(name, **options)
-
-    method.__name__ = name
-    return method
+    return lambda self, **options: self._summaries(name, **options)
 
 
-for _name in reductions.REDUCTIONS:
-    if _name not in ("size", "average", "first", "last"):
-        setattr(Frame, _name, _summary(_name))
+with_summaries(Frame, _summary, ("size", "average", "first", "last"))
+Series.frame = Frame
 
 
 def _by_column(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Traced group-bys of pandas: groups of random keys with the rows that may be in them, and tables by two keys."""
+"""Traced group-bys of pandas, tables by two keys, and rows of several tables together."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +10,11 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, divided, surely_known
-from privug.program.traced.frames.pandas.column import native
-from privug.program.traced.frames.pandas.series import Series
-from privug.program.traced.frames.relations import Groups
-from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, divided, kind, surely_known
+from privug.program.traced.frames.pandas.series import Series, labelled, with_summaries
+from privug.program.traced.frames.pandas.values import native
+from privug.program.traced.frames.relations import Groups, looked_up
+from privug.program.traced.frames.rows import Axis, Rows, renumbered
 from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth, under
 
 _FUNCTIONS = {"len": "size", "amin": "min", "amax": "max"}
@@ -89,7 +89,7 @@ class GroupBy(Standing):
         return self[name]
 
     @cached_property
-    def groups(self) -> "FrameGroups":
+    def by_keys(self) -> "FrameGroups":
         """The groups; results of other group-bys by the same keys are about the same ones."""
         own = [self.frame.rows, *(part for key in self.keys for part in (*key.cells, key.hits))]
         options = tuple(key.name for key in self.keys), self.observed, self.ordered
@@ -104,12 +104,12 @@ class GroupBy(Standing):
     @property
     def rows(self) -> Rows:
         """The groups as rows of a result."""
-        return self.groups.as_rows
+        return self.by_keys.as_rows
 
     @property
-    def parts(self) -> list[tuple[Any, Rows, Mask]]:
+    def _parts(self) -> list[tuple[Any, Rows, Mask]]:
         """The groups: the label, the rows and the condition of each."""
-        return [(*pair, there) for pair, there in zip(self.groups.members, self.rows.there, strict=True)]
+        return [(*pair, there) for pair, there in zip(self.by_keys.members, self.rows.there, strict=True)]
 
     @property
     def names(self) -> list[Any]:
@@ -126,7 +126,7 @@ class GroupBy(Standing):
             refuse("groups in the order of their first rows")
         return MaskedList.of_pairs(
             (((label,) if self.by_list and len(self.keys) == 1 else label, self._part(rows)), there)
-            for label, rows, there in self.parts
+            for label, rows, there in self._parts
         )
 
     def _part(self, rows: Rows) -> Any:
@@ -149,12 +149,12 @@ class GroupBy(Standing):
             known = getattr(how, "__name__", "")
             how = _FUNCTIONS.get(known, known) if _is_of_library(how) else how
         if isinstance(how, str):
-            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.groups.members]
+            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.by_keys.members]
         return self._called(lambda rows: how(column.on(rows)))
 
     def _called(self, function: Callable[[Rows], Any]) -> list[Cell]:
         found = []
-        for _, rows, there in self.parts:
+        for _, rows, there in self._parts:
             with under(there):
                 found.append(computed(function(rows)))
         return found
@@ -175,9 +175,9 @@ class GroupBy(Standing):
         return self.result(data, self.selected is not None and not isinstance(self.selected, list))
 
     def size(self) -> Any:
-        counts = [Cell(rows.count) for _, rows in self.groups.members]
+        counts = [Cell(rows.count) for _, rows in self.by_keys.members]
         return (
-            self.result({"size": counts}, True)._renamed(None)
+            self.result({"size": counts}, True).rename(None)
             if not self.numbered
             else self.result({"size": counts}, False)
         )
@@ -210,7 +210,7 @@ class GroupBy(Standing):
         if self.selected is None and not self.rows.inhabited:
             refuse("apply() where there may be no groups")
         found: list[Any] = []
-        for _, rows, there in self.parts:
+        for _, rows, there in self._parts:
             part = self._part(rows)
             if self.selected is None:
                 part = part[self.names]
@@ -234,18 +234,18 @@ class GroupBy(Standing):
 
     def _spread(self, cells: Sequence[Cell]) -> list[Cell]:
         whole = all(cell.known is True for cell in cells) and all(key.is_known for key in self.keys)
-        return self.groups.spread([cells] * len(self.groups.hits), whole)
+        return self.by_keys.spread([cells] * len(self.by_keys.hits), whole)
 
     def filter(self, function: Any) -> Any:
         """Return the rows of those groups for which a function holds."""
         verdicts = [truth(cell.value) for cell in self._called(lambda rows: function(self._part(rows)))]
-        pairs = [(label, verdict) for (label, _), verdict in zip(self.groups.members, verdicts, strict=True)]
-        spread = [any_of([both(hits.get(label, False), v) for label, v in pairs]) for hits in self.groups.hits]
+        pairs = [(label, verdict) for (label, _), verdict in zip(self.by_keys.members, verdicts, strict=True)]
+        spread = [any_of([both(hits.get(label, False), v) for label, v in pairs]) for hits in self.by_keys.hits]
         return type(self.frame)(self.frame.data, self.frame.rows.among(spread))._with_hits(self.frame)
 
     def get_group(self, label: Any) -> Any:
         """Return the rows of one group; an error where there are none."""
-        for own, rows, there in self.parts:
+        for own, rows, there in self._parts:
             if own == label:
                 fail_where(negated(there), KeyError(label))
                 return self._part(rows)
@@ -316,16 +316,10 @@ def _is_of_library(function: Any) -> bool:
 
 
 def _summary(name: str) -> Any:
-    def method(self: GroupBy, *arguments: Any, **options: Any) -> Any:
-        return self._summary(name, *arguments, **options)
-
-    method.__name__ = name
-    return method
+    return lambda self, *arguments, **options: self._summary(name, *arguments, **options)
 
 
-for _name_of in reductions.REDUCTIONS:
-    if _name_of not in ("size", "average"):
-        setattr(GroupBy, _name_of, _summary(_name_of))
+with_summaries(GroupBy, _summary, ("size", "average"))
 
 
 Crossed = tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]
@@ -356,7 +350,7 @@ def _of_known_keys(frame: Any, keys: Sequence[str]) -> Any:
 
 def _by_one_key(frame: Any, values: Any, key: str, aggfunc: Any) -> list[tuple[Any, Cell]]:
     groups: GroupBy = frame.groupby(key)
-    return list(zip((label for label, _ in groups.groups.members), groups.summaries(values, aggfunc), strict=True))
+    return list(zip((label for label, _ in groups.by_keys.members), groups.summaries(values, aggfunc), strict=True))
 
 
 def with_margins(
@@ -382,7 +376,7 @@ def cross_counted(frame: Any, normalize: Any, total: str | None) -> Crossed:
         if normalize is not False:
             refuse("pd.crosstab of shares with margins")
         known = _of_known_keys(frame, (0, 1))  # type: ignore[arg-type]
-        sides = [{label: Cell(rows.count) for label, rows in known.groupby(key).groups.members} for key in (0, 1)]
+        sides = [{label: Cell(rows.count) for label, rows in known.groupby(key).by_keys.members} for key in (0, 1)]
         return with_margins(crossed, sides[0], sides[1], Cell(known.rows.count), total, known.rows)
     return crossed if normalize is False else _as_shares(crossed, normalize)
 
@@ -414,3 +408,93 @@ def _sum(cells: Sequence[Cell]) -> Cell:
     for cell in cells:
         total = total + cell.value
     return Cell(total)
+
+
+MOST_PAIRS = 1024
+"""How many pairs of rows of two tables are looked at."""
+
+Columns = dict[Any, list[Cell]]
+
+
+def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) -> tuple[Columns, Rows]:
+    """Return the rows of two frames that have the same key, side by side; `left` keeps those that have no partner."""
+    if on not in left.data or on not in right.data:
+        raise KeyError(on)
+    names = [name for name in right.data if name != on]
+    both_have = {name for name in names if name in left.data}
+    of_left = {name: f"{name}{suffixes[0]}" if name in both_have else name for name in left.data}
+    of_right = {name: f"{name}{suffixes[1]}" if name in both_have else name for name in names}
+    keys = [cell.value for cell in right.data[on]]
+    if right.rows.axis.sorted and _are_distinct(right, on):
+        found = {of_right[n]: looked_up(left.data[on], keys, right.data[n], right.rows.there) for n in names}
+        partner = looked_up(left.data[on], keys, [Cell(True)] * len(keys), right.rows.there)
+        rows = renumbered(left.rows) if how == "left" else renumbered(left.rows.among([one.known for one in partner]))
+        return {**{of_left[n]: cells for n, cells in left.data.items()}, **found}, rows
+    return _in_pairs(left, right, on, how, of_left, of_right)
+
+
+def _are_distinct(right: Any, on: str) -> bool:
+    cells = right.data[on]
+    if any(isinstance(cell.value, RandomVariable) or cell.known is not True for cell in cells):
+        return False
+    return len({cell.value for cell in cells}) == len(cells) and not right.rows.has_plates
+
+
+def _in_pairs(
+    left: Any, right: Any, on: str, how: str, of_left: dict[Any, Any], of_right: dict[Any, Any]
+) -> tuple[Columns, Rows]:
+    """Join every row of one frame with every row of another, where keys agree."""
+    size = len(right.rows.there)
+    if right.rows.has_plates or len(left.rows.there) * (size + 1) > MOST_PAIRS or not right.rows.axis.sorted:
+        refuse("merge() with a table of many rows")
+    if any(cell.known is not True for frame in (left, right) for cell in frame.data[on]):
+        refuse("merge() by keys that may be missing")
+    data: Columns = {name: [] for name in (*of_left.values(), *of_right.values())}
+    plates, there = [], []
+    for place, plate in enumerate(left.rows.axis.plates):
+        key, here = left.data[on][place], left.rows.there[place]
+        hits = [
+            both(mask, truth(compared(np.equal, key, other).value))
+            for other, mask in zip(right.data[on], right.rows.there, strict=True)
+        ]
+        alone = [negated(any_of(hits))] if how == "left" else []
+        for k, hit in enumerate([*hits, *alone]):
+            for name, new in of_left.items():
+                data[new].append(left.data[name][place])
+            for name, new in of_right.items():
+                data[new].append(right.data[name][k] if k < size else cell_of(None))
+            plates.append(plate)
+            there.append(both(here, hit))
+    return data, Rows(Axis(tuple(plates), anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
+
+
+def stacked(frames: Sequence[Any]) -> tuple[Columns, Rows]:
+    """Return the rows of several frames, one below the other."""
+    if not frames or any(set(frame.data) != set(frames[0].data) for frame in frames):
+        refuse("pd.concat() of frames with different columns")
+    if any(frame.hits or frame.present or frame.lost for frame in frames):
+        refuse("pd.concat() of such frames")
+    data = {name: [cell for frame in frames for cell in frame.data[name]] for name in frames[0].data}
+    plates = tuple(plate for frame in frames for plate in frame.rows.axis.plates)
+    in_order = all(frame.rows.axis.sorted for frame in frames)
+    return data, Rows(
+        Axis(plates, anonymous=True, sorted=in_order), tuple(mask for frame in frames for mask in frame.rows.there)
+    )
+
+
+def one_below_another(columns: Sequence[Series]) -> Series:
+    """Return columns of different labels as one."""
+    if not all(isinstance(column, Series) for column in columns):
+        refuse("pd.concat of columns and something else")
+    axes = [column.rows.axis for column in columns]
+    if any(axis.labels is None or axis.anonymous or not axis.sorted for axis in axes):
+        refuse("pd.concat of columns without fixed labels")
+    names = {column.name for column in columns}
+    made = labelled(
+        [label for axis in axes for label in axis.labels or ()],
+        [cell for column in columns for cell in column.cells],
+        names.pop() if len(names) == 1 else None,
+        [there for column in columns for there in column.rows.there],
+    )
+    kinds = {kind(cell.value) for cell in made.cells}
+    return made if len(kinds) == 1 else refuse("pd.concat of columns of different types")

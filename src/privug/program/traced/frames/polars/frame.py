@@ -11,8 +11,8 @@ from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, chosen, mapped
 from privug.program.traced.frames.columns import ONE, Column, as_column, compared, divided, is_truths, masks_of
-from privug.program.traced.frames.pandas.column import number
-from privug.program.traced.frames.polars.column import SUMMARIES, drop_nulls, fill_null, is_plain, polars, python_value
+from privug.program.traced.frames.pandas.values import number
+from privug.program.traced.frames.polars.column import SUMMARIES, fill_null, is_plain, polars, python_value
 from privug.program.traced.frames.polars.expressions import (
     Expr,
     HasColumns,
