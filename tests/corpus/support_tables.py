@@ -47,7 +47,7 @@ def sql() -> Iterable[str]:
 
 
 def _functions() -> set[str]:
-    kinds = {*lowering.METHODS, *lowering.TEXTS, *lowering.DATES, *lowering.SUMMARIES, *lowering.ORDERED}
+    kinds = {*lowering.METHODS, *lowering.SUMMARIES, *lowering.ORDERED}
     named = {kind.sql_names()[0] for kind in kinds}
     return named | {"COUNT", "COUNT_IF", "SUM", "COALESCE", "NULLIF", "ROUND", "GREATEST", "LEAST", "SUBSTRING"}
 

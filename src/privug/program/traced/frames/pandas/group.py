@@ -172,38 +172,35 @@ class GroupBy(Standing):
         numeric_only = options.pop("numeric_only", False)
         names = [name for name in self.names if not numeric_only or self.frame.column(name).is_numeric]
         data = {name: self.summaries(name, how, *arguments, **options) for name in names}
-        return self.result(data, self.selected is not None and not isinstance(self.selected, list))
+        return self.result(data, self._is_of_one_column)
 
     def size(self) -> Any:
-        counts = [Cell(rows.count) for _, rows in self.by_keys.members]
-        return (
-            self.result({"size": counts}, True).rename(None)
-            if not self.numbered
-            else self.result({"size": counts}, False)
-        )
+        counts = {"size": [Cell(rows.count) for _, rows in self.by_keys.members]}
+        return self.result(counts, False) if self.numbered else self.result(counts, True).rename(None)
+
+    @property
+    def _is_of_one_column(self) -> bool:
+        return self.selected is not None and not isinstance(self.selected, list)
 
     def agg(self, spec: Any = None, **named: Any) -> Any:
+        single = False
         if named:
-            data = {}
-            for name, one in named.items():
-                column, how = one if isinstance(one, tuple) else (self.selected, one)
-                data[name] = self.summaries(column, how)
-            return self.result(data, False)
-        if isinstance(spec, Mapping):
-            return self.result(_by_column(self, spec), False)
-        if isinstance(spec, list):
-            return self.result(self._several(spec), False)
-        if not isinstance(spec, str) and not callable(spec):
+            pairs = {name: one if isinstance(one, tuple) else (self.selected, one) for name, one in named.items()}
+            wanted = [(name, *pair) for name, pair in pairs.items()]
+        elif isinstance(spec, Mapping):
+            several = any(isinstance(how, list) for how in spec.values())
+            listed = [(name, one) for name, how in spec.items() for one in (how if isinstance(how, list) else [how])]
+            wanted = [((name, _name(how)) if several else name, name, how) for name, how in listed]
+        elif isinstance(spec, list):
+            listed = [(name, how) for name in self.names for how in spec]
+            wanted = [(_name(how) if self._is_of_one_column else (name, _name(how)), name, how) for name, how in listed]
+        elif isinstance(spec, str) or callable(spec):
+            wanted, single = [(name, name, spec) for name in self.names], self._is_of_one_column
+        else:
             self.unknown("agg()")
-        data = {name: self.summaries(name, spec) for name in self.names}
-        return self.result(data, self.selected is not None and not isinstance(self.selected, list))
+        return self.result({key: self.summaries(name, how) for key, name, how in wanted}, single)
 
     aggregate = agg
-
-    def _several(self, spec: list[Any]) -> dict[Any, list[Cell]]:
-        if self.selected is not None and not isinstance(self.selected, list):
-            return {_name(how): self.summaries(self.selected, how) for how in spec}
-        return {(name, _name(how)): self.summaries(name, how) for name in self.names for how in spec}
 
     def apply(self, function: Any, include_groups: bool = False) -> Any:
         """Call a function on each group."""
@@ -251,24 +248,16 @@ class GroupBy(Standing):
                 return self._part(rows)
         raise KeyError(label)
 
-    def pivoted(
-        self, values: Any = None, aggfunc: Any = "mean", fill_value: Any = None
-    ) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
-        """Return a table of the second key's values by those of the first."""
-        return unstacked(self.result(self._for_pivot(values, aggfunc), True), fill_value)
-
-    def tabled(self, values: Any = None, aggfunc: Any = "mean") -> Any:
-        """Return a table of one column, with a row for each group."""
-        (single,) = values if isinstance(values, list) and len(values) == 1 else (values,)
-        return self.result(self._for_pivot(single, aggfunc), False)
-
-    def _for_pivot(self, values: Any, aggfunc: Any) -> dict[Any, list[Cell]]:
+    def tabled(self, values: Any = None, aggfunc: Any = "mean", single: bool = False) -> Any:
+        """Return a table of one column, or that column, with a row for each group."""
+        if isinstance(values, list) and len(values) == 1 and not single:
+            (values,) = values
         if not isinstance(values, str) or not (isinstance(aggfunc, str) or callable(aggfunc)):
             refuse("pivot_table() of several values")
         cells = self.summaries(values, aggfunc)
         if not all(surely_known(cell, there) for cell, there in zip(cells, self.rows.there, strict=True)):
             refuse("pivot_table() of what may be missing, which pandas leaves out")
-        return {values: cells}
+        return self.result({values: cells}, single)
 
 
 def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
@@ -293,16 +282,6 @@ def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Ce
     present = {name: any_of([there.get((row, name), False) for row in outer]) for name in inner}
     made = replace(axis, plates=(None,) * len(outer), labels=tuple(outer), names=axis.names[:1], ranks=None)
     return data, Rows(made, rows, column.rows.inhabited), present
-
-
-def _by_column(groups: GroupBy, spec: Mapping[Any, Any]) -> dict[Any, list[Cell]]:
-    if any(isinstance(how, list) for how in spec.values()):
-        return {
-            (name, _name(one)): groups.summaries(name, one)
-            for name, how in spec.items()
-            for one in (how if isinstance(how, list) else [how])
-        }
-    return {name: groups.summaries(name, how) for name, how in spec.items()}
 
 
 def _name(how: Any) -> Any:
@@ -331,40 +310,31 @@ _SKIPPING = {"sum", "mean", "count", "min", "max", "median", "std", "var", "nuni
 
 def pivoted(frame: Any, values: Any, keys: Sequence[str], aggfunc: Any, fill_value: Any, total: str | None) -> Crossed:
     """Return a table of what a column comes to, by the values of two others; if it is named, with a total."""
-    groups = frame.groupby(list(keys))
-    crossed: Crossed = groups.pivoted(values, aggfunc, fill_value)
+    crossed = unstacked(frame.groupby(list(keys)).tabled(values, aggfunc, single=True), fill_value)
     if total is None:
         return crossed
-    if aggfunc not in _SKIPPING or not frame.column(values).is_known:
+    column = frame.column(values)
+    if aggfunc not in _SKIPPING or not column.is_known:
         refuse("pivot_table() with margins of such values")
-    known = _of_known_keys(frame, keys)
-    sides = [dict(_by_one_key(known, values, key, aggfunc)) for key in keys]
-    return with_margins(crossed, sides[0], sides[1], known.column(values).summary(aggfunc), total, known.rows)
-
-
-def _of_known_keys(frame: Any, keys: Sequence[str]) -> Any:
-    pairs = zip(frame.column(keys[0]).cells, frame.column(keys[1]).cells, strict=True)
-    known = type(frame)(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
-    return known._with_hits(frame)
-
-
-def _by_one_key(frame: Any, values: Any, key: str, aggfunc: Any) -> list[tuple[Any, Cell]]:
-    groups: GroupBy = frame.groupby(key)
-    return list(zip((label for label, _ in groups.by_keys.members), groups.summaries(values, aggfunc), strict=True))
+    return with_margins(crossed, frame, keys, lambda rows: column.on(rows).summary(aggfunc), total)
 
 
 def with_margins(
-    crossed: Crossed, by_row: dict[Any, Cell], by_column: dict[Any, Cell], whole: Cell, total: str, counted_rows: Rows
+    crossed: Crossed, frame: Any, keys: Sequence[Any], summary: Callable[[Rows], Cell], total: str
 ) -> Crossed:
     """Return a table with a row and a column more, of what the others come to together."""
     data, rows, present = crossed
-    if isinstance(counted_rows.count, RandomVariable) or not counted_rows.count:
+    pairs = zip(*(frame.column(key).cells for key in keys), strict=True)
+    known = frame.made(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
+    known._with_hits(frame)
+    if isinstance(known.rows.count, RandomVariable) or not known.rows.count:
         refuse("margins of a table that may have no rows")
     labels = rows.axis.labels or ()
     if total in labels or total in data:
         refuse("margins under a name that is taken")
+    by_row, by_column = ({label: summary(own) for label, own in known.groupby(key).by_keys.members} for key in keys)
     made = {name: [*cells, by_column[name]] for name, cells in data.items()}
-    made[total] = [*(by_row[label] for label in labels), whole]
+    made[total] = [*(by_row[label] for label in labels), summary(known.rows)]
     axis = Axis((None,) * (len(labels) + 1), (*labels, total), rows.axis.names)
     return made, Rows(axis, (*rows.there, True)), {**present, total: True}
 
@@ -372,13 +342,11 @@ def with_margins(
 def cross_counted(frame: Any, normalize: Any, total: str | None) -> Crossed:
     """Return how often the values of two columns, called 0 and 1, occur together; as shares, or with margins."""
     crossed = unstacked(frame.groupby([0, 1], observed=True).size(), 0)
-    if total is not None:
-        if normalize is not False:
-            refuse("pd.crosstab of shares with margins")
-        known = _of_known_keys(frame, (0, 1))  # type: ignore[arg-type]
-        sides = [{label: Cell(rows.count) for label, rows in known.groupby(key).by_keys.members} for key in (0, 1)]
-        return with_margins(crossed, sides[0], sides[1], Cell(known.rows.count), total, known.rows)
-    return crossed if normalize is False else _as_shares(crossed, normalize)
+    if total is None:
+        return crossed if normalize is False else _as_shares(crossed, normalize)
+    if normalize is not False:
+        refuse("pd.crosstab of shares with margins")
+    return with_margins(crossed, frame, (0, 1), lambda rows: Cell(rows.count), total)
 
 
 def _as_shares(crossed: Crossed, normalize: Any) -> Crossed:
