@@ -211,8 +211,8 @@ class Lowering:
                 break
         rows = replace(wide.kept, axis=replace(wide.kept.axis, sorted=True, ranks=None))
         columns = {name: column.on(rows) for name, column in wide.held.items()}
-        down, last = zip(*flags[: len(needed)], strict=True)
-        return Frame(*in_order(columns, rows, [columns[name] for name in needed], down, last)).select(*names)
+        order = [(columns[name], *pair) for name, pair in zip(needed, flags, strict=False)]
+        return Frame(*in_order(columns, rows, order)).select(*names)
 
     def _from(self, tree: Tree) -> Frame:
         source = tree.args.get("from_")

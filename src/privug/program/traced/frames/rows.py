@@ -1,6 +1,7 @@
 """The rows of a traced frame: which are there, their labels and order, and what they are as outputs."""
 
 import contextlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -243,18 +244,22 @@ def renumbered(rows: Rows) -> Rows:
 
 def first_of(rows: Rows, number: Any) -> Rows:
     """Return the first of those rows that are there."""
-    axis = rows.axis
-    if type(number) is not int or number < 0 or not axis.sorted or rows.has_plates:
+    if type(number) is not int or number < 0 or not rows.axis.sorted or rows.has_plates:
         refuse("the first of such rows")
-    if axis.leading is not None and all(a is b for a, b in zip(rows.there, axis.leading, strict=True)):
-        return Rows(axis, tuple(mask if place < number else False for place, mask in enumerate(rows.there)))
+    return Rows(rows.axis, tuple(counted_off(rows.there, rows.axis.leading, 0, number)))
+
+
+def counted_off(there: Sequence[Mask], leading: Sequence[Mask] | None, first: int, end: int) -> list[Mask]:
+    """Return when single rows are there and stand at places from one to another among those that are."""
+    if leading is not None and all(map(operator.is_, there, leading)):
+        return [mask if first <= place < end else False for place, mask in enumerate(there)]
     before: Any = 0
-    found: list[Mask] = []
-    for mask in rows.there:
-        early = before < number
-        found.append(both(mask, early if isinstance(early, RandomVariable) else bool(early)))
+    masks: list[Mask] = []
+    for mask in there:
+        late = True if first == 0 else truth(before >= first)
+        masks.append(both(mask, both(late, truth(before < end))))
         before = before + (int(mask) if isinstance(mask, bool) else np.multiply(mask, 1))
-    return Rows(axis, tuple(found))
+    return masks
 
 
 def total_of(masks: Sequence[Mask]) -> Any:

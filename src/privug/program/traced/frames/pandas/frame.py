@@ -204,20 +204,13 @@ class Frame(Standing):
         self.hits = {new[name]: hits for name, hits in self.hits.items()}
 
     @property
-    def index(self) -> Index:
-        """The labels of the rows."""
-        return Index(self.rows)
-
-    @property
     def shape(self) -> tuple[Any, ...]:
         """How many rows and columns there are."""
         there = [self.present.get(name, True) for name in self.held]
         return native(Cell(self.length())), native(Cell(counted(there, (None,) * len(there))))
 
-    @property
-    def empty(self) -> Any:
-        """Whether there are no rows."""
-        return negated(positive(self.rows.count))
+    empty: Any = property(lambda self: negated(positive(self.rows.count)))
+    index: Any = property(lambda self: Index(self.rows))
 
     def column(self, name: Any) -> Series:
         """Return a column; an error where it is not there."""
@@ -357,14 +350,6 @@ class Frame(Standing):
             return self.each(lambda column: column.fillna(value[column.name]) if column.name in value else column)
         return self.each(lambda column: column.fillna(value))
 
-    def isna(self) -> Any:
-        return self.each(Series.isna)
-
-    isnull = isna
-
-    def notna(self) -> Any:
-        return self.each(Series.notna)
-
     def astype(self, dtype: Any) -> Any:
         if isinstance(dtype, Mapping):
             changed = {name: self.column(name).astype(to).cells for name, to in dtype.items()}
@@ -390,16 +375,8 @@ class Frame(Standing):
             return found
         return self.made(self.data, first_of(self.rows, n))._with_hits(self)
 
-    @property
-    def loc(self) -> "Locations":
-        """Rows and cells by their labels and by masks."""
-        return Locations(self, by_label=True)
-
-    @property
-    def iloc(self) -> "Locations":
-        """Rows and cells by their positions."""
-        return Locations(self, by_label=False)
-
+    loc: Any = property(lambda self: Locations(self, by_label=True))
+    iloc: Any = property(lambda self: Locations(self, by_label=False))
     at, iat = loc, iloc
 
     def itertuples(self, index: bool = True, name: Any = "Pandas") -> Any:
@@ -450,31 +427,28 @@ class Frame(Standing):
             made.lost = frozenset(self.data) - {names[0]}
         return made
 
-    def nlargest(self, n: int, columns: Any) -> Any:
+    def _extremes(self, n: int, by: Any, ascending: bool) -> Any:
         self.whole()
-        return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [False], n))
+        return Frame(*sorted_rows(self.data, self.rows, [self.column(by).cells], [ascending], n))
+
+    def nlargest(self, n: int, columns: Any) -> Any:
+        return self._extremes(n, columns, False)
 
     def nsmallest(self, n: int, columns: Any) -> Any:
-        self.whole()
-        return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [True], n))
+        return self._extremes(n, columns, True)
 
     def sort_index(self) -> Any:
         return self if self.rows.axis.sorted else refuse("sort_index()")
 
     def reset_index(self, drop: bool = False) -> Any:
         self.whole()
-        axis = self.rows.axis
+        axis, keys = self.rows.axis, {}
         if axis.labels is None and self.rows.are_all and drop:
             return self.copy()
-        names = axis.names
-        keys = (
-            {}
-            if drop
-            else {
-                name: [Cell(_part(label, k, len(names))) for label in axis.labels or ()] for k, name in enumerate(names)
-            }
-        )
-        if axis.labels is None or any(name is None for name in keys) or not axis.sorted:
+        for place, name in enumerate(() if drop else axis.names):
+            parts = [label[place] if len(axis.names) > 1 else label for label in axis.labels or ()]
+            keys[name] = [Cell(part) for part in parts]
+        if axis.labels is None or None in keys or not axis.sorted:
             refuse("reset_index() of such rows")
         return Frame({**keys, **self.data}, renumbered(self.rows))
 
@@ -577,10 +551,7 @@ class Frame(Standing):
             refuse("an array of a random number of rows, or of values of different types")
         return np.stack([Series(cells, self.rows).to_numpy() for cells in columns], axis=1)
 
-    @property
-    def values(self) -> Any:
-        """The cells as an array."""
-        return self.to_numpy()
+    values = property(to_numpy)
 
     def _of_one_type(self, what: str) -> tuple[tuple[Any, ...], list[list[Cell]]]:
         """Return the labels of rows and the columns, if all cells are of one type."""
@@ -603,7 +574,7 @@ class Frame(Standing):
             there = [self.present.get(name, True) for name in self.held]
             return labelled(list(self.held), [cell_of(one) for one in found], there=there)
         cells = [Cell(row) for row in self.single_rows()]
-        return Series(called(function, cells, self.rows, _value), self.rows)
+        return Series(called(function, cells, self.rows, lambda cell: cell.value), self.rows)
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":
@@ -807,14 +778,6 @@ def fixed(table: Any) -> Frame:
     return Frame(cells, Rows.all_of(Axis((None,) * len(table))))
 
 
-def _value(cell: Cell) -> Any:
-    return cell.value
-
-
-def _part(label: Any, place: int, several: int) -> Any:
-    return label[place] if several > 1 else label
-
-
 def _summary(name: str) -> Any:
     return lambda self, **options: self._summaries(name, **options)
 
@@ -840,6 +803,6 @@ for _name in (
     *f"{_OPERATORS} div divide {_COMPARISONS}".split(),
 ):
     setattr(Frame, _name, _by_column(_name))
-for _name in ("__invert__", "__neg__", "__abs__", "abs"):
+for _name in ("__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna"):
     setattr(Frame, _name, lambda self, _name=_name: self.each(lambda column: getattr(column, _name)()))
 Frame.__hash__ = None  # type: ignore[assignment]

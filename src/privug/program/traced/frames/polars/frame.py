@@ -109,7 +109,7 @@ class Series(HasColumns):
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""
         column, name = self.column, self.name  # equal values are the same, in whatever order they stood
-        return Series(in_random_order({name: column}, column.rows, [column], [descending], [nulls_last])[0][name])
+        return Series(in_random_order({name: column}, column.rows, [(column, descending, nulls_last)])[0][name])
 
     def top_k(self, k: int = 5) -> "Series":
         return self.sort(descending=True, nulls_last=True).head(k)
@@ -120,6 +120,18 @@ class Series(HasColumns):
     def unique(self) -> "Series":
         """Return the values that occur, in an order that polars leaves open."""
         return Series(ColumnGroups([self.column], self.column.rows).key_columns()[0])
+
+    def to_frame(self, name: str | None = None) -> "Frame":
+        return Frame({name or self.name: self.column}, self.column.rows)
+
+    def value_counts(self, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> "Frame":
+        """Return how often each value occurs, in an order that polars leaves open among equals."""
+        called = name if name is not None else "proportion" if normalize else "count"
+        counts: Frame = self.to_frame().group_by(self.name).len(called)
+        if normalize:
+            share = divided(counts.held[called], as_column(Cell(self.column.rows.count).value))
+            counts = counts._made({**counts.held, called: share}, counts.kept)
+        return counts.sort(called, descending=True) if sort else counts
 
     def to_numpy(self) -> Any:
         """Return the values as an array, or as some elements of one; NaN where one is missing."""
@@ -207,7 +219,7 @@ class GroupBy(Standing):
         made = Rows(Axis(rows.axis.plates), rows.there)
         placed = {name: column.on(made) for name, column in columns.items()}
         first = Column(tuple(map(Cell, self.groups.first_places())), made)
-        return type(self.frame)(*in_random_order(placed, made, [first], [False], [False]))
+        return type(self.frame)(*in_random_order(placed, made, [(first, False, False)]))
 
     def len(self, name: str = "len") -> Any:
         return self.agg(rows_expression().derived(Column.named, "alias", [name], {}))
@@ -521,11 +533,12 @@ class Frame(Standing):
     ) -> "Frame":
         keys = [one.one(self.scope).beside_rows(self.kept) for one in expressions([by, *more], {})]
         down, last = ([flag] * len(keys) if isinstance(flag, bool) else list(flag) for flag in (descending, nulls_last))
+        order = list(zip(keys, down, last, strict=True))
         if not self.kept.axis.sorted and not tell_apart(keys):
             made = self._on(with_open_order(self.kept))
-            made.ordering = (*zip(keys, down, last, strict=True), *(self.ordering if maintain_order else ()))
+            made.ordering = (*order, *(self.ordering if maintain_order else ()))
             return made
-        made = self._made(*in_order(self.held, self.kept, keys, down, last))
+        made = self._made(*in_order(self.held, self.kept, order))
         made.ordering = ()
         return made
 
@@ -628,18 +641,3 @@ def _summary(name: str) -> Callable[..., Frame]:
 
 for _name in ("sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile"):
     setattr(Frame, _name, _summary(_name))
-
-
-def _value_counts(self: Series, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> Frame:
-    """Return how often each value occurs, in an order that polars leaves open among equals."""
-    called = name if name is not None else "proportion" if normalize else "count"
-    column = self.column
-    counts: Frame = Frame({column.name: column}, column.rows).group_by(column.name).len(called)
-    if normalize:
-        share = divided(counts.held[called], as_column(Cell(column.rows.count).value))
-        counts = counts._made({**counts.held, called: share}, counts.kept)
-    return counts.sort(called, descending=True) if sort else counts
-
-
-Series.value_counts = _value_counts  # type: ignore[attr-defined]
-Series.to_frame = lambda self, name=None: Frame({name or self.name: self.column}, self.column.rows)  # type: ignore[attr-defined]
