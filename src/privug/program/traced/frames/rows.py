@@ -22,6 +22,7 @@ from privug.model.variable import RandomVariable, as_element, as_node, as_python
 from privug.program.logic import where
 from privug.program.traced.accumulators import LOST
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, hits_of, surely_known
+from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth, under
 from privug.program.traced.selections import Selection
 
@@ -234,11 +235,8 @@ def renumbered(rows: Rows) -> Rows:
     """Return rows whose labels are counted anew, so that they are not known where some are gone."""
     axis = rows.axis
     if rows.are_all:
-        return (
-            rows
-            if axis.labels is None and not axis.anonymous
-            else Rows(Axis(axis.plates, sorted=axis.sorted), rows.there)
-        )
+        named = axis.labels is not None or axis.anonymous
+        return Rows(Axis(axis.plates, sorted=axis.sorted), rows.there) if named else rows
     return Rows(Axis(axis.plates, anonymous=True, renumbered=True, sorted=axis.sorted), rows.there)
 
 
@@ -359,6 +357,13 @@ def singled_out(cells: Sequence[Cell], rows: Rows) -> tuple[list[Cell], list[Mas
         found += [Cell(value, known) for value, known in zip(parts[0], parts[1], strict=True)]
         there += parts[2]
     return found, there
+
+
+def as_list(items: Sequence[Any], rows: Rows) -> Any:
+    """Return one item for each row as a list; many rows stay together."""
+    if rows.has_plates:
+        return PlatedList(list(zip(items, rows.there, rows.axis.plates, strict=True)))
+    return MaskedList.of_pairs(zip(items, rows.there, strict=True))
 
 
 def called(

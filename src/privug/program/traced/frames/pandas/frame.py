@@ -42,6 +42,7 @@ from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
+    as_list,
     called,
     counted,
     first_of,
@@ -51,7 +52,6 @@ from privug.program.traced.frames.rows import (
     singled_out,
     sorted_rows,
 )
-from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import (
     Mask,
     MaskedList,
@@ -385,11 +385,11 @@ class Frame(Standing):
         names = (*(("Index",) if index else ()), *self.data)
         called = [self.rows.axis.called()] if index else []
         columns = [*called, *([native(cell) for cell in of_one_type(cells)] for cells in self.data.values())]
-        return self._listed([*map(row_maker(names), zip(*columns, strict=True))])
+        return as_list([*map(row_maker(names), zip(*columns, strict=True))], self.rows)
 
     def iterrows(self) -> Any:
         """Return the rows with their labels."""
-        return self._listed([*zip(self.rows.axis.called(), self.single_rows(), strict=True)])
+        return as_list([*zip(self.rows.axis.called(), self.single_rows(), strict=True)], self.rows)
 
     def single_rows(self) -> list[Any]:
         """Return for each segment its row as the Series that pandas makes of it: of NumPy's numbers, or of objects."""
@@ -407,11 +407,6 @@ class Frame(Standing):
         labels = Labels.of([label])
         cells = [demanded(labels, found_at(labels, column, self.rows))[0] for column in columns]
         return labelled(list(self.data), cells, label)
-
-    def _listed(self, items: list[Any]) -> Any:
-        if self.rows.has_plates:
-            return PlatedList(list(zip(items, self.rows.there, self.rows.axis.plates, strict=True)))
-        return MaskedList.of_pairs(zip(items, self.rows.there, strict=True))
 
     pipe = Series.pipe
 

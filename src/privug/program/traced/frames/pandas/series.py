@@ -28,6 +28,7 @@ from privug.program.traced.frames.cells import (
 )
 from privug.program.traced.frames.columns import Column
 from privug.program.traced.frames.pandas.values import (
+    Found,
     Labels,
     are_floats,
     beside_timestamps,
@@ -49,6 +50,7 @@ from privug.program.traced.frames.rows import (
     InAnyOrder,
     Rows,
     Turns,
+    as_list,
     called,
     first_of,
     hits_in,
@@ -60,7 +62,6 @@ from privug.program.traced.frames.rows import (
     sorted_rows,
     total_of,
 )
-from privug.program.traced.iteration import PlatedList
 from privug.program.traced.keys import alternatives
 from privug.program.traced.masks import (
     Mask,
@@ -218,10 +219,7 @@ class Series(Standing):
     def listing(self) -> Any:
         """Return the values as a list; many rows stay together."""
         self.in_order("iteration")
-        values = [native(cell) for cell in of_one_type(self.cells)]
-        if self.rows.has_plates:
-            return PlatedList(list(zip(values, self.rows.there, self.rows.axis.plates, strict=True)))
-        return MaskedList.of_pairs(zip(values, self.rows.there, strict=True))
+        return as_list([native(cell) for cell in of_one_type(self.cells)], self.rows)
 
     tolist = to_list = listing
 
@@ -440,17 +438,19 @@ class Series(Standing):
         rows = self.rows
         return self.on(rows.called_otherwise(renamed(rows.axis.labels or (), names)))
 
+    def _taken(self, listed: Any, taken: Callable[[Labels, Found], list[Cell]]) -> "Series":
+        """Return what is taken of the cells found at some labels."""
+        labels = Labels.of(listed)
+        cells = taken(labels, found_at(labels, self.cells, self.rows))
+        return Series(cells, labels.rows(self.rows.axis.names), self.name)
+
     def reindex(self, index: Any, *, fill_value: Any = None) -> Any:
         """Return the cells at some labels, and another value where there are none."""
-        labels = Labels.of(index)
-        cells = filled(found_at(labels, self.cells, self.rows), cell_of(fill_value))
-        return Series(cells, labels.rows(self.rows.axis.names), self.name)
+        return self._taken(index, lambda labels, found: filled(found, cell_of(fill_value)))
 
     def at_labels(self, listed: Any) -> Any:
         """Return the cells at some labels; an error where one of them is not there."""
-        labels = Labels.of(listed)
-        cells = demanded(labels, found_at(labels, self.cells, self.rows))
-        return Series(cells, labels.rows(self.rows.axis.names), self.name)
+        return self._taken(listed, demanded)
 
     def __setitem__(self, label: Any, value: Any) -> None:
         """Put a value under a label of its own below the others."""

@@ -254,19 +254,18 @@ def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns
         refuse("pivot() without names for on, index and values")
     if how is not None and how not in SUMMARIES:
         refuse(f"pivot() with aggregate_function={how!r}")
-    scope = frame.scope
-    across = ColumnGroups([scope.column(on)], frame.kept)
-    down = GroupBy(frame, ColumnGroups([scope.column(name) for name in names], frame.kept), maintain_order)
-    columns = down.groups.key_columns()
-    for label, members in across.members:
-        masks = members.there
-        cells = [
-            _pivot_cell(scope.column(values).on(rows.among(masks)), how, there)
-            for (_, rows), there in zip(down.groups.members, down.groups.there, strict=True)
-        ]
-        columns.append(Column(tuple(cells), down.groups.as_rows, _column_name(label)))
-    made = down._in_order({column.name: column for column in columns}, down.groups.as_rows)
-    there = {_column_name(label): positive(members.count) for label, members in across.members}
+    across = ColumnGroups([frame.scope.column(on)], frame.kept)
+    down = GroupBy(frame, ColumnGroups([frame.scope.column(name) for name in names], frame.kept), maintain_order)
+    parts = [(_column_name(label), members) for label, members in across.members]
+
+    def at(name: str, masks: Sequence[Mask]) -> Expr:
+        return Expr(
+            lambda scope: [_pivot_cell(scope.column(values).on(scope.rows.among(masks)), how).named(name)],
+            lambda: refuse("a part of pivot()"),
+        )
+
+    made = down.agg(*(at(name, members.there) for name, members in parts))
+    there = {name: positive(members.count) for name, members in parts}
     made.present = {name: mask for name, mask in there.items() if mask is not True}
     if not sort_columns:
         firsts = across.first_places() if across.rows.axis.sorted else [None] * len(there)
@@ -274,18 +273,16 @@ def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns
     return made
 
 
-def _pivot_cell(column: Column, how: str | None, there: Mask) -> Cell:
+def _pivot_cell(column: Column, how: str | None) -> Column:
     if how is not None:
-        return SUMMARIES[how](column).cells[0]
-    number = column.rows.count
-    several = number > 1
-    fail_where(several if isinstance(several, RandomVariable) else bool(several), ValueError("several values"))
-    found = Cell(column.cells[0].value if column.cells else 0.0, False)
+        return SUMMARIES[how](column)
+    fail_where(truth(column.rows.count > 1), ValueError("several values"))
     if column.rows.has_plates:
         refuse("pivot() of many rows without aggregate_function")
+    found = Cell(column.cells[0].value if column.cells else 0.0, False)
     for cell, mask in zip(column.cells, column.rows.there, strict=True):
         found = chosen(mask, cell, found)
-    return found
+    return column.summary(found)
 
 
 def _column_name(label: Any) -> str:

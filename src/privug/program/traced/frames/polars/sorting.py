@@ -15,6 +15,7 @@ from privug.program.traced.frames.relations import Key, Relation
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
+    as_list,
     counted_off,
     leaf,
     only_cell,
@@ -22,7 +23,7 @@ from privug.program.traced.frames.rows import (
     sorted_rows,
     spelled_out,
 )
-from privug.program.traced.iteration import PlatedList, order_left_open
+from privug.program.traced.iteration import order_left_open
 from privug.program.traced.masks import Mask, MaskedList, both, places_of
 
 
@@ -138,7 +139,7 @@ def _absent_unless(item: Any, there: Mask) -> Any:
 def listed(items: Sequence[Any], rows: Rows) -> Any:
     """Return one item for each row as a list; many rows stay together."""
     if rows.has_plates:
-        return PlatedList(list(zip(items, rows.there, rows.axis.plates, strict=True)))
+        return as_list(items, rows)
     if rows.axis.ranks is not None:
         rows.axis.in_turn()
     made: MaskedList = RowList() if rows.axis.sorted else UnorderedList()
