@@ -418,8 +418,7 @@ class Lowering:
     def _of_subquery(self, tree: Tree, known: Known, value: Callable[[Any], Cell]) -> Expression:
         """Return a value of a subquery: one for all rows, or one for each."""
         if not is_correlated(tree):
-            column = single(value(self.frame(tree)))
-            return _computed(lambda scope: column)
+            return _constant(single(value(self.frame(tree))))
         return _computed(lambda scope: Column(tuple(map(value, self._by_row(tree, known, scope))), scope.rows))
 
     def _by_row(self, tree: Tree, known: Known, scope: Scope) -> list[Any]:
@@ -427,8 +426,7 @@ class Lowering:
         seen = {**scope.columns, **{text: one.one(scope) for text, one in known.items()}}
         answers = []
         for place in range(len(scope.rows.there)):
-            parts = {name: single(column.cells[place], name) for name, column in seen.items()}
-            row = {name: _computed(lambda scope, part=part: part) for name, part in parts.items()}
+            row = {name: _constant(single(column.cells[place], name)) for name, column in seen.items()}
             answers.append(Lowering(self._tables, self._dialect, {**self._outer, **row}).frame(tree))
         return answers
 
@@ -578,6 +576,10 @@ def _exists(found: Any) -> Cell:
 def has_few_rows(found: Any) -> bool:
     """Say whether a table has so few rows that each is looked at."""
     return isinstance(found, polars.DataFrame) or (not found.kept.has_plates and len(found.kept.there) <= MOST_RANKED)
+
+
+def _constant(column: Column) -> Expr:
+    return _computed(lambda scope: column)
 
 
 def _computed(column: Callable[[Scope], Column]) -> Expr:

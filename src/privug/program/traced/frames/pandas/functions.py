@@ -42,9 +42,14 @@ TEXTS: dict[str, Callable[..., Any]] = {
         refuse("str.replace() of a pattern") if regex else text.replace(old, new)),
     "count": lambda text, part: refuse("str.count() of a pattern") if _is_pattern(part) else text.count(part),
 }  # fmt: skip
+
+
+def _date_part(part: str) -> Callable[[Any], Any]:
+    return lambda date: getattr(date, part, 0)
+
+
 DATES: dict[str, Callable[[Any], Any]] = {
-    **{part: lambda date, part=part: getattr(date, part, 0)
-       for part in ("year", "month", "day", "hour", "minute", "second")},
+    **{part: _date_part(part) for part in ("year", "month", "day", "hour", "minute", "second")},
     "quarter": lambda date: (date.month + 2) // 3,
     **dict.fromkeys(("dayofweek", "weekday"), lambda date: date.weekday()),
 }  # fmt: skip

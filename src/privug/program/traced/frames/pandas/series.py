@@ -501,7 +501,7 @@ class Series(Standing):
             return getattr(self, function.__name__)(*arguments[1:], **options)
         return super().__array_function__(function, types, arguments, options)
 
-    def _divided(self, other: Any, swapped: bool = False) -> "Series":
+    def _divided(self, other: Any, swapped: bool = False) -> Any:
         one, two = self.aligned(other)
         triples = zip(one.cells, one.beside(two, exactly=True), one.rows.there, strict=True)
         sides = [((b, a) if swapped else (a, b), there) for a, b, there in triples]
@@ -761,9 +761,9 @@ for _name, _function in (
     setattr(Series, f"__{_name}__", _operator(_function))
     setattr(Series, f"__r{_name}__", _operator(_function, swapped=True))
     setattr(Series, _name, _operator(_function))
-for _name, _function in _COMPARISONS.items():
-    setattr(Series, f"__{_name}__", _comparison(_function))
-    setattr(Series, _name, _comparison(_function))
+for _name, _comparing in _COMPARISONS.items():
+    setattr(Series, f"__{_name}__", _comparison(_comparing))
+    setattr(Series, _name, _comparison(_comparing))
 for _name, _joining in (
     ("and", both),
     ("or", either),
