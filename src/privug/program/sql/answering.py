@@ -45,11 +45,9 @@ def plain_table(name: str, table: Any) -> PlainTable:
         raise ArgumentError(f"sql: the table {name!r} must be a polars frame, or a list of dicts, not {shown(table)}")
     names = tuple(table[0].keys())
     rows = [[row[key] for key in names] for row in table]
-    return PlainTable(names, tuple(map(_type_of, zip(*rows, strict=True))), rows)
-
-
-def _type_of(column: Sequence[Any]) -> str:
-    return next((_TYPES[type(value)] for value in column if type(value) in _TYPES), "VARCHAR")
+    columns = zip(*rows, strict=True)
+    types = [next((_TYPES[type(one)] for one in column if type(one) in _TYPES), "VARCHAR") for column in columns]
+    return PlainTable(names, tuple(types), rows)
 
 
 def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:

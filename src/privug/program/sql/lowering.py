@@ -381,7 +381,7 @@ class Lowering:
             case exp.In():
                 return functools.reduce(operator.or_, [part() == one for one in several])
             case exp.Exists():
-                return self._of_subquery(node.this, known, _exists)
+                return self._of_subquery(node.this, known, lambda found: Cell(positive(_standing(found).kept.count)))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return part().is_null()
             case exp.Like() if isinstance(node.expression, exp.Literal) and self._dialect != "sqlite":
@@ -569,10 +569,6 @@ def _only(found: Any) -> Cell:
     return Cell(cell.value, both(there, cell.known))
 
 
-def _exists(found: Any) -> Cell:
-    return Cell(positive(_standing(found).kept.count))
-
-
 def has_few_rows(found: Any) -> bool:
     """Say whether a table has so few rows that each is looked at."""
     return isinstance(found, polars.DataFrame) or (not found.kept.has_plates and len(found.kept.there) <= MOST_RANKED)
@@ -662,19 +658,11 @@ def _truth(column: Column) -> Column:
     return column if is_truths(column) or column.is_text else OF_COLUMNS["ne"](column, 0)
 
 
-def _or_else(value: Expression, other: Expression) -> Expression:
-    return when(value.is_not_null()).then(value).otherwise(other)
-
-
 def _rounded(value: Expression, decimals: int) -> Expression:
     """Round halves away from zero, by the arithmetic of the engine."""
     scale = 10.0**decimals
     away = (value.abs() * scale + 0.5).floor() / scale
     return when(value < 0).then(-away).otherwise(away)
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
 
 
 def _cut_quotient(value: Expression, divisor: int) -> Expression:
@@ -695,12 +683,14 @@ def _glob(pattern: str) -> str:
 
 
 FORMS: dict[type[Any], Callable[[Tree, Callable[..., Expression], Sequence[Expression]], Expression]] = {
-    exp.Literal: lambda node, part, several: lit(node.this if node.is_string else _number(node.this)),
+    exp.Literal: lambda node, part, several: (
+        lit(node.this if node.is_string else (int if node.this.isdigit() else float)(node.this))),
     exp.Boolean: lambda node, part, several: lit(node.this),
     exp.Null: lambda node, part, several: lit(None),
     exp.Neg: lambda node, part, several: -part(),
     exp.Between: lambda node, part, several: part().is_between(part("low"), part("high")),
-    exp.Coalesce: lambda node, part, several: functools.reduce(_or_else, [part(), *several]),
+    exp.Coalesce: lambda node, part, several: (
+        functools.reduce(lambda one, two: when(one.is_not_null()).then(one).otherwise(two), [part(), *several])),
     exp.Nullif: lambda node, part, several: (
         when(~(part() == part("expression")).fill_null(False)).then(part()).otherwise(None)),
     exp.Round: lambda node, part, several: (

@@ -12,7 +12,7 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.graph import substitute
 from privug.model.maybe import maybe
-from privug.model.node import ConstantValue, Node
+from privug.model.node import ConstantValue
 from privug.model.operations import ArrayFunction, Elementwise, array_function, gather
 from privug.model.plates import Lane, Plate, dependent_on_lanes, fold, going_through
 from privug.model.propositions import implies
@@ -223,12 +223,10 @@ def exceeds(number: Any, less: int) -> Mask:
     if not isinstance(number, RandomVariable):
         return bool(number > less)
     constants = [parent.operation for parent in number.node.parents if isinstance(parent.operation, ConstantValue)]
-    surely = constants[0].array.item() if len(constants) == 1 and _is_sum(number.node) else 0
+    operation = number.node.operation
+    is_sum = isinstance(operation, Elementwise) and operation.traits.weights == (1, 1)
+    surely = constants[0].array.item() if len(constants) == 1 and is_sum else 0
     return True if surely > less else number > less
-
-
-def _is_sum(node: Node) -> bool:
-    return isinstance(node.operation, Elementwise) and node.operation.traits.weights == (1, 1)
 
 
 def renumbered(rows: Rows) -> Rows:

@@ -123,10 +123,6 @@ def _crosstab(
     return Frame(data, replace(rows, axis=replace(rows.axis, names=(index.name,))), present)
 
 
-def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
-    return fixed(left).merge(right, how, on, suffixes)
-
-
 def _concat(objs: Any, ignore_index: bool = False) -> Any:
     if isinstance(objs, list | tuple) and objs and isinstance(objs[0], Series) and not ignore_index:
         return one_below_another([objs[0].standing_for(part) for part in objs])
@@ -174,8 +170,9 @@ def _to_datetime(column: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna,
-    "notnull": _notna, "Series": _series, "DataFrame": _data_frame, "merge": _merge, "concat": _concat,
-    "to_datetime": _to_datetime, "to_numeric": lambda column: column.astype("float"),
+    "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna, "notnull": _notna,
+    "Series": _series, "DataFrame": _data_frame, "concat": _concat, "to_datetime": _to_datetime,
+    "merge": lambda left, *arguments, **options: fixed(left).merge(*arguments, **options),
+    "to_numeric": lambda column: column.astype("float"),
 }  # fmt: skip
 """By the names they have in pandas."""

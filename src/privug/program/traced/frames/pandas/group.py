@@ -227,11 +227,9 @@ class GroupBy(Standing):
         if self.selected is None or isinstance(self.selected, list):
             self.unknown("transform() of several columns")
         cells = self.summaries(self.selected, how)
-        return Series(self._spread(cells), self.frame.rows, self.selected)
-
-    def _spread(self, cells: Sequence[Cell]) -> list[Cell]:
         whole = all(cell.known is True for cell in cells) and all(key.is_known for key in self.keys)
-        return self.by_keys.spread([cells] * len(self.by_keys.hits), whole)
+        spread = self.by_keys.spread([cells] * len(self.by_keys.hits), whole)
+        return Series(spread, self.frame.rows, self.selected)
 
     def filter(self, function: Any) -> Any:
         """Return the rows of those groups for which a function holds."""
@@ -352,23 +350,20 @@ def cross_counted(frame: Any, normalize: Any, total: str | None) -> Crossed:
 def _as_shares(crossed: Crossed, normalize: Any) -> Crossed:
     """Return counts as shares of all, of their row or of their column."""
     data, rows, present = crossed
-    columns = list(data.values())
     if normalize is True or normalize == "all":
-        whole = _sum([cell for column in columns for cell in column])
-        totals, there = [[whole] * len(column) for column in columns], [[any_of(rows.there)] * len(c) for c in columns]
+        whole = _sum([cell for cells in data.values() for cell in cells])
+        parts = {name: [(whole, any_of(rows.there))] * len(cells) for name, cells in data.items()}
     elif normalize in ("columns", 1):
-        totals = [[_sum(column)] * len(column) for column in columns]
-        there = [[present[name]] * len(data[name]) for name in data]
+        parts = {name: [(_sum(cells), present[name])] * len(cells) for name, cells in data.items()}
     elif normalize in ("index", 0):
-        by_row = [_sum([column[k] for column in columns]) for k in range(len(rows.there))]
-        totals, there = [by_row for _ in columns], [list(rows.there) for _ in columns]
+        by_row = [*zip(map(_sum, zip(*data.values(), strict=True)), rows.there, strict=True)]
+        parts = dict.fromkeys(data, by_row)
     else:
         refuse("such shares of a cross table")
-    shares = {
-        name: [divided(*triple) for triple in zip(data[name], total, mask, strict=True)]
-        for name, total, mask in zip(data, totals, there, strict=True)
-    }
-    return shares, rows, present
+    return {
+        name: [divided(cell, *part) for cell, part in zip(cells, parts[name], strict=True)]
+        for name, cells in data.items()
+    }, rows, present  # fmt: skip
 
 
 def _sum(cells: Sequence[Cell]) -> Cell:

@@ -36,7 +36,8 @@ def number(cell: Cell) -> Any:
         return np.nan
     if is_category(cell.value) or not isinstance(cell.value, RandomVariable | int | float):
         levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
-        gap = np.nan if not any(hasattr(level, "to_pydatetime") for level in levels) else _not_a_time()
+        of_dates = any(hasattr(level, "to_pydatetime") for level in levels)
+        gap = importlib.import_module("pandas").NaT if of_dates else np.nan
         return where(cell.known, cell.value, RandomVariable(constant_category(gap)))
     value = cell.value.astype(float) if isinstance(cell.value, RandomVariable) else float(cell.value)
     return as_element(as_node(where(cell.known, value, np.nan)))
@@ -80,10 +81,6 @@ def as_rows(columns: Iterable[Sequence[Cell]]) -> tuple[list[list[Cell]], bool]:
         return [[with_gaps(cell) for cell in cells] for cells in typed], True
     alike = len({kind(cell.value) for cell in every}) == 1 and all(cell.known is True for cell in every)
     return typed, alike
-
-
-def _not_a_time() -> Any:
-    return importlib.import_module("pandas").NaT
 
 
 def or_none(cell: Cell, none: bool) -> Any:

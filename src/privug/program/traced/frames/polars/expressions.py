@@ -307,14 +307,6 @@ def _col(name: Any, *more: Any) -> Expr:
     return column_of(names, lambda: polars().col(name, *more))
 
 
-def _all(*names: str) -> Expr:
-    return _summary("all")(*names) if names else column_of(["*"], lambda: polars().all())
-
-
-def _count(*names: str) -> Expr:
-    return _summary("count")(*names) if names else rows_expression().derived(Column.named, "alias", ["count"], {})
-
-
 def _summary(name: str) -> Callable[..., Expr]:
     def function(*names: Any, **options: Any) -> Expr:
         found: Expr = getattr(_col(*names), name)(**options)
@@ -351,8 +343,11 @@ def _farthest(function: np.ufunc) -> Callable[[Sequence[Column]], Column]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "col": _col, "lit": lambda value: literal(value, lambda: polars().lit(value)), "all": _all,
-    "len": rows_expression, "count": _count, "when": lambda *conditions: When([], every(conditions)),
+    "col": _col, "lit": lambda value: literal(value, lambda: polars().lit(value)), "len": rows_expression,
+    "all": lambda *names: _summary("all")(*names) if names else column_of(["*"], lambda: polars().all()),
+    "count": lambda *names: (
+        _summary("count")(*names) if names else rows_expression().derived(Column.named, "alias", ["count"], {})),
+    "when": lambda *conditions: When([], every(conditions)),
     **{name: _summary(name) for name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique", "std",
                                          "var", "quantile")},
     "sum_horizontal": _across("sum_horizontal", _summed),

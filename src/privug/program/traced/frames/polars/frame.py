@@ -197,17 +197,21 @@ class GroupBy(Standing):
 
     def agg(self, *arguments: Any, **named: Any) -> Any:
         """Return what expressions come to in each group."""
-        several = expressions(arguments, named)
+        wanted = expressions(arguments, named)
         scope, rows = self.frame.scope, self.groups.as_rows
         nobody = scope.on(scope.rows.among([False] * len(scope.rows.there)))
-        names = [column for one in several for column in one.columns(nobody)]
+        names = [column for one in wanted for column in one.columns(nobody)]
         parts = [
-            [column for one in several for column in one.columns(scope.on(members))]
+            [column for one in wanted for column in one.columns(scope.on(members))]
             for _, members in self.groups.members
         ]
         columns = self.groups.key_columns()
         for place, column in enumerate(names):
-            columns.append(_of_groups([part[place] for part in parts], column, rows))
+            several = [part[place] for part in parts]
+            if not all(part.single for part in (column, *several)):
+                refuse("agg() of lists")
+            cells = tuple(part.cells[0] for part in several)
+            columns.append(Column(cells, rows, column.name, largest=largest_of(several)))
         found = {column.name: column for column in columns}
         if len(found) < len(columns):
             raise ValueError("a column name that occurs twice")
@@ -224,20 +228,11 @@ class GroupBy(Standing):
     def len(self, name: str = "len") -> Any:
         return self.agg(rows_expression().derived(Column.named, "alias", [name], {}))
 
-    def _others(self) -> list[str]:
-        keys = {key.name for key in self.groups.keys}
-        return [name for name in self.frame.data if name not in keys]
-
-
-def _of_groups(parts: Sequence[Column], example: Column, rows: Rows) -> Column:
-    if not all(part.single for part in (example, *parts)):
-        refuse("agg() of lists")
-    return Column(tuple(part.cells[0] for part in parts), rows, example.name, largest=largest_of(parts))
-
 
 def _summary_of_groups(name: str) -> Callable[..., Any]:
     def method(self: GroupBy, *arguments: Any) -> Any:
-        return self.agg(*(getattr(expression(one), name)(*arguments) for one in self._others()))
+        keys = {key.name for key in self.groups.keys}
+        return self.agg(*(getattr(expression(one), name)(*arguments) for one in self.frame.data if one not in keys))
 
     method.__name__ = name
     return method

@@ -51,9 +51,12 @@ def in_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> 
     return (in_fixed_order if fixed else in_random_order)(columns, rows, keys)
 
 
+_EQUALS = "rows after sort() by columns in which some are equal, which polars leaves in any order,"
+
+
 def with_open_order(rows: Rows) -> Rows:
     """Return rows of which those that are equal in what they are sorted by may change places."""
-    return replace(rows, axis=replace(rows.axis, ranks=_equals_in_any_order))
+    return replace(rows, axis=replace(rows.axis, ranks=lambda: refuse(_EQUALS)))
 
 
 def tell_apart(keys: Sequence[Column]) -> bool:
@@ -88,10 +91,6 @@ def _numbers(key: Column, descending: bool, nulls_last: bool) -> list[Cell]:
     return [
         last if cell.known is False else chosen(cell.known, converted(Cell(cell.value), float), last) for cell in found
     ]
-
-
-def _equals_in_any_order() -> Sequence[Any]:
-    return refuse("rows after sort() by columns in which some are equal, which polars leaves in any order,")
 
 
 BEHIND_ROWS = 2**52
