@@ -148,7 +148,8 @@ def applied(function: np.ufunc, *cells: Cell) -> Cell:
     if function in (np.floor_divide, np.remainder) and not almost_never_zero(as_node(values[1])):
         refuse("a whole division by what may be zero")
     if any(isinstance(value, str) or is_category(value) for value in values):
-        return Cell(_on_texts(function, values), known)
+        own = _PYTHON.get(function) if len(values) == 2 else None
+        return Cell(refuse(f"np.{function.__name__} of texts") if own is None else own(*values), known)
     if not any(isinstance(value, RandomVariable) for value in values):
         return Cell(function(*values).item(), known)
     return Cell(function(*values), known)
@@ -158,13 +159,6 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     np.equal: operator.eq, np.not_equal: operator.ne, np.less: operator.lt, np.less_equal: operator.le,
     np.greater: operator.gt, np.greater_equal: operator.ge, np.add: operator.add,
 }  # fmt: skip
-
-
-def _on_texts(function: np.ufunc, values: list[Any]) -> Any:
-    own = _PYTHON.get(function)
-    if own is None or len(values) != 2:
-        refuse(f"np.{function.__name__} of texts")
-    return own(*values)
 
 
 def divided(left: Cell, right: Cell, there: Mask) -> Cell:

@@ -484,7 +484,9 @@ class Frame(Standing):
         value for all.
         """
         if isinstance(other, Frame):
-            if not self._is_labelled_as(other):
+            masks = [(self.present.get(name, True), other.present.get(name, True)) for name in self.held]
+            alike = list(self.held) == list(other.held) and all(same_mask(*pair) for pair in masks)
+            if not alike or not self.rows.same_as(other.rows):
                 refuse("two frames of different labels together")
             parts: dict[Any, Any] = {name: other.kept(name) for name in other.held}
         elif isinstance(other, Series) and not by_row:
@@ -499,11 +501,6 @@ class Frame(Standing):
                 refuse("a frame with a list or an array")
             parts = dict.fromkeys(self.held, other)
         return self.each(lambda column: function(column, parts[column.name]))
-
-    def _is_labelled_as(self, other: "Frame") -> bool:
-        masks = [(self.present.get(name, True), other.present.get(name, True)) for name in self.held]
-        alike = list(self.held) == list(other.held) and all(same_mask(*pair) for pair in masks)
-        return alike and self.rows.same_as(other.rows)
 
     def clip(self, lower: Any = None, upper: Any = None) -> Any:
         if any(isinstance(bound, Standing) for bound in (lower, upper)):
