@@ -13,7 +13,7 @@ from privug.model.node import Kind
 from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_truth, kind
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, is_truth, kind
 from privug.program.traced.frames.pandas.group import GroupBy, merged, pivoted, unstacked
 from privug.program.traced.frames.pandas.series import (
     Index,
@@ -61,6 +61,7 @@ from privug.program.traced.masks import (
     current,
     fail_where,
     negated,
+    truth,
     under,
 )
 
@@ -639,11 +640,28 @@ class Frame(Standing):
                 found.append(function(self.kept(name)))
         return found
 
-    def idxmax(self) -> Series:
-        return self.apply(lambda column: column.idxmax())  # type: ignore[no-any-return]
+    def idxmax(self, axis: Any = 0) -> Series:
+        return self._extreme_labels("idxmax", np.greater, axis)
 
-    def idxmin(self) -> Series:
-        return self.apply(lambda column: column.idxmin())  # type: ignore[no-any-return]
+    def idxmin(self, axis: Any = 0) -> Series:
+        return self._extreme_labels("idxmin", np.less, axis)
+
+    def _extreme_labels(self, how: str, better: np.ufunc, axis: Any) -> Any:
+        """Return at which row each column is the largest, or at which column each row is: the first of equal ones."""
+        if axis not in (1, "columns"):
+            return self.apply(lambda column: getattr(column, how)())
+        self.whole()
+        columns, alike = as_rows(self.data.values())
+        if not alike or any(cell.known is not True for cells in columns for cell in cells):
+            refuse(f"{how}() of rows of values of different types, or of missing ones")
+        found = []
+        for cells in zip(*columns, strict=True):
+            best, label = cells[0], Cell(next(iter(self.data)))
+            for name, cell in zip(self.data, cells, strict=True):
+                ahead = truth(compared(better, cell, best).value)
+                best, label = chosen(ahead, cell, best), chosen(ahead, Cell(name), label)
+            found.append(label)
+        return Series(found, self.rows)
 
     def pivot_table(
         self,
