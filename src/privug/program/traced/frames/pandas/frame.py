@@ -211,7 +211,9 @@ class Frame(Standing):
         return native(Cell(self.length())), native(Cell(counted(there, (None,) * len(there))))
 
     empty: Any = property(lambda self: negated(positive(self.rows.count)))
+    """Whether there are no rows."""
     index: Any = property(lambda self: Index(self.rows))
+    """The labels of the rows."""
 
     def column(self, name: Any) -> Series:
         """Return a column; an error where it is not there."""
@@ -377,7 +379,9 @@ class Frame(Standing):
         return self.made(self.data, first_of(self.rows, n))._with_hits(self)
 
     loc: Any = property(lambda self: Locations(self, by_label=True))
+    """Rows and cells by their labels and by masks."""
     iloc: Any = property(lambda self: Locations(self, by_label=False))
+    """Rows and cells by their positions."""
     at, iat = loc, iloc
 
     def itertuples(self, index: bool = True, name: Any = "Pandas") -> Any:
@@ -545,6 +549,7 @@ class Frame(Standing):
         return np.stack([Series(cells, self.rows).to_numpy() for cells in columns], axis=1)
 
     values = property(to_numpy)
+    """The cells as an array."""
 
     def _of_one_type(self, what: str) -> tuple[tuple[Any, ...], list[list[Cell]]]:
         """Return the labels of rows and the columns, if all cells are of one type."""

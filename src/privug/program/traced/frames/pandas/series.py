@@ -193,8 +193,11 @@ class Series(Standing):
     idxmax, idxmin = _extreme_label(1), _extreme_label(-1)
     argmax, argmin = _extreme_place(1), _extreme_place(-1)
     size: Any = property(lambda self: native(Cell(self.rows.count)))
+    """How many cells there are, missing ones too."""
     shape: Any = property(lambda self: (self.size,))
+    """How many cells there are."""
     empty: Any = property(lambda self: negated(positive(self.rows.count)))
+    """Whether no cell is there."""
 
     def length(self) -> Any:
         return self.rows.count
@@ -237,6 +240,7 @@ class Series(Standing):
         return reductions.selection(self.cells, self.rows)
 
     values = array = property(to_numpy)
+    """The column as an array."""
 
     def _labelled_cells(self) -> list[tuple[Any, Cell, Mask]]:
         """Return each single cell with its label, and when it is there."""
@@ -385,7 +389,9 @@ class Series(Standing):
         return self.on(self.rows.among(key.masks()))
 
     loc: Any = property(lambda self: Places(self, by_label=True))
+    """Cells by their labels."""
     iloc: Any = property(lambda self: Places(self, by_label=False))
+    """Cells by their positions."""
     at, iat = loc, iloc
 
     def at_label(self, label: Any) -> Any:
@@ -467,6 +473,7 @@ class Series(Standing):
         self.rows = self.rows.with_label(label)
 
     index: Any = property(lambda self: Index(self.rows))
+    """The labels of the rows."""
 
     def keys(self) -> Any:
         return self.index
