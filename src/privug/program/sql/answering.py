@@ -46,8 +46,8 @@ def plain_table(name: str, table: Any) -> PlainTable:
     names = tuple(table[0].keys())
     rows = [[row[key] for key in names] for row in table]
     columns = zip(*rows, strict=True)
-    types = [next((_TYPES[type(one)] for one in column if type(one) in _TYPES), "VARCHAR") for column in columns]
-    return PlainTable(names, tuple(types), rows)
+    found = [next((_TYPES[type(one)] for one in column if type(one) in _TYPES), "VARCHAR") for column in columns]
+    return PlainTable(names, tuple(found), rows)
 
 
 def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:

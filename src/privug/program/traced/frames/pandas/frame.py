@@ -5,6 +5,7 @@ import io
 import operator
 import tokenize
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -91,11 +92,8 @@ def queried(expression: str, names: Container[Any], column: Callable[[Any], Any]
             case ast.List() | ast.Tuple():
                 return [value(part) for part in node.elts]
             case ast.BoolOp():
-                parts = [value(part) for part in node.values]
-                total = parts[0]
-                for part in parts[1:]:
-                    total = total & part if isinstance(node.op, ast.And) else total | part
-                return total
+                joining = operator.and_ if isinstance(node.op, ast.And) else operator.or_
+                return reduce(joining, map(value, node.values))
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
                 return ~value(node.operand)
             case ast.UnaryOp(op=ast.USub()):
@@ -104,7 +102,7 @@ def queried(expression: str, names: Container[Any], column: Callable[[Any], Any]
                 return _COMPUTED[type(node.op)](value(node.left), value(node.right))
             case ast.Compare():
                 sides = [value(side) for side in (node.left, *node.comparators)]
-                return _chain(node.ops, sides)
+                return reduce(operator.and_, map(_verdict, node.ops, sides, sides[1:]))
         return refuse(f"query() with {ast.unparse(node)!r}")
 
     return value(tree)
@@ -118,22 +116,13 @@ def _spelled_out(expression: str) -> str:
     return tokenize.untokenize(named).strip()
 
 
-def _chain(operators: list[ast.cmpop], sides: list[Any]) -> Any:
-    total: Any = None
-    for place, one in enumerate(operators):
-        function = _COMPARED.get(type(one))
-        if function is None:
-            refuse("query() with such a comparison")
-        left, right = sides[place], sides[place + 1]
-        no_text_beside_timestamps(left, right)
-        listed = isinstance(right, list) and type(one) in (ast.Eq, ast.NotEq)
-        verdict = (
-            _COMPARED[ast.In if isinstance(one, ast.Eq) else ast.NotIn](left, right)
-            if listed
-            else function(left, right)
-        )
-        total = verdict if total is None else total & verdict
-    return total
+def _verdict(comparison: ast.cmpop, left: Any, right: Any) -> Any:
+    no_text_beside_timestamps(left, right)
+    how: type[ast.cmpop] = type(comparison)
+    if isinstance(right, list):
+        how = {ast.Eq: ast.In, ast.NotEq: ast.NotIn}.get(how, how)
+    function = _COMPARED.get(how) or refuse("query() with such a comparison")
+    return function(left, right)
 
 
 _BY_ROWS = {"sum", "mean", "count", "min", "max", "any", "all"}
@@ -645,10 +634,10 @@ class Frame(Standing):
                 found.append(function(self.kept(name)))
         return found
 
-    def idxmax(self, axis: Any = 0) -> Series:
+    def idxmax(self, axis: Any = 0) -> Any:
         return self._extreme_labels("idxmax", np.greater, axis)
 
-    def idxmin(self, axis: Any = 0) -> Series:
+    def idxmin(self, axis: Any = 0) -> Any:
         return self._extreme_labels("idxmin", np.less, axis)
 
     def _extreme_labels(self, how: str, better: np.ufunc, axis: Any) -> Any:

@@ -388,47 +388,38 @@ def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) 
     of_left = {name: f"{name}{suffixes[0]}" if name in both_have else name for name in left.data}
     of_right = {name: f"{name}{suffixes[1]}" if name in both_have else name for name in names}
     keys = [cell.value for cell in right.data[on]]
-    if right.rows.axis.sorted and _are_distinct(right, on):
+    plain = not any(isinstance(part, RandomVariable) for cell in right.data[on] for part in cell)
+    known = plain and all(cell.known for cell in right.data[on]) and not right.rows.has_plates
+    if right.rows.axis.sorted and known and len(set(keys)) == len(keys):
         found = {of_right[n]: looked_up(left.data[on], keys, right.data[n], right.rows.there) for n in names}
         partner = looked_up(left.data[on], keys, [Cell(True)] * len(keys), right.rows.there)
         rows = renumbered(left.rows) if how == "left" else renumbered(left.rows.among([one.known for one in partner]))
         return {**{of_left[n]: cells for n, cells in left.data.items()}, **found}, rows
-    return _in_pairs(left, right, on, how, of_left, of_right)
+    places, rows = _pairs(left, right, on, how)
+    data = {new: [left.data[name][one] for one, _ in places] for name, new in of_left.items()}
+    for name, new in of_right.items():
+        data[new] = [cell_of(None) if two is None else right.data[name][two] for _, two in places]
+    return data, rows
 
 
-def _are_distinct(right: Any, on: str) -> bool:
-    cells = right.data[on]
-    if any(isinstance(cell.value, RandomVariable) or cell.known is not True for cell in cells):
-        return False
-    return len({cell.value for cell in cells}) == len(cells) and not right.rows.has_plates
-
-
-def _in_pairs(
-    left: Any, right: Any, on: str, how: str, of_left: dict[Any, Any], of_right: dict[Any, Any]
-) -> tuple[Columns, Rows]:
-    """Join every row of one frame with every row of another, where keys agree."""
-    size = len(right.rows.there)
-    if right.rows.has_plates or len(left.rows.there) * (size + 1) > MOST_PAIRS or not right.rows.axis.sorted:
+def _pairs(left: Any, right: Any, on: str, how: str) -> tuple[list[tuple[int, int | None]], Rows]:
+    """Return the places of pairs of rows of two frames, there where keys agree, and of those that stay alone."""
+    several = right.rows.has_plates or not right.rows.axis.sorted
+    if several or len(left.rows.there) * (len(right.rows.there) + 1) > MOST_PAIRS:
         refuse("merge() with a table of many rows")
     if any(cell.known is not True for frame in (left, right) for cell in frame.data[on]):
         refuse("merge() by keys that may be missing")
-    data: Columns = {name: [] for name in (*of_left.values(), *of_right.values())}
-    plates, there = [], []
-    for place, plate in enumerate(left.rows.axis.plates):
-        key, here = left.data[on][place], left.rows.there[place]
-        hits = [
-            both(mask, truth(compared(np.equal, key, other).value))
-            for other, mask in zip(right.data[on], right.rows.there, strict=True)
-        ]
-        alone = [negated(any_of(hits))] if how == "left" else []
-        for k, hit in enumerate([*hits, *alone]):
-            for name, new in of_left.items():
-                data[new].append(left.data[name][place])
-            for name, new in of_right.items():
-                data[new].append(right.data[name][k] if k < size else cell_of(None))
-            plates.append(plate)
+    places: list[tuple[int, int | None]] = []
+    there: list[Mask] = []
+    for place, (key, here) in enumerate(zip(left.data[on], left.rows.there, strict=True)):
+        others = zip(right.data[on], right.rows.there, strict=True)
+        hits = [both(mask, truth(compared(np.equal, key, other).value)) for other, mask in others]
+        pairs: list[tuple[int | None, Mask]] = [*enumerate(hits)]
+        for other, hit in [*pairs, (None, negated(any_of(hits)))] if how == "left" else pairs:
+            places.append((place, other))
             there.append(both(here, hit))
-    return data, Rows(Axis(tuple(plates), anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
+    plates = tuple(left.rows.axis.plates[place] for place, _ in places)
+    return places, Rows(Axis(plates, anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
 
 
 def stacked(frames: Sequence[Any]) -> tuple[Columns, Rows]:
