@@ -255,8 +255,8 @@ NAMES_OF_OTHER_THINGS = {
     "program/native/passes.py",
     "program/traced/calling.py",
     "program/traced/frames/reductions.py",
-    *(f"program/traced/frames/pandas/{name}.py" for name in ("column", "frame", "functions", "group", "series")),
-    *(f"program/traced/frames/polars/{name}.py" for name in ("column", "expressions", "frame", "group")),
+    *(f"program/traced/frames/pandas/{name}.py" for name in ("frame", "functions", "group", "series", "values")),
+    *(f"program/traced/frames/polars/{name}.py" for name in ("column", "expressions", "frame")),
 }
 
 

@@ -19,10 +19,10 @@ from privug.program.sql import lowering
 from privug.program.traced.frames.pandas import frame as pandas_frame
 from privug.program.traced.frames.pandas import functions as pandas_functions
 from privug.program.traced.frames.pandas import group as pandas_group
-from privug.program.traced.frames.pandas.series import _DATES, _TEXTS, Dates, Series, Texts
+from privug.program.traced.frames.pandas.functions import DATES, TEXTS, VERDICTS, Dates, Texts
+from privug.program.traced.frames.pandas.series import Series
 from privug.program.traced.frames.polars import column, expressions
 from privug.program.traced.frames.polars import frame as polars_frame
-from privug.program.traced.frames.polars import group as polars_group
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "supported-tables.md"
 START = """# Supported SQL, pandas and polars
@@ -47,7 +47,7 @@ def sql() -> Iterable[str]:
 
 
 def _functions() -> set[str]:
-    kinds = {*lowering.METHODS, *lowering.TEXTS, *lowering.DATES, *lowering.SUMMARIES, *lowering.ORDERED}
+    kinds = {*lowering.METHODS, *lowering.SUMMARIES, *lowering.ORDERED}
     named = {kind.sql_names()[0] for kind in kinds}
     return named | {"COUNT", "COUNT_IF", "SUM", "COALESCE", "NULLIF", "ROUND", "GREATEST", "LEAST", "SUBSTRING"}
 
@@ -71,14 +71,14 @@ def page() -> str:
         *methods("DataFrame", dir(pandas_frame.Frame), pd.DataFrame),
         *methods("Series", dir(Series), pd.Series),
         *methods("groupby", dir(pandas_group.GroupBy), type(table.groupby("a"))),
-        *methods("Series.str", {*dir(Texts), *_TEXTS}, type(example.str)),
-        *methods("Series.dt", {*dir(Dates), *_DATES, "quarter", "dayofweek", "weekday"}, pd.Series.dt),
+        *methods("Series.str", {*dir(Texts), *TEXTS, *VERDICTS}, type(example.str)),
+        *methods("Series.dt", {*dir(Dates), *DATES}, pd.Series.dt),
         f"Functions of pandas: {', '.join(f'`pd.{name}`' for name in sorted(pandas_functions.FUNCTIONS))}.\n",
         "## polars\n",
         *methods("DataFrame", dir(polars_frame.Frame), pl.DataFrame),
         *methods("Expr", dir(expressions.Expr), pl.Expr),
         *methods("Series", dir(polars_frame.Series), pl.Series),
-        *methods("group_by", dir(polars_group.GroupBy), type(pl.DataFrame({"a": [1]}).group_by("a"))),
+        *methods("group_by", dir(polars_frame.GroupBy), type(pl.DataFrame({"a": [1]}).group_by("a"))),
         *methods("Expr.str", column.ACCESSORS["str"], type(pl.col("a").str)),
         *methods("Expr.dt", column.ACCESSORS["dt"], type(pl.col("a").dt)),
         f"Functions of polars: {', '.join(f'`pl.{name}`' for name in sorted(expressions.FUNCTIONS))}.",

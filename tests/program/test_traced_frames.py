@@ -57,6 +57,10 @@ EXPRESSIONS = {
     "replace": lambda df: df.age.replace({17: 18}).sum(),
     "apply": lambda df: df.age.apply(lambda age: age * 2 if age > 20 else 0).sum(),
     "astype": lambda df: (df.ill.astype(int) * 3).sum() + df.age.astype(float).mean(),
+    "largest column of a row": lambda df: (
+        df[["age"]].assign(b=df.age * 2 - 30).idxmax(axis=1).value_counts().to_dict(),
+        df[["age", "ill"]].astype(int).idxmin(axis="columns").tolist(),
+    ),
     "numpy": lambda df: float(np.sqrt(df.age).sum()),
     "np.where": lambda df: pd.Series(np.where(df.age > 20, 1, 5)).sum(),
     "any and all": lambda df: (bool(df.ill.any()), bool((df.age > 16).all())),

@@ -20,19 +20,14 @@ from privug.model.variable import refuse
 from privug.program.sql.answering import answer
 from privug.program.sql.parsing import Parsed, Statement
 from privug.program.traced.frames.cells import Cell, cell_of
-from privug.program.traced.frames.polars.column import ARITHMETIC, ONE, Column, is_truths, masks_of, of_values, single
-from privug.program.traced.frames.polars.expressions import FUNCTIONS, Expr, Scope
+from privug.program.traced.frames.columns import ONE, Column, is_truths, masks_of, single
+from privug.program.traced.frames.polars.column import OPERATORS as OF_COLUMNS
+from privug.program.traced.frames.polars.column import of_values
+from privug.program.traced.frames.polars.expressions import FUNCTIONS, Expr, Scope, Then
 from privug.program.traced.frames.polars.frame import Frame
-from privug.program.traced.frames.polars.relations import (
-    MOST_RANKED,
-    RowSequence,
-    is_among,
-    joined,
-    stacked,
-    unrolled,
-)
 from privug.program.traced.frames.polars.sorting import in_order, tell_apart
 from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.relations import MOST_RANKED, RowSequence, is_among, joined, stacked, unrolled
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, both, either
 
@@ -56,13 +51,12 @@ JOINS = {"inner": "inner", "cross": "inner", "left": "left", "right": "right", "
 LOOKED_UP = {"inner", "left", "semi", "anti"}
 """Joins that find at most one row of a plain table for each row."""
 ORDERED = {exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue}
-METHODS: dict[type[Any], str] = {exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil"}
-TEXTS: dict[type[Any], str] = {
-    exp.Upper: "to_uppercase", exp.Lower: "to_lowercase", exp.Length: "len_chars", exp.Trim: "strip_chars",
+METHODS: dict[type[Any], str] = {
+    exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Upper: "str.to_uppercase",
+    exp.Lower: "str.to_lowercase", exp.Length: "str.len_chars", exp.Trim: "str.strip_chars",
+    exp.Year: "dt.year", exp.Month: "dt.month", exp.Day: "dt.day", exp.Quarter: "dt.quarter",
 }  # fmt: skip
-DATES: dict[type[Any], str] = {
-    exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.Quarter: "quarter",
-}  # fmt: skip
+"""Functions of one value that are methods of expressions."""
 SUMMARIES: dict[type[Any], str] = {
     exp.Avg: "mean", exp.Min: "min", exp.Max: "max", exp.Median: "median", exp.Stddev: "std", exp.StddevSamp: "std",
     exp.Variance: "var",
@@ -71,55 +65,19 @@ TYPES = {
     "INT": polars.Int64, "BIGINT": polars.Int64, "DOUBLE": polars.Float64, "FLOAT": polars.Float64,
     "BOOLEAN": polars.Boolean,
 }  # fmt: skip
-READ: dict[type[Any], frozenset[str]] = {
-    exp.Select: frozenset(
-        {
-            "expressions",
-            "from_",
-            "where",
-            "group",
-            "having",
-            "order",
-            "limit",
-            "distinct",
-            "joins",
-            "with_",
-            "qualify",
-            "offset",
-        }
-    ),
-    exp.Group: frozenset({"expressions"}),
-    exp.Rollup: frozenset({"expressions"}),
-    exp.Cube: frozenset({"expressions"}),
-    exp.GroupingSets: frozenset({"expressions"}),
-    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
-    exp.Join: frozenset({"this", "on", "side", "kind"}),
-    exp.Table: frozenset({"this", "alias"}),
-    exp.Subquery: frozenset({"this", "alias"}),
-    exp.Window: frozenset({"this", "partition_by", "over", "order", "spec"}),
-    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
-    **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset", "default"})),
-    exp.Case: frozenset({"this", "ifs", "default"}),
-    exp.In: frozenset({"this", "expressions", "query"}),
-    **dict.fromkeys(
-        (exp.Union, exp.Except, exp.Intersect),
-        frozenset(["this", "expression", "distinct", "order", "limit", "offset", "with_"]),
-    ),
-    exp.Between: frozenset({"this", "low", "high"}),
-    exp.Cast: frozenset({"this", "to"}),
-    exp.Round: frozenset({"this", "decimals"}),
-    exp.Count: frozenset({"this", "big_int"}),
-    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
-    exp.Distinct: frozenset({"expressions"}),
-    exp.Coalesce: frozenset({"this", "expressions"}),
-    exp.Greatest: frozenset({"this", "expressions", "ignore_nulls"}),
-    exp.Least: frozenset({"this", "expressions", "ignore_nulls"}),
-    exp.If: frozenset({"this", "true"}),
-    exp.Limit: frozenset({"expression"}),
-    exp.Substring: frozenset({"this", "start", "length"}),
-    exp.Column: frozenset({"this", "table"}),
-    exp.Literal: frozenset({"this", "is_string"}),
-}
+READ: dict[type[Any], str] = {
+    exp.Select: "expressions from_ where group having order limit distinct joins with_ qualify offset",
+    **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), "this expression distinct order limit offset with_"),
+    **dict.fromkeys((exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct), "expressions"),
+    **dict.fromkeys((exp.Table, exp.Subquery), "this alias"), exp.Join: "this on side kind",
+    exp.Ordered: "this desc nulls_first", exp.Limit: "expression", exp.Window: "this partition_by over order spec",
+    exp.WindowSpec: "kind start start_side end end_side", **dict.fromkeys((exp.Lag, exp.Lead), "this offset default"),
+    exp.Case: "this ifs default", exp.If: "this true", exp.In: "this expressions query", exp.Between: "this low high",
+    exp.Cast: "this to", exp.Round: "this decimals", exp.Count: "this big_int", exp.Substring: "this start length",
+    exp.Div: "this expression typed safe", exp.Coalesce: "this expressions",
+    **dict.fromkeys((exp.Greatest, exp.Least), "this expressions ignore_nulls"),
+    exp.Column: "this table", exp.Literal: "this is_string",
+}  # fmt: skip
 """What is read of a node; of others, what all expressions have."""
 
 
@@ -150,7 +108,7 @@ def _answered(statement: Statement, frames: Mapping[str, Frame], dialect: str) -
 
 def _read(node: Tree) -> Tree:
     """Return a node, unless it says more than is read of it."""
-    known = READ.get(type(node), frozenset({"this", "expression"}))
+    known = READ.get(type(node), "this expression").split()
     more = [name for name, value in node.args.items() if value and name not in known]
     return refuse(f"{more[0].rstrip('_').replace('_', ' ')} of {node.key.upper()} in SQL") if more else node
 
@@ -253,8 +211,8 @@ class Lowering:
                 break
         rows = replace(wide.kept, axis=replace(wide.kept.axis, sorted=True, ranks=None))
         columns = {name: column.on(rows) for name, column in wide.held.items()}
-        down, last = zip(*flags[: len(needed)], strict=True)
-        return Frame(*in_order(columns, rows, [columns[name] for name in needed], down, last)).select(*names)
+        order = [(columns[name], *pair) for name, pair in zip(needed, flags, strict=False)]
+        return Frame(*in_order(columns, rows, order)).select(*names)
 
     def _from(self, tree: Tree) -> Frame:
         source = tree.args.get("from_")
@@ -294,7 +252,7 @@ class Lowering:
         def held(columns: Mapping[str, Column], rows: Rows) -> Sequence[Mask]:
             if on is None:
                 return [True] * len(rows.there)
-            return masks_of(beside_rows(self._condition(on, {}).one(Scope(columns, rows)), rows))
+            return masks_of(self._condition(on, {}).one(Scope(columns, rows)).beside_rows(rows))
 
         left, right = ((one.held, one.kept) for one in map(_standing, (frame, other)))
         return Frame(*joined(left, right, held, JOINS[how]))
@@ -339,11 +297,8 @@ class Lowering:
                 refuse(f"{node.this.key.upper()} without an order in SQL")
             return self._summary(node.this, known).over(*(parts or [lit(0)]))
         keys = [(self._expression(_read(one).this, known), *_flags(one)) for one in order.expressions]
-        made = Window(node, parts, keys, lambda part: self._expression(part, known), self._summary_of(node, known))
-        return Expr(lambda scope: [made.column(scope)], lambda: refuse("a window"))
-
-    def _summary_of(self, node: Tree, known: Known) -> Expression | None:
-        return None if type(node.this) in ORDERED else self._summary(node.this, known)
+        summary = None if type(node.this) in ORDERED else self._summary(node.this, known)
+        return _computed(Window(node, parts, keys, lambda part: self._expression(part, known), summary).column)
 
     def _summary(self, node: Tree, known: Known) -> Expression:
         """Return an aggregate of the rows of a group."""
@@ -401,59 +356,46 @@ class Lowering:
         if kind in OPERATORS:
             return OPERATORS[kind](part(), part("expression"))
         if kind in METHODS:
-            return getattr(part(), METHODS[kind])()
-        if kind in TEXTS:
-            return getattr(part().str, TEXTS[kind])()
-        if kind in DATES:
-            return getattr(part().dt, DATES[kind])()
-        return self._other(node, known, part)
-
-    def _other(self, node: Tree, known: Known, part: Callable[..., Expression]) -> Expression:
+            return operator.attrgetter(METHODS[kind])(part())()
         several = [self._expression(one, known) for one in node.expressions]
+        if kind in FORMS:
+            return FORMS[kind](node, part, several)
+        return self._other(node, known, part, several)
+
+    def _other(
+        self, node: Tree, known: Known, part: Callable[..., Expression], several: Sequence[Expression]
+    ) -> Expression:
         match node:
             case exp.Column():
                 name = f"{node.table}.{node.name}" if node.table else node.name
                 return self._outer[name] if node.table not in self._own and name in self._outer else col(name)
-            case exp.Literal():
-                return lit(node.this if node.is_string else _number(node.this))
-            case exp.Boolean():
-                return lit(node.this)
-            case exp.Null():
-                return lit(None)
-            case exp.Neg():
-                return -part()
             case exp.Not():
                 return ~self._condition(node.this, known)
-            case exp.Div():
-                return part() / part("expression") if self._dialect != "sqlite" else refuse("division in SQLite")
+            case exp.Div() if self._dialect != "sqlite":
+                return part() / part("expression")
             case exp.IntDiv() | exp.Mod() if isinstance(node.expression, exp.Literal) and _whole(node.expression):
                 cut = _cut_quotient(part(), _whole(node.expression))
                 return cut if isinstance(node, exp.IntDiv) else part() - cut * _whole(node.expression)
-            case exp.Between():
-                value = part()
-                return (value >= part("low")) & (value <= part("high"))
             case exp.In() if node.args.get("query") is not None:
                 return self._within(part(), node.args["query"], known)
             case exp.In():
                 return functools.reduce(operator.or_, [part() == one for one in several])
             case exp.Exists():
-                return self._of_subquery(node.this, known, _exists)
+                return self._of_subquery(node.this, known, lambda found: Cell(positive(_standing(found).kept.count)))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return part().is_null()
             case exp.Like() if isinstance(node.expression, exp.Literal) and self._dialect != "sqlite":
                 pattern = _glob(node.expression.this)
                 return part().derived(of_values(lambda text: fnmatch.fnmatchcase(text, pattern)), "like", [], {})
-            case exp.Coalesce():
-                return functools.reduce(_or_else, [part(), *several])
-            case exp.Nullif():
-                return when(~(part() == part("expression")).fill_null(False)).then(part()).otherwise(None)
             case exp.Case():
                 return self._case(node, known)
             case exp.Cast() if node.to.sql() in TYPES:
                 return part().cast(TYPES[node.to.sql()])
             case exp.Subquery():
                 return self._of_subquery(node.this, known, _only)
-        return _function(node, part, several)
+            case exp.Substring() if node.args.get("length") is not None:
+                return part().str.slice(_whole(node.args["start"]) - 1, _whole(node.args["length"]))
+        return refuse(f"{node.key.upper()} in SQL")
 
     def _within(self, value: Expression, node: Tree, known: Known) -> Expression:
         """Say whether a value is among those of a subquery."""
@@ -467,26 +409,17 @@ class Lowering:
             found = self.frame(tree)
             return value.derived(lambda column: among(found, column), "is_in", [], {})
 
-        def columns(scope: Scope) -> list[Column]:
-            column = beside_rows(value.one(scope), scope.rows)
-            cells = [
-                among(found, single(cell, "")).cells[0]
-                for found, cell in zip(self._by_row(tree, known, scope), column.cells, strict=True)
-            ]
-            return [Column(tuple(cells), scope.rows)]
+        def within(scope: Scope) -> Column:
+            pairs = zip(self._by_row(tree, known, scope), value.one(scope).beside_rows(scope.rows).cells, strict=True)
+            return Column(tuple(among(found, single(cell)).cells[0] for found, cell in pairs), scope.rows)
 
-        return Expr(columns, lambda: refuse("a subquery"))
+        return _computed(within)
 
     def _of_subquery(self, tree: Tree, known: Known, value: Callable[[Any], Cell]) -> Expression:
         """Return a value of a subquery: one for all rows, or one for each."""
         if not is_correlated(tree):
-            column = single(value(self.frame(tree)), "")
-            return Expr(lambda scope: [column], lambda: refuse("a subquery"))
-
-        def columns(scope: Scope) -> list[Column]:
-            return [Column(tuple(value(found) for found in self._by_row(tree, known, scope)), scope.rows)]
-
-        return Expr(columns, lambda: refuse("a subquery"))
+            return _constant(single(value(self.frame(tree))))
+        return _computed(lambda scope: Column(tuple(map(value, self._by_row(tree, known, scope))), scope.rows))
 
     def _by_row(self, tree: Tree, known: Known, scope: Scope) -> list[Any]:
         """Return the answers to a subquery, one for each row around it."""
@@ -498,31 +431,15 @@ class Lowering:
         return answers
 
     def _case(self, node: Tree, known: Known) -> Expression:
-        chain: Any = None
-        for one in node.args["ifs"]:
-            _read(one)
+        branches = []
+        for one in map(_read, node.args["ifs"]):
             if node.this is None:
                 condition = self._condition(one.this, known)
             else:
                 condition = self._expression(node.this, known) == self._expression(one.this, known)
-            chain = (when(condition) if chain is None else chain.when(condition)).then(
-                self._expression(one.args["true"], known)
-            )
+            branches.append((condition, self._expression(one.args["true"], known)))
         default = node.args.get("default")
-        return chain.otherwise(None if default is None else self._expression(default, known))
-
-
-def _function(node: Tree, part: Callable[..., Expression], several: Sequence[Expression]) -> Expression:
-    match node:
-        case exp.Round():
-            return _rounded(part(), _whole(node.args["decimals"]) if node.args.get("decimals") else 0)
-        case exp.Greatest():
-            return FUNCTIONS["max_horizontal"](part(), *several)
-        case exp.Least():
-            return FUNCTIONS["min_horizontal"](part(), *several)
-        case exp.Substring() if node.args.get("length") is not None:
-            return part().str.slice(_whole(node.args["start"]) - 1, _whole(node.args["length"]))
-    return refuse(f"{node.key.upper()} in SQL")
+        return Then(branches, None if default is None else self._expression(default, known))
 
 
 def _projected(frame: Frame, outputs: Known) -> Frame:
@@ -652,22 +569,17 @@ def _only(found: Any) -> Cell:
     return Cell(cell.value, both(there, cell.known))
 
 
-def _exists(found: Any) -> Cell:
-    return Cell(positive(_standing(found).kept.count))
-
-
 def has_few_rows(found: Any) -> bool:
     """Say whether a table has so few rows that each is looked at."""
     return isinstance(found, polars.DataFrame) or (not found.kept.has_plates and len(found.kept.there) <= MOST_RANKED)
 
 
-def beside_rows(column: Column, rows: Rows) -> Column:
-    """Return a column in some rows; one value stands in all of them."""
-    return Column(column.cells * len(rows.there), rows, column.name) if column.single else column
-
-
 def _constant(column: Column) -> Expr:
-    return Expr(lambda scope: [column], lambda: refuse("a row around a subquery"))
+    return _computed(lambda scope: column)
+
+
+def _computed(column: Callable[[Scope], Column]) -> Expr:
+    return Expr(lambda scope: [column(scope)], lambda: refuse("a part of a query"))
 
 
 @dataclass(frozen=True)
@@ -683,8 +595,8 @@ class Window:
 
     def column(self, scope: Scope) -> Column:
         """Return its value in each row."""
-        keys = tuple((beside_rows(key.one(scope), scope.rows), down, last) for key, down, last in self.keys)
-        parts = tuple(beside_rows(one.one(scope), scope.rows) for one in self.partition)
+        keys = tuple((key.one(scope).beside_rows(scope.rows), down, last) for key, down, last in self.keys)
+        parts = tuple(one.one(scope).beside_rows(scope.rows) for one in self.partition)
         turns = RowSequence(scope.rows, parts, keys)
         if self.summary is not None:
             places = range(len(scope.rows.there))
@@ -715,14 +627,14 @@ class Window:
         if node.args.get("this") is None:
             numbers = {exp.RowNumber: lambda: turns.numbers, exp.Rank: turns.ranks, exp.DenseRank: turns.dense_ranks}
             return [Cell(number) for number in numbers[type(node)]()]
-        column = beside_rows(self.expression(node.this).one(scope), scope.rows)
+        column = self.expression(node.this).one(scope).beside_rows(scope.rows)
         nothing = [cell_of(None)] * len(column.cells)
         match node:
             case exp.Lag() | exp.Lead():
                 step = _whole(node.args["offset"]) if node.args.get("offset") is not None else 1
                 step = -step if isinstance(node, exp.Lag) else step
                 default = node.args.get("default")
-                rest = beside_rows(self.expression(default).one(scope), scope.rows).cells if default else nothing
+                rest = self.expression(default).one(scope).beside_rows(scope.rows).cells if default else nothing
                 return turns.at(column.cells, [number + step for number in turns.numbers], rest)
             case exp.FirstValue() if self._bounds[1] is None:
                 return turns.at(column.cells, [1] * len(nothing), nothing)
@@ -743,11 +655,7 @@ def _bound(spec: Tree, side: str) -> int | None:
 
 
 def _truth(column: Column) -> Column:
-    return column if is_truths(column) or column.is_text else ARITHMETIC["__ne__"](column, 0)
-
-
-def _or_else(value: Expression, other: Expression) -> Expression:
-    return when(value.is_not_null()).then(value).otherwise(other)
+    return column if is_truths(column) or column.is_text else OF_COLUMNS["ne"](column, 0)
 
 
 def _rounded(value: Expression, decimals: int) -> Expression:
@@ -755,10 +663,6 @@ def _rounded(value: Expression, decimals: int) -> Expression:
     scale = 10.0**decimals
     away = (value.abs() * scale + 0.5).floor() / scale
     return when(value < 0).then(-away).otherwise(away)
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
 
 
 def _cut_quotient(value: Expression, divisor: int) -> Expression:
@@ -776,3 +680,22 @@ def _glob(pattern: str) -> str:
     """Return a pattern of LIKE as one of file names."""
     quoted = pattern.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
     return quoted.replace("%", "*").replace("_", "?")
+
+
+FORMS: dict[type[Any], Callable[[Tree, Callable[..., Expression], Sequence[Expression]], Expression]] = {
+    exp.Literal: lambda node, part, several: (
+        lit(node.this if node.is_string else (int if node.this.isdigit() else float)(node.this))),
+    exp.Boolean: lambda node, part, several: lit(node.this),
+    exp.Null: lambda node, part, several: lit(None),
+    exp.Neg: lambda node, part, several: -part(),
+    exp.Between: lambda node, part, several: part().is_between(part("low"), part("high")),
+    exp.Coalesce: lambda node, part, several: (
+        functools.reduce(lambda one, two: when(one.is_not_null()).then(one).otherwise(two), [part(), *several])),
+    exp.Nullif: lambda node, part, several: (
+        when(~(part() == part("expression")).fill_null(False)).then(part()).otherwise(None)),
+    exp.Round: lambda node, part, several: (
+        _rounded(part(), _whole(node.args["decimals"]) if node.args.get("decimals") else 0)),
+    exp.Greatest: lambda node, part, several: FUNCTIONS["max_horizontal"](part(), *several),
+    exp.Least: lambda node, part, several: FUNCTIONS["min_horizontal"](part(), *several),
+}  # fmt: skip
+"""What other nodes come to, by themselves, their parts and the list that they hold."""

@@ -16,7 +16,7 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where
 from privug.program.traced.keys import alternatives
-from privug.program.traced.masks import Mask, both, either, negated
+from privug.program.traced.masks import Mask, both, either, negated, truth
 
 
 class Cell(NamedTuple):
@@ -102,9 +102,17 @@ def _is_safe(divisor: Node) -> bool:
     return chosen_one and isinstance(parents[2].operation, ConstantValue) and almost_never_zero(parents[2])
 
 
+def kind(value: Any) -> str:
+    """Return the kind of a value's type as NumPy has it: that of objects for texts."""
+    if isinstance(value, RandomVariable):
+        return "O" if value.node.levels is not None else value.node.dtype.kind
+    found = np.asarray(value).dtype.kind
+    return found if found in "bif" else "O"
+
+
 def is_number(value: Any) -> bool:
     """Say whether a value is a random number, and neither a truth value nor a text."""
-    return isinstance(value, RandomVariable) and value.node.levels is None and value.node.dtype.kind in "if"
+    return isinstance(value, RandomVariable) and kind(value) in "if"
 
 
 def is_category(value: Any) -> bool:
@@ -112,12 +120,9 @@ def is_category(value: Any) -> bool:
     return isinstance(value, RandomVariable) and value.node.levels is not None
 
 
-def kind(value: Any) -> str:
-    """Return the kind of a value's type as NumPy has it: that of objects for texts."""
-    if isinstance(value, RandomVariable):
-        return "O" if value.node.levels is not None else value.node.dtype.kind
-    found = np.asarray(value).dtype.kind
-    return found if found in "bif" else "O"
+def is_truth(value: Any) -> bool:
+    """Say whether a value is a truth value, random or plain."""
+    return kind(value) == "b"
 
 
 def is_mixed(value: Any) -> bool:
@@ -129,13 +134,6 @@ def refuse_mixed(*values: Any) -> None:
     """Refuse to compute with what is a number or a text, as the case may be."""
     if any(map(is_mixed, values)):
         refuse("a column of numbers and texts")
-
-
-def is_truth(value: Any) -> bool:
-    """Say whether a value is a truth value, random or plain."""
-    if isinstance(value, RandomVariable):
-        return value.node.levels is None and value.node.dtype == np.dtype(bool)
-    return isinstance(value, bool | np.bool_)
 
 
 def applied(function: np.ufunc, *cells: Cell) -> Cell:
@@ -150,7 +148,8 @@ def applied(function: np.ufunc, *cells: Cell) -> Cell:
     if function in (np.floor_divide, np.remainder) and not almost_never_zero(as_node(values[1])):
         refuse("a whole division by what may be zero")
     if any(isinstance(value, str) or is_category(value) for value in values):
-        return Cell(_on_texts(function, values), known)
+        own = _PYTHON.get(function) if len(values) == 2 else None
+        return Cell(refuse(f"np.{function.__name__} of texts") if own is None else own(*values), known)
     if not any(isinstance(value, RandomVariable) for value in values):
         return Cell(function(*values).item(), known)
     return Cell(function(*values), known)
@@ -162,39 +161,21 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _on_texts(function: np.ufunc, values: list[Any]) -> Any:
-    own = _PYTHON.get(function)
-    if own is None or len(values) != 2:
-        refuse(f"np.{function.__name__} of texts")
-    return own(*values)
-
-
 def divided(left: Cell, right: Cell, there: Mask) -> Cell:
     """Divide as NumPy does: zero by zero is missing."""
-    quotient = applied(np.true_divide, left, right) if _are_random(left, right) else _plain_quotient(left, right)
-    divisor = right.value
+    parts = (*left, *right)
+    if not any(isinstance(part, RandomVariable) for part in parts):
+        if not (left.known and right.known):
+            return Cell(0.0, False)
+        with np.errstate(all="ignore"):
+            return cell_of(np.true_divide(left.value, right.value).item())
+    quotient, divisor = applied(np.true_divide, left, right), right.value
     if not isinstance(divisor, RandomVariable) or almost_never_zero(divisor.node):
         return quotient
-    some = either(_truth(left.value > 0), _truth(left.value < 0))
-    fine = either(some, divisor != 0)
+    fine = either(either(truth(left.value > 0), truth(left.value < 0)), divisor != 0)
     if fine is True or (isinstance(there, RandomVariable) and implies(there.node, as_node(fine))):
         return quotient
     return Cell(quotient.value, both(quotient.known, fine))
-
-
-def _plain_quotient(left: Cell, right: Cell) -> Cell:
-    if not (left.known and right.known):
-        return Cell(0.0, False)
-    with np.errstate(all="ignore"):
-        return cell_of(np.true_divide(left.value, right.value).item())
-
-
-def _are_random(*cells: Cell) -> bool:
-    return any(isinstance(cell.value, RandomVariable) or isinstance(cell.known, RandomVariable) for cell in cells)
-
-
-def _truth(value: Any) -> Mask:
-    return value if isinstance(value, RandomVariable) else bool(value)
 
 
 def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
@@ -205,7 +186,7 @@ def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
             return Cell(told)
     held, known = applied(function, left, right)
     known = True if known is True else both(left.known, right.known)
-    verdict = _truth(held) if known is not False else False
+    verdict = truth(held) if known is not False else False
     return Cell(either(negated(known), verdict) if function is np.not_equal else both(known, verdict))
 
 
@@ -266,7 +247,12 @@ def surely_known(cell: Cell, there: Mask) -> bool:
     return known is True or there is False
 
 
-EQUAL = np.equal
+def rounded(cell: Cell, decimals: int) -> Cell:
+    """Return a number rounded as NumPy does."""
+    if cell.known is False:
+        return cell
+    value = np.round(cell.value, decimals)
+    return Cell(value.item() if isinstance(value, np.generic) else value, cell.known)
 
 
 def converted(cell: Cell, dtype: Any) -> Cell:
@@ -289,49 +275,40 @@ def converted(cell: Cell, dtype: Any) -> Cell:
 def _as_text(cell: Cell) -> Cell:
     """Return a cell as a text: whole numbers in a column that had gaps are floats in pandas, and another text."""
     levels = cell.value.node.levels if is_category(cell.value) else (cell.value,)
-    if not _is_random_number(cell.value) and all(isinstance(level, str) for level in levels):
+    if all(isinstance(level, str) for level in levels):
         return cell
-    if (
-        cell.known is not True
-        or had_gaps(cell)
-        or not (_is_random_number(cell.value) or isinstance(cell.value, int | float))
-    ):
+    random = isinstance(cell.value, RandomVariable) and not is_category(cell.value)
+    if cell.known is not True or had_gaps(cell) or not (random or isinstance(cell.value, int | float)):
         refuse("astype(str) of numbers with gaps, or of dates")
     return mapped(str, cell)
 
 
-def _is_random_number(value: Any) -> bool:
-    return isinstance(value, RandomVariable) and value.node.levels is None
-
-
 def had_gaps(cell: Cell) -> bool:
     """Say whether a value may come from a column in which something was missing, which pandas holds in another type."""
-    if not isinstance(cell.value, RandomVariable):
-        return False
-    return any(_may_have_gaps(node) for node in ancestors([cell.value.node]))
+    nodes = ancestors([cell.value.node]) if isinstance(cell.value, RandomVariable) else ()
+    return any(
+        _chooses(node) or isinstance(node.operation, Maybe) or any(map(is_missing, node.levels or ())) for node in nodes
+    )
 
 
-def _may_have_gaps(node: Node) -> bool:
-    chooses = isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
-    return chooses or isinstance(node.operation, Maybe) or any(map(is_missing, node.levels or ()))
+def _chooses(node: Node) -> bool:
+    return isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
 
 
 def with_gaps(cell: Cell) -> Cell:
     """Return a cell as it is in a column in which something is missing: a whole number is a float there."""
-    if isinstance(cell.value, RandomVariable) and cell.value.node.levels is None and cell.value.node.dtype.kind == "i":
+    if isinstance(cell.value, RandomVariable) and kind(cell.value) == "i":
         return Cell(cell.value.astype(float), cell.known)
     return Cell(float(cell.value), cell.known) if type(cell.value) is int else cell
 
 
 def was_filled(cell: Cell) -> bool:
     """Say whether a truth value may stand in a column in which others were missing and had something put in place."""
-    node = cell.value.node if isinstance(cell.value, RandomVariable) else None
-    return node is not None and isinstance(node.operation, Elementwise) and node.operation.traits.chooses is not None
+    return isinstance(cell.value, RandomVariable) and _chooses(cell.value.node)
 
 
 def harmless(cell: Cell) -> Cell:
     """Return a cell that is zero where it is missing: the largest of no whole numbers is one of 64 bits."""
     value, known = cell
-    missing = isinstance(known, RandomVariable) and isinstance(value, RandomVariable)
-    whole = missing and value.node.levels is None and value.node.dtype.kind == "i"
+    whole = isinstance(known, RandomVariable) and isinstance(value, RandomVariable) and kind(value) == "i"
     return Cell(where(known, value, 0), known) if whole else cell

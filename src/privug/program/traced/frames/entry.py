@@ -10,8 +10,8 @@ from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames.cells import cell_of
-from privug.program.traced.frames.pandas.column import with_timestamps
 from privug.program.traced.frames.pandas.frame import Frame
+from privug.program.traced.frames.pandas.values import with_timestamps
 from privug.program.traced.frames.polars.frame import Frame as PolarsFrame
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import MaskedList

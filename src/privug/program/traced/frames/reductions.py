@@ -110,13 +110,6 @@ def smallest(cells: Sequence[Cell], rows: Rows) -> Cell:
     return _extreme(cells, rows, "min", np.minimum, 1)
 
 
-def first_places(groups: Sequence[Rows]) -> list[Any]:
-    """Return where each of some groups of the same rows begins; somewhere behind all rows if it has none."""
-    if not all(rows.axis.sorted for rows in groups):
-        refuse("groups in the order of their first rows, whose own order is not known")
-    return [smallest([Cell(place) for place in rows.axis.positions()], rows).value for rows in groups]
-
-
 def largest(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return the largest value; of nothing, there is none."""
     return _extreme(cells, rows, "max", np.maximum, -1)
@@ -188,39 +181,31 @@ def cumulative(cells: Sequence[Cell], rows: Rows) -> list[Cell]:
     return [Cell(part) for part in rows.axis.parts(summed)]
 
 
-def distinct(cells: Sequence[Cell], rows: Rows) -> Cell:
-    """Return how many different values there are."""
-    found = [positive(number) for _, number in tallies(cells, rows)]
+def distinct(hits: Sequence[Mapping[Any, Mask]], rows: Rows) -> tuple[Cell, int]:
+    """Return how many different values there are, and there may be: of those that are found in each segment of rows."""
+    levels = dict.fromkeys(level for own in hits for level in own)
+    found = [positive(rows.among([own.get(level, False) for own in hits]).count) for level in levels]
     known = sum(1 for one in found if one is True)
-    uncertain = [one for one in found if isinstance(one, RandomVariable)]
-    return Cell(known if not uncertain else _summed([(one, True, None) for one in uncertain]) + known)
+    uncertain: Held = [(one, True, None) for one in found if isinstance(one, RandomVariable)]
+    return Cell(known if not uncertain else _summed(uncertain) + known), len(levels)
 
 
-def tallies(cells: Sequence[Cell], rows: Rows) -> list[tuple[Any, Any]]:
-    """Return each value that a column may hold with how often it does."""
-    several = [hits_of(cell) for cell in cells]
-    levels = list(dict.fromkeys(level for hits in several for level in hits))
-    return [(level, rows.among([hits.get(level, False) for hits in several]).count) for level in levels]
+def _one_of(order: int, known: bool) -> Callable[..., Cell]:
+    """Return the summary that is the first of values, or the last; missing ones count unless they are to be known."""
+
+    def reduction(cells: Sequence[Cell], rows: Rows) -> Cell:
+        if rows.has_plates or not rows.axis.sorted:
+            refuse("the first or last of many rows")
+        masks = _masks(cells, rows) if known else rows.there
+        found = Cell(0.0, False)
+        for cell, mask in list(zip(cells, masks, strict=True))[::-order]:
+            found = chosen(mask, Cell(cell.value) if known else cell, found)
+        return found
+
+    return reduction
 
 
-def first(cells: Sequence[Cell], rows: Rows, known: bool = True) -> Cell:
-    """Return the first value that is there, and known unless missing ones count as well."""
-    return _first_of(cells, rows, list(range(len(cells))), known)
-
-
-def last(cells: Sequence[Cell], rows: Rows, known: bool = True) -> Cell:
-    """Return the last value that is there, and known unless missing ones count as well."""
-    return _first_of(cells, rows, list(range(len(cells)))[::-1], known)
-
-
-def _first_of(cells: Sequence[Cell], rows: Rows, order: list[int], known: bool) -> Cell:
-    if rows.has_plates or not rows.axis.sorted:
-        refuse("the first or last of many rows")
-    masks = _masks(cells, rows) if known else rows.there
-    found = Cell(0.0, False)
-    for place in reversed(order):
-        found = chosen(masks[place], Cell(cells[place].value) if known else cells[place], found)
-    return found
+first_row, last_row = _one_of(1, known=False), _one_of(-1, known=False)
 
 
 def some(cells: Sequence[Cell], rows: Rows) -> Cell:
@@ -249,24 +234,12 @@ def place_of_extreme(cells: Sequence[Cell], rows: Rows, sign: int) -> tuple[Any,
     return place, known
 
 
-def spread(
-    hits: Sequence[Mapping[Any, Mask]], labels: Sequence[Any], cells: Sequence[Sequence[Cell]], whole: bool
-) -> list[Cell]:
-    """Return for each segment of rows the cell of its group; `cells` are those of the groups, for each segment."""
-    found = []
-    for own, several in zip(hits, cells, strict=True):
-        total = Cell(several[0].value if several else 0.0, False)
-        for label, cell in zip(labels, several, strict=True):
-            total = chosen(own.get(label, False), cell, total)
-        found.append(Cell(total.value) if whole and several else total)
-    return found
-
-
 Reduction = Callable[..., Cell]
 
 REDUCTIONS: dict[str, Reduction] = {
     "sum": total, "mean": mean, "average": mean, "min": smallest, "max": largest, "std": deviation, "var": variance,
-    "sem": standard_error, "median": middle, "quantile": quantile, "nunique": distinct, "first": first, "last": last,
+    "sem": standard_error, "median": middle, "quantile": quantile, "first": _one_of(1, known=True),
+    "last": _one_of(-1, known=True), "nunique": lambda cells, rows: distinct([*map(hits_of, cells)], rows)[0],
     "any": some, "all": every, "count": lambda cells, rows: Cell(count(cells, rows)),
     "size": lambda cells, rows: Cell(rows.count),
 }  # fmt: skip

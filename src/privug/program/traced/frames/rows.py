@@ -1,26 +1,29 @@
 """The rows of a traced frame: which are there, their labels and order, and what they are as outputs."""
 
+import contextlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from privug.model.categories import map_levels
 from privug.model.graph import substitute
 from privug.model.maybe import maybe
-from privug.model.node import ConstantValue, Node
+from privug.model.node import ConstantValue
 from privug.model.operations import ArrayFunction, Elementwise, array_function, gather
-from privug.model.plates import Lane, Plate, dependent_on_lanes, fold
+from privug.model.plates import Lane, Plate, dependent_on_lanes, fold, going_through
 from privug.model.propositions import implies
 from privug.model.ragged import Outline, RaggedPlate
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.accumulators import LOST
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, hits_of, surely_known
-from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, hits_of, surely_known
+from privug.program.traced.iteration import PlatedList
+from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth, under
 from privug.program.traced.selections import Selection
 
 MOST_SPELLED_OUT = 256
@@ -220,40 +223,39 @@ def exceeds(number: Any, less: int) -> Mask:
     if not isinstance(number, RandomVariable):
         return bool(number > less)
     constants = [parent.operation for parent in number.node.parents if isinstance(parent.operation, ConstantValue)]
-    surely = constants[0].array.item() if len(constants) == 1 and _is_sum(number.node) else 0
+    operation = number.node.operation
+    is_sum = isinstance(operation, Elementwise) and operation.traits.weights == (1, 1)
+    surely = constants[0].array.item() if len(constants) == 1 and is_sum else 0
     return True if surely > less else number > less
-
-
-def _is_sum(node: Node) -> bool:
-    return isinstance(node.operation, Elementwise) and node.operation.traits.weights == (1, 1)
 
 
 def renumbered(rows: Rows) -> Rows:
     """Return rows whose labels are counted anew, so that they are not known where some are gone."""
     axis = rows.axis
     if rows.are_all:
-        return (
-            rows
-            if axis.labels is None and not axis.anonymous
-            else Rows(Axis(axis.plates, sorted=axis.sorted), rows.there)
-        )
+        named = axis.labels is not None or axis.anonymous
+        return Rows(Axis(axis.plates, sorted=axis.sorted), rows.there) if named else rows
     return Rows(Axis(axis.plates, anonymous=True, renumbered=True, sorted=axis.sorted), rows.there)
 
 
 def first_of(rows: Rows, number: Any) -> Rows:
     """Return the first of those rows that are there."""
-    axis = rows.axis
-    if type(number) is not int or number < 0 or not axis.sorted or rows.has_plates:
+    if type(number) is not int or number < 0 or not rows.axis.sorted or rows.has_plates:
         refuse("the first of such rows")
-    if axis.leading is not None and all(a is b for a, b in zip(rows.there, axis.leading, strict=True)):
-        return Rows(axis, tuple(mask if place < number else False for place, mask in enumerate(rows.there)))
+    return Rows(rows.axis, tuple(counted_off(rows.there, rows.axis.leading, 0, number)))
+
+
+def counted_off(there: Sequence[Mask], leading: Sequence[Mask] | None, first: int, end: int) -> list[Mask]:
+    """Return when single rows are there and stand at places from one to another among those that are."""
+    if leading is not None and all(map(operator.is_, there, leading)):
+        return [mask if first <= place < end else False for place, mask in enumerate(there)]
     before: Any = 0
-    found: list[Mask] = []
-    for mask in rows.there:
-        early = before < number
-        found.append(both(mask, early if isinstance(early, RandomVariable) else bool(early)))
+    masks: list[Mask] = []
+    for mask in there:
+        late = True if first == 0 else truth(before >= first)
+        masks.append(both(mask, both(late, truth(before < end))))
         before = before + (int(mask) if isinstance(mask, bool) else np.multiply(mask, 1))
-    return Rows(axis, tuple(found))
+    return masks
 
 
 def total_of(masks: Sequence[Mask]) -> Any:
@@ -355,6 +357,27 @@ def singled_out(cells: Sequence[Cell], rows: Rows) -> tuple[list[Cell], list[Mas
     return found, there
 
 
+def as_list(items: Sequence[Any], rows: Rows) -> Any:
+    """Return one item for each row as a list; many rows stay together."""
+    if rows.has_plates:
+        return PlatedList(list(zip(items, rows.there, rows.axis.plates, strict=True)))
+    return MaskedList.of_pairs(zip(items, rows.there, strict=True))
+
+
+def called(
+    function: Callable[[Any], Any], cells: Sequence[Cell], rows: Rows, given: Callable[[Cell], Any]
+) -> list[Cell]:
+    """Call a function of the program's on what is given of each cell, once for rows that are alike."""
+    found = []
+    for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
+        if there is False:
+            found.append(Cell(0.0, False))
+            continue
+        with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
+            found.append(computed(function(given(cell))))
+    return found
+
+
 def only_cell(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return the only cell of a column; an error where there is not one."""
     fail_where(truth(rows.count != 1), ValueError("not one value"))
@@ -399,19 +422,7 @@ def _each(part: Any, size: int, axis: Any, place: int) -> list[Any]:
 MOST_SORTED = 200
 
 
-class Keys(Protocol):
-    """A column whose values may be keys."""
-
-    @property
-    def cells(self) -> Sequence[Cell]:
-        """What is in its rows."""
-
-    @property
-    def hits(self) -> list[dict[Any, Mask]] | None:
-        """When cells have each of their values, if that is known already."""
-
-
-def hits_in(columns: Sequence[Keys], rows: Rows) -> list[dict[Any, Mask]]:
+def hits_in(columns: Sequence[Any], rows: Rows) -> list[dict[Any, Mask]]:
     """Return for each segment of rows the values that columns may have there, each with its condition."""
     per_column = [column.hits or [hits_of(cell) for cell in column.cells] for column in columns]
     if len(columns) == 1:
@@ -423,21 +434,6 @@ def hits_in(columns: Sequence[Keys], rows: Rows) -> list[dict[Any, Mask]]:
             joined = {(*a, b): both(m, n) for a, m in joined.items() for b, n in hits.items()}
         found.append({label: mask for label, mask in joined.items() if mask is not False})
     return found
-
-
-def all_labels(columns: Sequence[Keys], several: Sequence[Mapping[Any, Mask]]) -> list[Any]:
-    """Return all values in ascending order; those of pd.cut in the order of its bins."""
-    labels = list(dict.fromkeys(label for hits in several for label in hits))
-    try:
-        return sorted(labels, key=lambda label: _places(columns, label))
-    except (TypeError, ValueError):
-        return refuse("groups whose order is not known")
-
-
-def _places(columns: Sequence[Keys], label: Any) -> tuple[Any, ...]:
-    parts = label if len(columns) > 1 else (label,)
-    pairs = zip(columns, parts, strict=True)
-    return tuple(part if column.hits is None else list(column.hits[0]).index(part) for column, part in pairs)
 
 
 def banded(

@@ -4,8 +4,8 @@ import ast
 import io
 import operator
 import tokenize
-from abc import abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,22 @@ from privug.model.node import Kind
 from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_truth, kind
-from privug.program.traced.frames.pandas.column import (
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, is_truth, kind
+from privug.program.traced.frames.pandas.group import GroupBy, merged, pivoted, unstacked
+from privug.program.traced.frames.pandas.series import (
+    Index,
+    Series,
+    counted_values,
+    labelled,
+    observes_by_default,
+    repeated,
+    with_summaries,
+)
+from privug.program.traced.frames.pandas.values import (
     Found,
     Labels,
     are_timestamps,
     as_rows,
-    called,
     demanded,
     element,
     filled,
@@ -31,21 +39,12 @@ from privug.program.traced.frames.pandas.column import (
     of_one_type,
     renamed,
 )
-from privug.program.traced.frames.pandas.group import GroupBy, pivoted
-from privug.program.traced.frames.pandas.series import (
-    Index,
-    Series,
-    counted_values,
-    described,
-    is_frame,
-    labelled,
-    merged,
-    observes_by_default,
-    repeated,
-)
+from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
+    as_list,
+    called,
     counted,
     first_of,
     leaf,
@@ -54,7 +53,6 @@ from privug.program.traced.frames.rows import (
     singled_out,
     sorted_rows,
 )
-from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import (
     Mask,
     MaskedList,
@@ -64,6 +62,7 @@ from privug.program.traced.masks import (
     current,
     fail_where,
     negated,
+    truth,
     under,
 )
 
@@ -93,11 +92,8 @@ def queried(expression: str, names: Container[Any], column: Callable[[Any], Any]
             case ast.List() | ast.Tuple():
                 return [value(part) for part in node.elts]
             case ast.BoolOp():
-                parts = [value(part) for part in node.values]
-                total = parts[0]
-                for part in parts[1:]:
-                    total = total & part if isinstance(node.op, ast.And) else total | part
-                return total
+                joining = operator.and_ if isinstance(node.op, ast.And) else operator.or_
+                return reduce(joining, map(value, node.values))
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
                 return ~value(node.operand)
             case ast.UnaryOp(op=ast.USub()):
@@ -106,7 +102,7 @@ def queried(expression: str, names: Container[Any], column: Callable[[Any], Any]
                 return _COMPUTED[type(node.op)](value(node.left), value(node.right))
             case ast.Compare():
                 sides = [value(side) for side in (node.left, *node.comparators)]
-                return _chain(node.ops, sides)
+                return reduce(operator.and_, map(_verdict, node.ops, sides, sides[1:]))
         return refuse(f"query() with {ast.unparse(node)!r}")
 
     return value(tree)
@@ -120,32 +116,23 @@ def _spelled_out(expression: str) -> str:
     return tokenize.untokenize(named).strip()
 
 
-def _chain(operators: list[ast.cmpop], sides: list[Any]) -> Any:
-    total: Any = None
-    for place, one in enumerate(operators):
-        function = _COMPARED.get(type(one))
-        if function is None:
-            refuse("query() with such a comparison")
-        left, right = sides[place], sides[place + 1]
-        no_text_beside_timestamps(left, right)
-        listed = isinstance(right, list) and type(one) in (ast.Eq, ast.NotEq)
-        verdict = (
-            _COMPARED[ast.In if isinstance(one, ast.Eq) else ast.NotIn](left, right)
-            if listed
-            else function(left, right)
-        )
-        total = verdict if total is None else total & verdict
-    return total
+def _verdict(comparison: ast.cmpop, left: Any, right: Any) -> Any:
+    no_text_beside_timestamps(left, right)
+    how: type[ast.cmpop] = type(comparison)
+    if isinstance(right, list):
+        how = {ast.Eq: ast.In, ast.NotEq: ast.NotIn}.get(how, how)
+    function = _COMPARED.get(how) or refuse("query() with such a comparison")
+    return function(left, right)
 
 
-class Table(Standing):
+_BY_ROWS = {"sum", "mean", "count", "min", "max", "any", "all"}
+"""What rows come to as columns do."""
+
+
+class Frame(Standing):
     """Columns of the same rows, some of which may not be there."""
 
     kind = "DataFrame"
-
-    @abstractmethod
-    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
-        """Return another frame."""
 
     def __init__(
         self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None
@@ -159,6 +146,11 @@ class Table(Standing):
         """Columns of which it is not known from which of equal rows pandas takes them."""
         self.hits: dict[Any, Any] = {}
         """Of columns made by pd.cut, when cells have each of their values."""
+
+    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
+        made = Frame(data, rows, present)
+        made.lost = self.lost & made.held.keys()
+        return made
 
     @property
     def data(self) -> dict[Any, list[Cell]]:
@@ -202,20 +194,15 @@ class Table(Standing):
         self.hits = {new[name]: hits for name, hits in self.hits.items()}
 
     @property
-    def index(self) -> Index:
-        """The labels of the rows."""
-        return Index(self.rows)
-
-    @property
     def shape(self) -> tuple[Any, ...]:
         """How many rows and columns there are."""
         there = [self.present.get(name, True) for name in self.held]
         return native(Cell(self.length())), native(Cell(counted(there, (None,) * len(there))))
 
-    @property
-    def empty(self) -> Any:
-        """Whether there are no rows."""
-        return negated(reductions.positive(self.rows.count))
+    empty: Any = property(lambda self: negated(positive(self.rows.count)))
+    """Whether there are no rows."""
+    index: Any = property(lambda self: Index(self.rows))
+    """The labels of the rows."""
 
     def column(self, name: Any) -> Series:
         """Return a column; an error where it is not there."""
@@ -240,7 +227,7 @@ class Table(Standing):
             return self.iloc[key]
         return self.column(key)
 
-    def _with_hits(self, other: "Table") -> Any:
+    def _with_hits(self, other: "Frame") -> Any:
         self.hits = {name: hits for name, hits in other.hits.items() if name in self.held}
         self.lost = other.lost & self.held.keys()
         return self
@@ -355,14 +342,6 @@ class Table(Standing):
             return self.each(lambda column: column.fillna(value[column.name]) if column.name in value else column)
         return self.each(lambda column: column.fillna(value))
 
-    def isna(self) -> Any:
-        return self.each(Series.isna)
-
-    isnull = isna
-
-    def notna(self) -> Any:
-        return self.each(Series.notna)
-
     def astype(self, dtype: Any) -> Any:
         if isinstance(dtype, Mapping):
             changed = {name: self.column(name).astype(to).cells for name, to in dtype.items()}
@@ -388,16 +367,10 @@ class Table(Standing):
             return found
         return self.made(self.data, first_of(self.rows, n))._with_hits(self)
 
-    @property
-    def loc(self) -> "Locations":
-        """Rows and cells by their labels and by masks."""
-        return Locations(self, by_label=True)
-
-    @property
-    def iloc(self) -> "Locations":
-        """Rows and cells by their positions."""
-        return Locations(self, by_label=False)
-
+    loc: Any = property(lambda self: Locations(self, by_label=True))
+    """Rows and cells by their labels and by masks."""
+    iloc: Any = property(lambda self: Locations(self, by_label=False))
+    """Rows and cells by their positions."""
     at, iat = loc, iloc
 
     def itertuples(self, index: bool = True, name: Any = "Pandas") -> Any:
@@ -406,11 +379,11 @@ class Table(Standing):
         names = (*(("Index",) if index else ()), *self.data)
         called = [self.rows.axis.called()] if index else []
         columns = [*called, *([native(cell) for cell in of_one_type(cells)] for cells in self.data.values())]
-        return self._listed([*map(row_maker(names), zip(*columns, strict=True))])
+        return as_list([*map(row_maker(names), zip(*columns, strict=True))], self.rows)
 
     def iterrows(self) -> Any:
         """Return the rows with their labels."""
-        return self._listed([*zip(self.rows.axis.called(), self.single_rows(), strict=True)])
+        return as_list([*zip(self.rows.axis.called(), self.single_rows(), strict=True)], self.rows)
 
     def single_rows(self) -> list[Any]:
         """Return for each segment its row as the Series that pandas makes of it: of NumPy's numbers, or of objects."""
@@ -429,100 +402,7 @@ class Table(Standing):
         cells = [demanded(labels, found_at(labels, column, self.rows))[0] for column in columns]
         return labelled(list(self.data), cells, label)
 
-    def _listed(self, items: list[Any]) -> Any:
-        if self.rows.has_plates:
-            return PlatedList(list(zip(items, self.rows.there, self.rows.axis.plates, strict=True)))
-        return MaskedList.of_pairs(zip(items, self.rows.there, strict=True))
-
-    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(self, *arguments, **named)
-
-
-def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
-    """Say whether a column can hold other cells without a change of its type."""
-    kinds = {kind(cell.value) for cell in old if cell.known is not False}
-    gaps = any(cell.known is not True for cell in old)
-    for cell in new:
-        if cell.known is not True and not gaps and kinds <= {"i", "b"}:
-            return False
-        if cell.known is not False and {kind(cell.value)} - kinds - ({"i"} if kinds == {"f"} else set()):
-            return False
-    return len(kinds) == 1
-
-
-class Locations(OfStanding):
-    """Rows and cells of a frame: `df.loc` and `df.iloc`."""
-
-    def __init__(self, frame: Table, by_label: bool) -> None:
-        self._frame = frame
-        self._by_label = by_label
-
-    def __getitem__(self, key: Any) -> Any:
-        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        frame = self._frame
-        if not (isinstance(columns, slice) and columns == slice(None)):
-            chosen_names = columns if self._by_label else self._names(columns)
-            frame_or_column: Any = frame[chosen_names]
-            if isinstance(frame_or_column, Series):
-                everything = isinstance(rows, slice) and rows == slice(None)
-                place = frame_or_column.loc if self._by_label else frame_or_column.iloc
-                return frame_or_column if everything else place[rows]
-            frame = frame_or_column
-        if isinstance(rows, Series):
-            return frame[rows]
-        if isinstance(rows, slice):
-            return frame if rows == slice(None) else self._sliced(frame, rows)
-        if isinstance(rows, list) and self._by_label:
-            labels = Labels.of(rows)
-            return frame.at_rows(labels, lambda found: demanded(labels, found))
-        return self._row(frame, rows)
-
-    def _names(self, columns: Any) -> Any:
-        names = list(self._frame.data)
-        return names[columns] if isinstance(columns, int) else [names[k] for k in columns]
-
-    def _sliced(self, frame: Table, rows: slice) -> Any:
-        if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
-            refuse("a slice of rows")
-        cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
-        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
-
-    def _row(self, frame: Table, key: Any) -> Any:
-        frame.whole()
-        if self._by_label and frame.rows.axis.labels is not None and isinstance(key, str | int):
-            return frame.row_at(key)
-        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
-        values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
-        return row_maker(tuple(frame.data))(values)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if self._by_label and isinstance(key, str) and isinstance(value, Series):
-            self._frame.put_below(key, value)
-            return
-        if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
-            refuse("an assignment to rows by anything but a mask and a column")
-        mask, name = key
-        frame = self._frame
-        frame.alike(mask)
-        frame.whole()
-        before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
-        new = frame.cells_of(value)
-        if name in frame.data and not _fit(new, before):
-            refuse("an assignment to rows of a value of another type")
-        frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)
-
-
-_BY_ROWS = {"sum", "mean", "count", "min", "max", "any", "all"}
-"""What rows come to as columns do."""
-
-
-class Frame(Table):
-    """A frame."""
-
-    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
-        made = Frame(data, rows, present)
-        made.lost = self.lost & made.held.keys()
-        return made
+    pipe = Series.pipe
 
     def sort_values(self, by: Any, ascending: Any = True, kind: str = "quicksort") -> Any:
         names = by if isinstance(by, list) else [by]
@@ -536,31 +416,28 @@ class Frame(Table):
             made.lost = frozenset(self.data) - {names[0]}
         return made
 
-    def nlargest(self, n: int, columns: Any) -> Any:
+    def _extremes(self, n: int, by: Any, ascending: bool) -> Any:
         self.whole()
-        return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [False], n))
+        return Frame(*sorted_rows(self.data, self.rows, [self.column(by).cells], [ascending], n))
+
+    def nlargest(self, n: int, columns: Any) -> Any:
+        return self._extremes(n, columns, False)
 
     def nsmallest(self, n: int, columns: Any) -> Any:
-        self.whole()
-        return Frame(*sorted_rows(self.data, self.rows, [self.column(columns).cells], [True], n))
+        return self._extremes(n, columns, True)
 
     def sort_index(self) -> Any:
         return self if self.rows.axis.sorted else refuse("sort_index()")
 
     def reset_index(self, drop: bool = False) -> Any:
         self.whole()
-        axis = self.rows.axis
+        axis, keys = self.rows.axis, {}
         if axis.labels is None and self.rows.are_all and drop:
             return self.copy()
-        names = axis.names
-        keys = (
-            {}
-            if drop
-            else {
-                name: [Cell(_part(label, k, len(names))) for label in axis.labels or ()] for k, name in enumerate(names)
-            }
-        )
-        if axis.labels is None or any(name is None for name in keys) or not axis.sorted:
+        for place, name in enumerate(() if drop else axis.names):
+            parts = [label[place] if len(axis.names) > 1 else label for label in axis.labels or ()]
+            keys[name] = [Cell(part) for part in parts]
+        if axis.labels is None or None in keys or not axis.sorted:
             refuse("reset_index() of such rows")
         return Frame({**keys, **self.data}, renumbered(self.rows))
 
@@ -601,7 +478,9 @@ class Frame(Table):
         value for all.
         """
         if isinstance(other, Frame):
-            if not self._is_labelled_as(other):
+            masks = [(self.present.get(name, True), other.present.get(name, True)) for name in self.held]
+            alike = list(self.held) == list(other.held) and all(same_mask(*pair) for pair in masks)
+            if not alike or not self.rows.same_as(other.rows):
                 refuse("two frames of different labels together")
             parts: dict[Any, Any] = {name: other.kept(name) for name in other.held}
         elif isinstance(other, Series) and not by_row:
@@ -617,11 +496,6 @@ class Frame(Table):
             parts = dict.fromkeys(self.held, other)
         return self.each(lambda column: function(column, parts[column.name]))
 
-    def _is_labelled_as(self, other: "Frame") -> bool:
-        masks = [(self.present.get(name, True), other.present.get(name, True)) for name in self.held]
-        alike = list(self.held) == list(other.held) and all(same_mask(*pair) for pair in masks)
-        return alike and self.rows.same_as(other.rows)
-
     def clip(self, lower: Any = None, upper: Any = None) -> Any:
         if any(isinstance(bound, Standing) for bound in (lower, upper)):
             refuse("clip() with bounds that differ from cell to cell")
@@ -629,6 +503,11 @@ class Frame(Table):
 
     def map(self, function: Any) -> Any:
         return self.each(lambda column: column.apply(function))
+
+    @staticmethod
+    def _unstacked(column: Series, fill_value: Any) -> "Frame":
+        """Return a column with labels in pairs as a table."""
+        return Frame(*unstacked(column, fill_value))
 
     @property
     def T(self) -> Any:
@@ -658,10 +537,8 @@ class Frame(Table):
             refuse("an array of a random number of rows, or of values of different types")
         return np.stack([Series(cells, self.rows).to_numpy() for cells in columns], axis=1)
 
-    @property
-    def values(self) -> Any:
-        """The cells as an array."""
-        return self.to_numpy()
+    values = property(to_numpy)
+    """The cells as an array."""
 
     def _of_one_type(self, what: str) -> tuple[tuple[Any, ...], list[list[Cell]]]:
         """Return the labels of rows and the columns, if all cells are of one type."""
@@ -684,7 +561,7 @@ class Frame(Table):
             there = [self.present.get(name, True) for name in self.held]
             return labelled(list(self.held), [cell_of(one) for one in found], there=there)
         cells = [Cell(row) for row in self.single_rows()]
-        return Series(called(function, cells, self.rows, _value), self.rows)
+        return Series(called(function, cells, self.rows, lambda cell: cell.value), self.rows)
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":
@@ -722,16 +599,12 @@ class Frame(Table):
     aggregate = agg
 
     def describe(self) -> Any:
-        numeric = [name for name in self.data if self.column(name).is_numeric]
         if any(is_truth(cell.value) or are_timestamps(cell) for cells in self.data.values() for cell in cells):
             refuse("describe() of truth values or dates")
-        columns = {name: described(self.column(name)) for name in numeric}
-        first = next(iter(columns.values()), None)
-        return (
+        columns = {name: self.column(name).describe() for name in self.data if self.column(name).is_numeric}
+        if not columns:
             refuse("describe() of texts")
-            if first is None
-            else Frame({n: s.cells for n, s in columns.items()}, first.rows)
-        )
+        return Frame({name: one.cells for name, one in columns.items()}, next(iter(columns.values())).rows)
 
     def _summaries(self, how: str, **options: Any) -> Series:
         numeric_only = options.pop("numeric_only", False)
@@ -761,16 +634,28 @@ class Frame(Table):
                 found.append(function(self.kept(name)))
         return found
 
-    def _places(self, how: str) -> Series:
-        names = list(self.held)
-        found = self._called(names, lambda column: cell_of(getattr(column, how)()))
-        return labelled(names, found, there=[self.present.get(name, True) for name in names])
+    def idxmax(self, axis: Any = 0) -> Any:
+        return self._extreme_labels("idxmax", np.greater, axis)
 
-    def idxmax(self) -> Series:
-        return self._places("idxmax")
+    def idxmin(self, axis: Any = 0) -> Any:
+        return self._extreme_labels("idxmin", np.less, axis)
 
-    def idxmin(self) -> Series:
-        return self._places("idxmin")
+    def _extreme_labels(self, how: str, better: np.ufunc, axis: Any) -> Any:
+        """Return at which row each column is the largest, or at which column each row is: the first of equal ones."""
+        if axis not in (1, "columns"):
+            return self.apply(lambda column: getattr(column, how)())
+        self.whole()
+        columns, alike = as_rows(self.data.values())
+        if not alike or any(cell.known is not True for cells in columns for cell in cells):
+            refuse(f"{how}() of rows of values of different types, or of missing ones")
+        found = []
+        for cells in zip(*columns, strict=True):
+            best, label = cells[0], Cell(next(iter(self.data)))
+            for name, cell in zip(self.data, cells, strict=True):
+                ahead = truth(compared(better, cell, best).value)
+                best, label = chosen(ahead, cell, best), chosen(ahead, Cell(name), label)
+            found.append(label)
+        return Series(found, self.rows)
 
     def pivot_table(
         self,
@@ -793,10 +678,9 @@ class Frame(Table):
 
     def merge(self, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
         """Join another table, fixed or random, by one column."""
-        if not isinstance(on, str) or how not in ("inner", "left") or not is_frame(right):
+        if not isinstance(on, str) or how not in ("inner", "left"):
             refuse("merge() with anything but a table, on one column")
-        table = right if isinstance(right, Frame) else fixed(right)
-        return Frame(*merged(self, table, on, how, tuple(suffixes)))._with_hits(self)
+        return Frame(*merged(self, fixed(right), on, how, tuple(suffixes)))._with_hits(self)
 
     def join(self, other: Any, on: Any = None) -> Any:
         """Add columns that have this frame's values of a key as labels."""
@@ -804,6 +688,80 @@ class Frame(Table):
         if not isinstance(on, str) or set(columns) & set(self.data) or None in columns:
             refuse("join() with anything but columns of other names, on one column")
         return self.assign(**{name: self.column(on).map(column) for name, column in columns.items()})
+
+
+def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
+    """Say whether a column can hold other cells without a change of its type."""
+    kinds = {kind(cell.value) for cell in old if cell.known is not False}
+    gaps = any(cell.known is not True for cell in old)
+    for cell in new:
+        if cell.known is not True and not gaps and kinds <= {"i", "b"}:
+            return False
+        if cell.known is not False and {kind(cell.value)} - kinds - ({"i"} if kinds == {"f"} else set()):
+            return False
+    return len(kinds) == 1
+
+
+class Locations(OfStanding):
+    """Rows and cells of a frame: `df.loc` and `df.iloc`."""
+
+    def __init__(self, frame: Frame, by_label: bool) -> None:
+        self._frame = frame
+        self._by_label = by_label
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        frame = self._frame
+        if not (isinstance(columns, slice) and columns == slice(None)):
+            chosen_names = columns if self._by_label else self._names(columns)
+            frame_or_column: Any = frame[chosen_names]
+            if isinstance(frame_or_column, Series):
+                everything = isinstance(rows, slice) and rows == slice(None)
+                place = frame_or_column.loc if self._by_label else frame_or_column.iloc
+                return frame_or_column if everything else place[rows]
+            frame = frame_or_column
+        if isinstance(rows, Series):
+            return frame[rows]
+        if isinstance(rows, slice):
+            return frame if rows == slice(None) else self._sliced(frame, rows)
+        if isinstance(rows, list) and self._by_label:
+            labels = Labels.of(rows)
+            return frame.at_rows(labels, lambda found: demanded(labels, found))
+        return self._row(frame, rows)
+
+    def _names(self, columns: Any) -> Any:
+        names = list(self._frame.data)
+        return names[columns] if isinstance(columns, int) else [names[k] for k in columns]
+
+    def _sliced(self, frame: Frame, rows: slice) -> Any:
+        if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
+            refuse("a slice of rows")
+        cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
+        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
+
+    def _row(self, frame: Frame, key: Any) -> Any:
+        frame.whole()
+        if self._by_label and frame.rows.axis.labels is not None and isinstance(key, str | int):
+            return frame.row_at(key)
+        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
+        values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
+        return row_maker(tuple(frame.data))(values)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._by_label and isinstance(key, str) and isinstance(value, Series):
+            self._frame.put_below(key, value)
+            return
+        if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], Series) and isinstance(key[1], str)):
+            refuse("an assignment to rows by anything but a mask and a column")
+        mask, name = key
+        frame = self._frame
+        frame.alike(mask)
+        frame.whole()
+        before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
+        new = frame.cells_of(value)
+        if name in frame.data and not _fit(new, before):
+            refuse("an assignment to rows of a value of another type")
+        frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)
 
 
 def _all_differ(cells: Sequence[Cell]) -> bool:
@@ -815,30 +773,21 @@ def _all_differ(cells: Sequence[Cell]) -> bool:
 
 
 def fixed(table: Any) -> Frame:
-    """Return a plain frame of pandas as one of constants."""
+    """Return a plain frame of pandas as one of constants; one that is not plain as it is."""
+    if isinstance(table, Frame):
+        return table
+    if isinstance(table, Standing) or not hasattr(table, "columns"):
+        refuse("merge() with anything but a table, on one column")
     cells = {name: [cell_of(value) for value in table[name].tolist()] for name in table.columns}
     return Frame(cells, Rows.all_of(Axis((None,) * len(table))))
 
 
-def _value(cell: Cell) -> Any:
-    return cell.value
-
-
-def _part(label: Any, place: int, several: int) -> Any:
-    return label[place] if several > 1 else label
-
-
 def _summary(name: str) -> Any:
-    def method(self: Frame, **options: Any) -> Any:
-        return self._summaries(name, **options)
-
-    method.__name__ = name
-    return method
+    return lambda self, **options: self._summaries(name, **options)
 
 
-for _name in reductions.REDUCTIONS:
-    if _name not in ("size", "average", "first", "last"):
-        setattr(Frame, _name, _summary(_name))
+with_summaries(Frame, _summary, ("size", "average", "first", "last"))
+Series.frame = Frame
 
 
 def _by_column(name: str) -> Any:
@@ -858,6 +807,6 @@ for _name in (
     *f"{_OPERATORS} div divide {_COMPARISONS}".split(),
 ):
     setattr(Frame, _name, _by_column(_name))
-for _name in ("__invert__", "__neg__", "__abs__", "abs"):
+for _name in ("__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna"):
     setattr(Frame, _name, lambda self, _name=_name: self.each(lambda column: getattr(column, _name)()))
 Frame.__hash__ = None  # type: ignore[assignment]

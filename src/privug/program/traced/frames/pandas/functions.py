@@ -1,4 +1,4 @@
-"""Methods of traced columns that give other columns or frames, and the functions of pandas itself."""
+"""Texts and dates in columns, and the functions of pandas itself."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -8,165 +8,92 @@ from typing import Any
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of
-from privug.program.traced.frames.pandas.column import are_timestamps, element, native, of_one_type
+from privug.program.traced.frames.cells import Cell, cell_of, mapped
 from privug.program.traced.frames.pandas.frame import Frame, fixed
-from privug.program.traced.frames.pandas.group import GroupBy, cross_counted, unstacked
-from privug.program.traced.frames.pandas.series import (
-    Dates,
-    Index,
-    Series,
-    Texts,
-    counted_values,
-    described,
-    is_frame,
-    labelled,
-    one_below_another,
-    ranked,
-    repeated,
-    shifted,
-    stacked,
-)
-from privug.program.traced.frames.reductions import cumulative, positive
-from privug.program.traced.frames.rows import (
-    Axis,
-    InAnyOrder,
-    Rows,
-    all_labels,
-    banded,
-    first_of,
-    hits_in,
-    renumbered,
-    singled_out,
-    sorted_rows,
-)
-from privug.program.traced.masks import MaskedList, Standing, both, negated, truth
+from privug.program.traced.frames.pandas.group import cross_counted, one_below_another, stacked
+from privug.program.traced.frames.pandas.series import Series, labelled, observes_by_default
+from privug.program.traced.frames.pandas.values import are_timestamps
+from privug.program.traced.frames.rows import Axis, Rows, banded
+from privug.program.traced.masks import OfStanding, Standing, both, negated, truth
 
 
-def _value_counts(self: Series, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
-    return counted_values([self], self.rows, normalize, descending=sort and not ascending)
+# Texts and dates.
+def _is_pattern(part: str) -> bool:
+    return any(letter in part for letter in ".^$*+?{}[]\\|()")
 
 
-def _sort_index(self: Series, ascending: bool = True) -> Any:
-    axis = self.rows.axis
-    if axis.labels is None or axis.anonymous or not ascending:
-        return refuse("sort_index()")
-    order = list(range(len(axis.labels)))
-    if not axis.ascending:
-        order.sort(key=axis.labels.__getitem__)
-    labels = tuple(axis.labels[k] for k in order)
-    made = Axis(axis.plates, labels, axis.names, ascending=True)
-    return Series([self.cells[k] for k in order], Rows(made, tuple(self.rows.there[k] for k in order)), self.name)
+def _contains(text: str, part: str, regex: bool = True, case: bool = True) -> bool:
+    if regex and _is_pattern(part):
+        refuse("str.contains() of a pattern")
+    return part in text if case else part.lower() in text.lower()
 
 
-def _sorted(self: Series, ascending: bool, most: int | None) -> Any:
-    if not self.rows.axis.sorted:
-        refuse("an order of a Series whose order is random")
-    data, rows = sorted_rows({self.name: self.cells}, self.rows, [self.cells], [ascending], most)
-    return Series(data[self.name], rows, self.name)
-
-
-def _head(self: Series, n: int = 5) -> Any:
-    found: Series = self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n))
-    return found
-
-
-def _items(self: Series) -> Any:
-    if not self.rows.axis.sorted:
-        return self.to_dict().items()
-    cells, there = singled_out(of_one_type(self.cells), self.rows)
-    labels = self.rows.axis.labels or tuple(range(self.rows.axis.size))
-    return MaskedList.of_pairs(
-        ((label, native(cell)), mask) for label, cell, mask in zip(labels, cells, there, strict=True)
-    )
-
-
-def _reset_index(self: Series, drop: bool = False, name: Any = None) -> Any:
-    if not drop:
-        return Frame({self.name if name is None else name: self.cells}, self.rows).reset_index()
-    if self.rows.axis.sorted and not self.rows.has_plates:
-        return Series(self.cells, renumbered(self.rows), self.name)
-    return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
-
-
-def _agg(self: Series, spec: Any) -> Any:
-    if isinstance(spec, str):
-        return element(self.summary(spec))
-    if callable(spec):
-        return spec(self)
-    return labelled(list(spec), [self.summary(how) for how in spec], self.name)
-
-
-def _groupby(self: Series, by: Any, **options: Any) -> Any:
-    keys = by if isinstance(by, list) else [by]
-    if not all(isinstance(key, Series) for key in keys):
-        refuse("groupby() of a Series by its labels")
-    frame = Frame({self.name: self.cells}, self.rows)
-    return GroupBy(frame, keys, isinstance(by, list), **options)[self.name]
-
-
-def _cumsum(self: Series) -> Any:
-    return self.with_cells(cumulative(self.cells, self.rows))
-
-
-def _unique(self: Series) -> Any:
-    if not self.is_known:
-        refuse("unique() of missing values")
-    hits = hits_in([self], self.rows)
-    levels = list(dict.fromkeys(level for one in hits for level in one))
-    made = InAnyOrder()
-    for level in levels:
-        made.add(element(cell_of(level)), positive(self.rows.among([one.get(level, False) for one in hits]).count))
-    return made
-
-
-def _mode(self: Series) -> Any:
-    hits = hits_in([self], self.rows)
-    levels = all_labels([self], hits)
-    counts = [self.rows.among([one.get(level, False) for one in hits]).count for level in levels]
-    most = counts[0]
-    for count in counts[1:]:
-        most = np.maximum(most, count)
-    there = tuple(both(positive(one), truth(one == most)) for one in counts)
-    axis = Axis((None,) * len(levels), tuple(range(len(levels))), anonymous=True, renumbered=True)
-    return Series([cell_of(level) for level in levels], Rows(axis, there), self.name)
-
-
-def _squeeze(self: Series) -> Any:
-    certain = type(self.rows.count) is int and self.rows.count == 1
-    return self.iloc[0] if certain else refuse("squeeze() of a random number of rows")
-
-
-def _truths(self: Series, masks: Any) -> Any:
-    return self.with_cells([Cell(mask) for mask in masks])
-
-
-def _rank(self: Series, method: str = "average", ascending: bool = True, pct: bool = False) -> Any:
-    return self.with_cells(ranked(self.cells, self.rows, method, ascending, pct))
-
-
-def _shift(self: Series, periods: int = 1) -> Any:
-    return self.with_cells(shifted(self.cells, self.rows, periods))
-
-
-def _diff(self: Series, periods: int = 1) -> Any:
-    return self - _shift(self, periods)
-
-
-_METHODS: dict[str, Any] = {
-    "value_counts": _value_counts, "sort_index": _sort_index, "head": _head, "items": _items, "agg": _agg,
-    "aggregate": _agg, "reset_index": _reset_index, "groupby": _groupby, "cumsum": _cumsum, "unique": _unique,
-    "nlargest": lambda self, n=5: _sorted(self, False, n), "nsmallest": lambda self, n=5: _sorted(self, True, n),
-    "sort_values": lambda self, ascending=True: _sorted(self, ascending, None), "describe": described,
-    "to_frame": lambda self, name=None: Frame({self.name if name is None else name: self.cells}, self.rows),
-    "unstack": lambda self, fill_value=None: Frame(*unstacked(self, fill_value)),
-    "index": property(lambda self: Index(self.rows)), "keys": lambda self: Index(self.rows),
-    "str": property(Texts), "dt": property(Dates),
-    "squeeze": _squeeze, "mode": _mode, "rank": _rank, "shift": _shift, "diff": _diff,
-    "duplicated": lambda self, keep="first": _truths(self, repeated([self.cells], self.rows, keep)),
+VERDICTS: dict[str, Callable[..., bool]] = {
+    "contains": _contains, "startswith": str.startswith, "endswith": str.endswith, "isdigit": str.isdigit,
+    "isnumeric": str.isnumeric,
 }  # fmt: skip
-for _name, _method in _METHODS.items():
-    setattr(Series, _name, _method)
+"""What holds of texts: of a missing one nothing does, from pandas 3.0 on."""
+TEXTS: dict[str, Callable[..., Any]] = {
+    "upper": str.upper, "lower": str.lower, "strip": str.strip, "title": str.title, "capitalize": str.capitalize,
+    "lstrip": str.lstrip, "rstrip": str.rstrip, "zfill": str.zfill, "removeprefix": str.removeprefix,
+    "removesuffix": str.removesuffix, "find": str.find, "ljust": str.ljust, "rjust": str.rjust, "len": len,
+    "slice": lambda text, start=None, stop=None, step=None: text[start:stop:step],
+    "replace": lambda text, old, new, regex=False: (
+        refuse("str.replace() of a pattern") if regex else text.replace(old, new)),
+    "count": lambda text, part: refuse("str.count() of a pattern") if _is_pattern(part) else text.count(part),
+}  # fmt: skip
+
+
+def _date_part(part: str) -> Callable[[Any], Any]:
+    return lambda date: getattr(date, part, 0)
+
+
+DATES: dict[str, Callable[[Any], Any]] = {
+    **{part: _date_part(part) for part in ("year", "month", "day", "hour", "minute", "second")},
+    "quarter": lambda date: (date.month + 2) // 3,
+    **dict.fromkeys(("dayofweek", "weekday"), lambda date: date.weekday()),
+}  # fmt: skip
+
+
+def _part(text: str, key: Any) -> Any:
+    """Return a letter, which may be missing, or a part of a text."""
+    return None if isinstance(key, int) and not -len(text) <= key < len(text) else text[key]
+
+
+class Texts(OfStanding):
+    """`series.str`: methods of texts, on each of the texts that a cell may be."""
+
+    def __init__(self, column: Series) -> None:
+        self._column = column
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._column.each(lambda cell: mapped(lambda text: _part(text, key), cell))
+
+    def __getattr__(self, name: str) -> Any:
+        function = VERDICTS.get(name) or TEXTS.get(name) or refuse(f"Series.str.{name}")
+
+        def method(*arguments: Any, **options: Any) -> Any:
+            if name in VERDICTS and not self._column.is_known and not observes_by_default():
+                refuse("a look into missing texts")
+            made = self._column.each(lambda cell: mapped(lambda text: function(text, *arguments, **options), cell))
+            return made if name in TEXTS else made.each(lambda cell: Cell(both(cell.known, truth(cell.value))))
+
+        return method
+
+
+class Dates(OfStanding):
+    """`series.dt`: parts of dates."""
+
+    def __init__(self, column: Series) -> None:
+        self._column = column
+
+    def __getattr__(self, name: str) -> Any:
+        function = DATES.get(name) or refuse(f"Series.dt.{name}")
+        return self._column.each(lambda cell: mapped(function, cell))
+
+
+for _name, _accessor in (("str", Texts), ("dt", Dates)):
+    setattr(Series, _name, property(_accessor))
 
 
 # Functions of pandas itself.
@@ -194,12 +121,6 @@ def _crosstab(
     frame.hits = {place: (one.hits, one.categorical) for place, one in enumerate((index, columns))}
     data, rows, present = cross_counted(frame, normalize, margins_name if margins else None)
     return Frame(data, replace(rows, axis=replace(rows.axis, names=(index.name,))), present)
-
-
-def _merge(left: Any, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
-    if not is_frame(left):
-        refuse("pd.merge of anything but frames")
-    return (left if isinstance(left, Frame) else fixed(left)).merge(right, how, on, suffixes)
 
 
 def _concat(objs: Any, ignore_index: bool = False) -> Any:
@@ -249,8 +170,9 @@ def _to_datetime(column: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna,
-    "notnull": _notna, "Series": _series, "DataFrame": _data_frame, "merge": _merge, "concat": _concat,
-    "to_datetime": _to_datetime, "to_numeric": lambda column: column.astype("float"),
+    "cut": _cut, "crosstab": _crosstab, "isna": _isna, "isnull": _isna, "notna": _notna, "notnull": _notna,
+    "Series": _series, "DataFrame": _data_frame, "concat": _concat, "to_datetime": _to_datetime,
+    "merge": lambda left, *arguments, **options: fixed(left).merge(*arguments, **options),
+    "to_numeric": lambda column: column.astype("float"),
 }  # fmt: skip
 """By the names they have in pandas."""

@@ -1,23 +1,54 @@
-"""Traced group-bys of pandas: groups of random keys with the rows that may be in them, and tables by two keys."""
+"""Traced group-bys of pandas, tables by two keys, and rows of several tables together."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, divided, surely_known
-from privug.program.traced.frames.pandas.column import native
-from privug.program.traced.frames.pandas.series import Series
-from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.rows import Axis, Rows, all_labels, hits_in
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, divided, kind, surely_known
+from privug.program.traced.frames.pandas.series import Series, labelled, with_summaries
+from privug.program.traced.frames.pandas.values import native
+from privug.program.traced.frames.relations import Groups, looked_up
+from privug.program.traced.frames.rows import Axis, Rows, renumbered
 from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth, under
 
 _FUNCTIONS = {"len": "size", "amin": "min", "amax": "max"}
+
+
+class FrameGroups(Groups):
+    """The groups of a frame, in a known order."""
+
+    def __init__(self, keys: Sequence[Series], rows: Rows, observed: bool, ordered: bool) -> None:
+        super().__init__(keys, rows, not observed and any(key.categorical for key in keys))
+        self.ordered = ordered
+
+    @cached_property
+    def as_rows(self) -> Rows:
+        """The groups as rows of a result."""
+        labels, names = tuple(label for label, _ in self.members), tuple(key.name for key in self.keys)
+        by_first = not self.ordered and not any(key.categorical for key in self.keys)
+        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
+        axis = Axis(
+            (None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands,
+            ranks=self.first_places if by_first else None,
+        )  # fmt: skip
+        there = tuple(self.everything or one for one in self.there)
+        return Rows(axis, there, self._is_never_empty)
+
+    @property
+    def _is_never_empty(self) -> bool:
+        """Whether there is a group for sure."""
+        return any(
+            there is True
+            and not (plate and plate.is_ragged)
+            and all(key.cells[place].known is True for key in self.keys)
+            for place, (there, plate) in enumerate(self.rows.segments)
+        )
 
 
 class GroupBy(Standing):
@@ -58,55 +89,27 @@ class GroupBy(Standing):
         return self[name]
 
     @cached_property
-    def _found(self) -> dict[str, Any]:
-        """What is known of the groups; results of other group-bys by the same keys are about the same groups."""
+    def by_keys(self) -> "FrameGroups":
+        """The groups; results of other group-bys by the same keys are about the same ones."""
         own = [self.frame.rows, *(part for key in self.keys for part in (*key.cells, key.hits))]
         options = tuple(key.name for key in self.keys), self.observed, self.ordered
         known = vars(self.frame).setdefault("_grouped", [])
         for parts, others, found in known:
             if others == options and len(parts) == len(own) and all(map(operator.is_, parts, own)):
                 return found  # type: ignore[no-any-return]
-        known.append((own, options, {}))
-        return known[-1][2]  # type: ignore[no-any-return]
-
-    def _once(self, name: str, find: Callable[[], Any]) -> Any:
-        if name not in self._found:
-            self._found[name] = find()
-        return self._found[name]
-
-    @property
-    def hits(self) -> list[dict[Any, Mask]]:
-        """For each segment of rows, the groups its rows may be in."""
-        return self._once("hits", lambda: hits_in(self.keys, self.frame.rows))  # type: ignore[no-any-return]
-
-    @property
-    def groups_of_rows(self) -> list[tuple[Any, Rows]]:
-        """The labels of the groups in ascending order, each with its rows."""
-        return self._once("groups", self._groups_of_rows)  # type: ignore[no-any-return]
-
-    def _groups_of_rows(self) -> list[tuple[Any, Rows]]:
-        labels = all_labels(self.keys, self.hits)
-        found = [(label, self.frame.rows.among([hits.get(label, False) for hits in self.hits])) for label in labels]
-        if not self.observed and any(key.categorical for key in self.keys):
-            return found
-        return [(label, rows) for label, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
+        found = FrameGroups(self.keys, self.frame.rows, self.observed, self.ordered)
+        known.append((own, options, found))
+        return found
 
     @property
     def rows(self) -> Rows:
         """The groups as rows of a result."""
-        return self._once("rows", self._rows)  # type: ignore[no-any-return]
+        return self.by_keys.as_rows
 
-    def _rows(self) -> Rows:
-        labels = tuple(label for label, _ in self.groups_of_rows)
-        names = tuple(key.name for key in self.keys)
-        ranks = None
-        if not self.ordered and not any(key.categorical for key in self.keys):
-            ranks = partial(reductions.first_places, [rows for _, rows in self.groups_of_rows])
-        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
-        axis = Axis((None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands, ranks=ranks)
-        everything = not self.observed and all(key.categorical for key in self.keys)
-        there = tuple(everything or positive(rows.count) for _, rows in self.groups_of_rows)
-        return Rows(axis, there, self._is_never_empty)
+    @property
+    def _parts(self) -> list[tuple[Any, Rows, Mask]]:
+        """The groups: the label, the rows and the condition of each."""
+        return [(*pair, there) for pair, there in zip(self.by_keys.members, self.rows.there, strict=True)]
 
     @property
     def names(self) -> list[Any]:
@@ -121,10 +124,9 @@ class GroupBy(Standing):
         """Return the groups with their labels, as a loop over a group-by gives them."""
         if not self.ordered:
             refuse("groups in the order of their first rows")
-        pairs = zip(self.groups_of_rows, self.rows.there, strict=True)
         return MaskedList.of_pairs(
             (((label,) if self.by_list and len(self.keys) == 1 else label, self._part(rows)), there)
-            for (label, rows), there in pairs
+            for label, rows, there in self._parts
         )
 
     def _part(self, rows: Rows) -> Any:
@@ -147,12 +149,12 @@ class GroupBy(Standing):
             known = getattr(how, "__name__", "")
             how = _FUNCTIONS.get(known, known) if _is_of_library(how) else how
         if isinstance(how, str):
-            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.groups_of_rows]
+            return [column.on(rows).summary(how, *arguments, **options) for _, rows in self.by_keys.members]
         return self._called(lambda rows: how(column.on(rows)))
 
     def _called(self, function: Callable[[Rows], Any]) -> list[Cell]:
         found = []
-        for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+        for _, rows, there in self._parts:
             with under(there):
                 found.append(computed(function(rows)))
         return found
@@ -170,55 +172,42 @@ class GroupBy(Standing):
         numeric_only = options.pop("numeric_only", False)
         names = [name for name in self.names if not numeric_only or self.frame.column(name).is_numeric]
         data = {name: self.summaries(name, how, *arguments, **options) for name in names}
-        return self.result(data, self.selected is not None and not isinstance(self.selected, list))
+        return self.result(data, self._is_of_one_column)
 
     def size(self) -> Any:
-        counts = [Cell(rows.count) for _, rows in self.groups_of_rows]
-        return (
-            self.result({"size": counts}, True)._renamed(None)
-            if not self.numbered
-            else self.result({"size": counts}, False)
-        )
+        counts = {"size": [Cell(rows.count) for _, rows in self.by_keys.members]}
+        return self.result(counts, False) if self.numbered else self.result(counts, True).rename(None)
+
+    @property
+    def _is_of_one_column(self) -> bool:
+        return self.selected is not None and not isinstance(self.selected, list)
 
     def agg(self, spec: Any = None, **named: Any) -> Any:
+        single = False
         if named:
-            data = {}
-            for name, one in named.items():
-                column, how = one if isinstance(one, tuple) else (self.selected, one)
-                data[name] = self.summaries(column, how)
-            return self.result(data, False)
-        if isinstance(spec, Mapping):
-            return self.result(_by_column(self, spec), False)
-        if isinstance(spec, list):
-            return self.result(self._several(spec), False)
-        if not isinstance(spec, str) and not callable(spec):
+            pairs = {name: one if isinstance(one, tuple) else (self.selected, one) for name, one in named.items()}
+            wanted = [(name, *pair) for name, pair in pairs.items()]
+        elif isinstance(spec, Mapping):
+            several = any(isinstance(how, list) for how in spec.values())
+            listed = [(name, one) for name, how in spec.items() for one in (how if isinstance(how, list) else [how])]
+            wanted = [((name, _name(how)) if several else name, name, how) for name, how in listed]
+        elif isinstance(spec, list):
+            listed = [(name, how) for name in self.names for how in spec]
+            wanted = [(_name(how) if self._is_of_one_column else (name, _name(how)), name, how) for name, how in listed]
+        elif isinstance(spec, str) or callable(spec):
+            wanted, single = [(name, name, spec) for name in self.names], self._is_of_one_column
+        else:
             self.unknown("agg()")
-        data = {name: self.summaries(name, spec) for name in self.names}
-        return self.result(data, self.selected is not None and not isinstance(self.selected, list))
+        return self.result({key: self.summaries(name, how) for key, name, how in wanted}, single)
 
     aggregate = agg
 
-    def _several(self, spec: list[Any]) -> dict[Any, list[Cell]]:
-        if self.selected is not None and not isinstance(self.selected, list):
-            return {_name(how): self.summaries(self.selected, how) for how in spec}
-        return {(name, _name(how)): self.summaries(name, how) for name in self.names for how in spec}
-
-    @property
-    def _is_never_empty(self) -> bool:
-        """Whether there is a group for sure."""
-        return any(
-            there is True
-            and not (plate and plate.is_ragged)
-            and all(key.cells[place].known is True for key in self.keys)
-            for place, (there, plate) in enumerate(self.frame.rows.segments)
-        )
-
     def apply(self, function: Any, include_groups: bool = False) -> Any:
         """Call a function on each group."""
-        if self.selected is None and not self._is_never_empty:
+        if self.selected is None and not self.rows.inhabited:
             refuse("apply() where there may be no groups")
         found: list[Any] = []
-        for (_, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+        for _, rows, there in self._parts:
             part = self._part(rows)
             if self.selected is None:
                 part = part[self.names]
@@ -238,53 +227,35 @@ class GroupBy(Standing):
         if self.selected is None or isinstance(self.selected, list):
             self.unknown("transform() of several columns")
         cells = self.summaries(self.selected, how)
-        return Series(self._spread(cells), self.frame.rows, self.selected)
-
-    def _spread(self, cells: Sequence[Cell]) -> list[Cell]:
         whole = all(cell.known is True for cell in cells) and all(key.is_known for key in self.keys)
-        labels = [label for label, _ in self.groups_of_rows]
-        return reductions.spread(self.hits, labels, [cells] * len(self.hits), whole)
+        spread = self.by_keys.spread([cells] * len(self.by_keys.hits), whole)
+        return Series(spread, self.frame.rows, self.selected)
 
     def filter(self, function: Any) -> Any:
         """Return the rows of those groups for which a function holds."""
-        verdicts = [Cell(truth(cell.value)) for cell in self._called(lambda rows: function(self._part(rows)))]
-        spread = [
-            any_of(
-                [
-                    both(hits.get(label, False), truth(v.value))
-                    for (label, _), v in zip(self.groups_of_rows, verdicts, strict=True)
-                ]
-            )
-            for hits in self.hits
-        ]
+        verdicts = [truth(cell.value) for cell in self._called(lambda rows: function(self._part(rows)))]
+        pairs = [(label, verdict) for (label, _), verdict in zip(self.by_keys.members, verdicts, strict=True)]
+        spread = [any_of([both(hits.get(label, False), v) for label, v in pairs]) for hits in self.by_keys.hits]
         return type(self.frame)(self.frame.data, self.frame.rows.among(spread))._with_hits(self.frame)
 
     def get_group(self, label: Any) -> Any:
         """Return the rows of one group; an error where there are none."""
-        for (own, rows), there in zip(self.groups_of_rows, self.rows.there, strict=True):
+        for own, rows, there in self._parts:
             if own == label:
                 fail_where(negated(there), KeyError(label))
                 return self._part(rows)
         raise KeyError(label)
 
-    def pivoted(
-        self, values: Any = None, aggfunc: Any = "mean", fill_value: Any = None
-    ) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
-        """Return a table of the second key's values by those of the first."""
-        return unstacked(self.result(self._for_pivot(values, aggfunc), True), fill_value)
-
-    def tabled(self, values: Any = None, aggfunc: Any = "mean") -> Any:
-        """Return a table of one column, with a row for each group."""
-        (single,) = values if isinstance(values, list) and len(values) == 1 else (values,)
-        return self.result(self._for_pivot(single, aggfunc), False)
-
-    def _for_pivot(self, values: Any, aggfunc: Any) -> dict[Any, list[Cell]]:
+    def tabled(self, values: Any = None, aggfunc: Any = "mean", single: bool = False) -> Any:
+        """Return a table of one column, or that column, with a row for each group."""
+        if isinstance(values, list) and len(values) == 1 and not single:
+            (values,) = values
         if not isinstance(values, str) or not (isinstance(aggfunc, str) or callable(aggfunc)):
             refuse("pivot_table() of several values")
         cells = self.summaries(values, aggfunc)
         if not all(surely_known(cell, there) for cell, there in zip(cells, self.rows.there, strict=True)):
             refuse("pivot_table() of what may be missing, which pandas leaves out")
-        return {values: cells}
+        return self.result({values: cells}, single)
 
 
 def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]:
@@ -311,16 +282,6 @@ def unstacked(column: Series, fill_value: Any = None) -> tuple[dict[Any, list[Ce
     return data, Rows(made, rows, column.rows.inhabited), present
 
 
-def _by_column(groups: GroupBy, spec: Mapping[Any, Any]) -> dict[Any, list[Cell]]:
-    if any(isinstance(how, list) for how in spec.values()):
-        return {
-            (name, _name(one)): groups.summaries(name, one)
-            for name, how in spec.items()
-            for one in (how if isinstance(how, list) else [how])
-        }
-    return {name: groups.summaries(name, how) for name, how in spec.items()}
-
-
 def _name(how: Any) -> Any:
     return how if isinstance(how, str) else getattr(how, "__name__", "<lambda>")
 
@@ -332,16 +293,10 @@ def _is_of_library(function: Any) -> bool:
 
 
 def _summary(name: str) -> Any:
-    def method(self: GroupBy, *arguments: Any, **options: Any) -> Any:
-        return self._summary(name, *arguments, **options)
-
-    method.__name__ = name
-    return method
+    return lambda self, *arguments, **options: self._summary(name, *arguments, **options)
 
 
-for _name_of in reductions.REDUCTIONS:
-    if _name_of not in ("size", "average"):
-        setattr(GroupBy, _name_of, _summary(_name_of))
+with_summaries(GroupBy, _summary, ("size", "average"))
 
 
 Crossed = tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]
@@ -353,40 +308,31 @@ _SKIPPING = {"sum", "mean", "count", "min", "max", "median", "std", "var", "nuni
 
 def pivoted(frame: Any, values: Any, keys: Sequence[str], aggfunc: Any, fill_value: Any, total: str | None) -> Crossed:
     """Return a table of what a column comes to, by the values of two others; if it is named, with a total."""
-    groups = frame.groupby(list(keys))
-    crossed: Crossed = groups.pivoted(values, aggfunc, fill_value)
+    crossed = unstacked(frame.groupby(list(keys)).tabled(values, aggfunc, single=True), fill_value)
     if total is None:
         return crossed
-    if aggfunc not in _SKIPPING or not frame.column(values).is_known:
+    column = frame.column(values)
+    if aggfunc not in _SKIPPING or not column.is_known:
         refuse("pivot_table() with margins of such values")
-    known = _of_known_keys(frame, keys)
-    sides = [dict(_by_one_key(known, values, key, aggfunc)) for key in keys]
-    return with_margins(crossed, sides[0], sides[1], known.column(values).summary(aggfunc), total, known.rows)
-
-
-def _of_known_keys(frame: Any, keys: Sequence[str]) -> Any:
-    pairs = zip(frame.column(keys[0]).cells, frame.column(keys[1]).cells, strict=True)
-    known = type(frame)(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
-    return known._with_hits(frame)
-
-
-def _by_one_key(frame: Any, values: Any, key: str, aggfunc: Any) -> list[tuple[Any, Cell]]:
-    groups: GroupBy = frame.groupby(key)
-    return list(zip((label for label, _ in groups.groups_of_rows), groups.summaries(values, aggfunc), strict=True))
+    return with_margins(crossed, frame, keys, lambda rows: column.on(rows).summary(aggfunc), total)
 
 
 def with_margins(
-    crossed: Crossed, by_row: dict[Any, Cell], by_column: dict[Any, Cell], whole: Cell, total: str, counted_rows: Rows
+    crossed: Crossed, frame: Any, keys: Sequence[Any], summary: Callable[[Rows], Cell], total: str
 ) -> Crossed:
     """Return a table with a row and a column more, of what the others come to together."""
     data, rows, present = crossed
-    if isinstance(counted_rows.count, RandomVariable) or not counted_rows.count:
+    pairs = zip(*(frame.column(key).cells for key in keys), strict=True)
+    known = frame.made(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
+    known._with_hits(frame)
+    if isinstance(known.rows.count, RandomVariable) or not known.rows.count:
         refuse("margins of a table that may have no rows")
     labels = rows.axis.labels or ()
     if total in labels or total in data:
         refuse("margins under a name that is taken")
+    by_row, by_column = ({label: summary(own) for label, own in known.groupby(key).by_keys.members} for key in keys)
     made = {name: [*cells, by_column[name]] for name, cells in data.items()}
-    made[total] = [*(by_row[label] for label in labels), whole]
+    made[total] = [*(by_row[label] for label in labels), summary(known.rows)]
     axis = Axis((None,) * (len(labels) + 1), (*labels, total), rows.axis.names)
     return made, Rows(axis, (*rows.there, True)), {**present, total: True}
 
@@ -394,35 +340,30 @@ def with_margins(
 def cross_counted(frame: Any, normalize: Any, total: str | None) -> Crossed:
     """Return how often the values of two columns, called 0 and 1, occur together; as shares, or with margins."""
     crossed = unstacked(frame.groupby([0, 1], observed=True).size(), 0)
-    if total is not None:
-        if normalize is not False:
-            refuse("pd.crosstab of shares with margins")
-        known = _of_known_keys(frame, (0, 1))  # type: ignore[arg-type]
-        sides = [{label: Cell(rows.count) for label, rows in known.groupby(key).groups_of_rows} for key in (0, 1)]
-        return with_margins(crossed, sides[0], sides[1], Cell(known.rows.count), total, known.rows)
-    return crossed if normalize is False else _as_shares(crossed, normalize)
+    if total is None:
+        return crossed if normalize is False else _as_shares(crossed, normalize)
+    if normalize is not False:
+        refuse("pd.crosstab of shares with margins")
+    return with_margins(crossed, frame, (0, 1), lambda rows: Cell(rows.count), total)
 
 
 def _as_shares(crossed: Crossed, normalize: Any) -> Crossed:
     """Return counts as shares of all, of their row or of their column."""
     data, rows, present = crossed
-    columns = list(data.values())
     if normalize is True or normalize == "all":
-        whole = _sum([cell for column in columns for cell in column])
-        totals, there = [[whole] * len(column) for column in columns], [[any_of(rows.there)] * len(c) for c in columns]
+        whole = _sum([cell for cells in data.values() for cell in cells])
+        parts = {name: [(whole, any_of(rows.there))] * len(cells) for name, cells in data.items()}
     elif normalize in ("columns", 1):
-        totals = [[_sum(column)] * len(column) for column in columns]
-        there = [[present[name]] * len(data[name]) for name in data]
+        parts = {name: [(_sum(cells), present[name])] * len(cells) for name, cells in data.items()}
     elif normalize in ("index", 0):
-        by_row = [_sum([column[k] for column in columns]) for k in range(len(rows.there))]
-        totals, there = [by_row for _ in columns], [list(rows.there) for _ in columns]
+        by_row = [*zip(map(_sum, zip(*data.values(), strict=True)), rows.there, strict=True)]
+        parts = dict.fromkeys(data, by_row)
     else:
         refuse("such shares of a cross table")
-    shares = {
-        name: [divided(*triple) for triple in zip(data[name], total, mask, strict=True)]
-        for name, total, mask in zip(data, totals, there, strict=True)
-    }
-    return shares, rows, present
+    return {
+        name: [divided(cell, *part) for cell, part in zip(cells, parts[name], strict=True)]
+        for name, cells in data.items()
+    }, rows, present  # fmt: skip
 
 
 def _sum(cells: Sequence[Cell]) -> Cell:
@@ -430,3 +371,84 @@ def _sum(cells: Sequence[Cell]) -> Cell:
     for cell in cells:
         total = total + cell.value
     return Cell(total)
+
+
+MOST_PAIRS = 1024
+"""How many pairs of rows of two tables are looked at."""
+
+Columns = dict[Any, list[Cell]]
+
+
+def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) -> tuple[Columns, Rows]:
+    """Return the rows of two frames that have the same key, side by side; `left` keeps those that have no partner."""
+    if on not in left.data or on not in right.data:
+        raise KeyError(on)
+    names = [name for name in right.data if name != on]
+    both_have = {name for name in names if name in left.data}
+    of_left = {name: f"{name}{suffixes[0]}" if name in both_have else name for name in left.data}
+    of_right = {name: f"{name}{suffixes[1]}" if name in both_have else name for name in names}
+    keys = [cell.value for cell in right.data[on]]
+    plain = not any(isinstance(part, RandomVariable) for cell in right.data[on] for part in cell)
+    known = plain and all(cell.known for cell in right.data[on]) and not right.rows.has_plates
+    if right.rows.axis.sorted and known and len(set(keys)) == len(keys):
+        found = {of_right[n]: looked_up(left.data[on], keys, right.data[n], right.rows.there) for n in names}
+        partner = looked_up(left.data[on], keys, [Cell(True)] * len(keys), right.rows.there)
+        rows = renumbered(left.rows) if how == "left" else renumbered(left.rows.among([one.known for one in partner]))
+        return {**{of_left[n]: cells for n, cells in left.data.items()}, **found}, rows
+    places, rows = _pairs(left, right, on, how)
+    data = {new: [left.data[name][one] for one, _ in places] for name, new in of_left.items()}
+    for name, new in of_right.items():
+        data[new] = [cell_of(None) if two is None else right.data[name][two] for _, two in places]
+    return data, rows
+
+
+def _pairs(left: Any, right: Any, on: str, how: str) -> tuple[list[tuple[int, int | None]], Rows]:
+    """Return the places of pairs of rows of two frames, there where keys agree, and of those that stay alone."""
+    several = right.rows.has_plates or not right.rows.axis.sorted
+    if several or len(left.rows.there) * (len(right.rows.there) + 1) > MOST_PAIRS:
+        refuse("merge() with a table of many rows")
+    if any(cell.known is not True for frame in (left, right) for cell in frame.data[on]):
+        refuse("merge() by keys that may be missing")
+    places: list[tuple[int, int | None]] = []
+    there: list[Mask] = []
+    for place, (key, here) in enumerate(zip(left.data[on], left.rows.there, strict=True)):
+        others = zip(right.data[on], right.rows.there, strict=True)
+        hits = [both(mask, truth(compared(np.equal, key, other).value)) for other, mask in others]
+        pairs: list[tuple[int | None, Mask]] = [*enumerate(hits)]
+        for other, hit in [*pairs, (None, negated(any_of(hits)))] if how == "left" else pairs:
+            places.append((place, other))
+            there.append(both(here, hit))
+    plates = tuple(left.rows.axis.plates[place] for place, _ in places)
+    return places, Rows(Axis(plates, anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
+
+
+def stacked(frames: Sequence[Any]) -> tuple[Columns, Rows]:
+    """Return the rows of several frames, one below the other."""
+    if not frames or any(set(frame.data) != set(frames[0].data) for frame in frames):
+        refuse("pd.concat() of frames with different columns")
+    if any(frame.hits or frame.present or frame.lost for frame in frames):
+        refuse("pd.concat() of such frames")
+    data = {name: [cell for frame in frames for cell in frame.data[name]] for name in frames[0].data}
+    plates = tuple(plate for frame in frames for plate in frame.rows.axis.plates)
+    in_order = all(frame.rows.axis.sorted for frame in frames)
+    return data, Rows(
+        Axis(plates, anonymous=True, sorted=in_order), tuple(mask for frame in frames for mask in frame.rows.there)
+    )
+
+
+def one_below_another(columns: Sequence[Series]) -> Series:
+    """Return columns of different labels as one."""
+    if not all(isinstance(column, Series) for column in columns):
+        refuse("pd.concat of columns and something else")
+    axes = [column.rows.axis for column in columns]
+    if any(axis.labels is None or axis.anonymous or not axis.sorted for axis in axes):
+        refuse("pd.concat of columns without fixed labels")
+    names = {column.name for column in columns}
+    made = labelled(
+        [label for axis in axes for label in axis.labels or ()],
+        [cell for column in columns for cell in column.cells],
+        names.pop() if len(names) == 1 else None,
+        [there for column in columns for there in column.rows.there],
+    )
+    kinds = {kind(cell.value) for cell in made.cells}
+    return made if len(kinds) == 1 else refuse("pd.concat of columns of different types")

@@ -1,214 +1,490 @@
-"""A traced column with what pandas does cell by cell and row by row: the stand-in of a Series, and its accessors."""
+"""What stands for a Series of pandas while a program is traced, its labels and its accessors."""
 
 import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.frame import is_missing
+from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames import cells as of_cells
+from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import (
-    EQUAL,
     Cell,
     cell_of,
     chosen,
     compared,
+    computed,
     divided,
-    hits_of,
+    is_truth,
     kind,
     mapped,
+    refuse_mixed,
     with_gaps,
 )
-from privug.program.traced.frames.pandas.column import (
-    Column,
+from privug.program.traced.frames.columns import Column
+from privug.program.traced.frames.pandas.values import (
+    Found,
+    Labels,
+    are_floats,
     beside_timestamps,
-    called,
+    demanded,
+    element,
+    filled,
+    found_at,
     missing_ones,
     native,
+    number,
     of_one_type,
+    or_none,
+    renamed,
 )
-from privug.program.traced.frames.reductions import first_places, positive
-from privug.program.traced.frames.rows import Axis, Rows, all_labels, hits_in, renumbered, total_of
+from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.relations import Groups, RowSequence, looked_up
+from privug.program.traced.frames.rows import (
+    Axis,
+    InAnyOrder,
+    Rows,
+    Turns,
+    as_list,
+    called,
+    first_of,
+    hits_in,
+    only_cell,
+    released,
+    renumbered,
+    row_of_random_table,
+    singled_out,
+    sorted_rows,
+    total_of,
+)
 from privug.program.traced.keys import alternatives
-from privug.program.traced.masks import Mask, MaskedList, OfStanding, Standing, any_of, both, either, negated, truth
+from privug.program.traced.masks import (
+    Mask,
+    MaskedList,
+    OfStanding,
+    Standing,
+    any_of,
+    both,
+    current,
+    either,
+    fail_where,
+    negated,
+    truth,
+)
 
 MOST_COMPARED = 32
 """How many rows may be compared with each other, each with all."""
+_OF_ITS_TYPE = {"sum", "min", "max", "first", "last"}
+"""What is a number of the column's own type."""
 
 
-def few_rows(rows: Rows, what: str) -> None:
-    """Refuse rows that are too many to be compared with each other, or stand for many."""
-    if rows.has_plates or len(rows.there) > MOST_COMPARED:
-        refuse(f"{what}() of many rows")
+def with_summaries(kind: Any, made: Callable[[str], Any], others: Sequence[str]) -> None:
+    """Give a class the methods that summarise columns, but for some others."""
+    for name in reductions.REDUCTIONS:
+        if name not in others:
+            method = made(name)
+            method.__name__ = name
+            setattr(kind, name, method)
 
 
-def same_cell(left: Cell, right: Cell) -> Mask:
-    """Return whether two cells are alike; missing ones are."""
-    missing = both(negated(left.known), negated(right.known))
-    return either(missing, truth(compared(EQUAL, left, right).value))
+def _each(function: Callable[..., Cell]) -> Any:
+    """Return the method that computes a column cell by cell."""
+    return lambda self, *arguments, **options: self.each(lambda cell: function(cell, *arguments, **options))
 
 
-def repeated(columns: Sequence[Sequence[Cell]], rows: Rows, keep: Any) -> list[Mask]:
-    """Return for each row whether it is like one before, or one behind, or (`keep=False`) any other."""
-    few_rows(rows, "duplicated")
-    if keep not in ("first", "last") and keep is not False:
-        refuse("duplicated() that keeps something else")
-    places = range(len(rows.there))
-    found = []
-    for place in places:
-        others = [k for k in places if k != place and (keep is False or (k < place) is (keep == "first"))]
-        found.append(any_of([both(rows.there[k], _alike(columns, k, place)) for k in others]))
-    return found
+def _extreme_place(sign: int) -> Any:
+    """Return the method that says at which position the largest or the smallest value is."""
+
+    def method(self: "Series") -> Any:
+        if not self.rows.are_all or not self.rows.axis.sorted or not self.is_known:
+            refuse("argmax() or argmin() of a random number of rows")
+        return reductions.place_of_extreme(self.cells, self.rows, sign)[0]
+
+    return method
 
 
-def _alike(columns: Sequence[Sequence[Cell]], one: int, two: int) -> Mask:
-    alike: Mask = True
-    for cells in columns:
-        alike = both(alike, same_cell(cells[one], cells[two]))
-    return alike
+def _extreme_label(sign: int) -> Any:
+    """Return the method that says at which label the largest or the smallest value is."""
+
+    def method(self: "Series") -> Any:
+        axis = self.rows.axis
+        if not axis.sorted or axis.anonymous:
+            refuse("idxmax() or idxmin() among equals whose order is random")
+        place, known = reductions.place_of_extreme(self.cells, self.rows, sign)
+        fail_where(negated(known), ValueError("attempt to get argmax of an empty sequence"))
+        if axis.labels is None:
+            return native(Cell(place))
+        from_labels: Any = axis.whole(list(axis.labels))[place]
+        return from_labels
+
+    return method
 
 
-def shifted(cells: Sequence[Cell], rows: Rows, periods: int) -> list[Cell]:
-    """Return the cells some rows further down; where nothing comes from, they are missing."""
-    if not isinstance(periods, int) or not rows.are_all or not rows.axis.sorted:
-        refuse("shift() of a random number of rows")
-    if rows.has_plates:
-        refuse("shift() of many rows")
-    size = len(cells)
-    cells = [with_gaps(cell) for cell in cells] if periods else cells
-    return [cells[k - periods] if 0 <= k - periods < size else cell_of(None) for k in range(size)]
+class Series(Standing):
+    """Cells in rows, some of which may not be there: a column of a frame, or one by itself."""
 
+    kind = "Series"
+    frame: Any = None
+    """What stands for frames, of which it may be a column."""
 
-def ranked(cells: Sequence[Cell], rows: Rows, method: str, ascending: bool, pct: bool) -> list[Cell]:
-    """Return the rank of each cell among those that are known: one for the first, equal ones alike."""
-    few_rows(rows, "rank")
-    if method not in ("average", "min", "max"):
-        refuse(f"rank() by {method!r}")
-    before = np.less if ascending else np.greater
-    known = [both(there, cell.known) for cell, there in zip(cells, rows.there, strict=True)]
-    number = total_of(known)
-    found = []
-    for cell in cells:
-        smaller = total_of([both(k, truth(compared(before, o, cell).value)) for o, k in zip(cells, known, strict=True)])
-        equal = total_of([both(k, truth(compared(EQUAL, o, cell).value)) for o, k in zip(cells, known, strict=True)])
-        rank = {"min": smaller + 1, "max": smaller + equal, "average": smaller + (equal + 1) / 2}[method]
-        rank = rank / where_positive(number) if pct else rank * 1.0
-        found.append(Cell(rank, cell.known))
-    return found
+    def __init__(self, cells: Sequence[Cell], rows: Rows, name: Any = None) -> None:
+        self.cells = list(cells)
+        self.rows = rows
+        self.name = name
+        self.hits: list[dict[Any, Mask]] | None = None
+        """Of a column made by pd.cut, when cells have each of their values."""
+        self.categorical = False
+        """Whether the values that do not occur count as well."""
 
+    def with_cells(self, cells: Sequence[Cell]) -> "Series":
+        """Return a column of other cells in the same rows."""
+        return Series(cells, self.rows, self.name)
 
-def where_positive(number: Any) -> Any:
-    """Return a number, or one where it is zero."""
-    return max(number, 1) if isinstance(number, int) else np.maximum(number, 1)
+    def each(self, function: Callable[[Cell], Cell]) -> "Series":
+        """Return a column computed of this one."""
+        return self.with_cells([function(cell) for cell in self.cells])
 
+    def on(self, rows: Rows) -> "Series":
+        """Return the cells of other rows of the same axis."""
+        return Series(self.cells, rows, self.name)
 
-MOST_PAIRS = 1024
-"""How many pairs of rows of two tables are looked at."""
+    def place_of(self, value: Any) -> Any:
+        """Return what a value is sorted by as a key: bands of pd.cut stand in their order."""
+        return value if self.hits is None else list(self.hits[0]).index(value)
 
-Columns = dict[Any, list[Cell]]
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it holds numbers or truth values, of which none is missing: else those are objects."""
+        if not self.is_known and any(is_truth(cell.value) for cell in self.cells):
+            return False
+        return not any(isinstance(cell.value, str) or kind(cell.value) == "O" for cell in self.cells)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is missing."""
+        return all(cell.known is True for cell in self.cells)
 
-def looked_up(cells: Sequence[Cell], keys: Sequence[Any], values: Sequence[Cell], there: Sequence[Mask]) -> list[Cell]:
-    """Return for each cell what stands at it in a table of distinct keys; missing where nothing does."""
-    table = {key: (value, mask) for key, value, mask in zip(keys, values, there, strict=True)}
-    found = []
-    for cell in cells:
-        total = cell_of(None)
-        for level, hit in hits_of(cell).items():
-            if level in table:
-                value, mask = table[level]
-                total = chosen(both(hit, mask), value, total)
-        found.append(total)
-    return found
+    def in_order(self, what: str) -> None:
+        """Refuse what depends on the order of rows, where that is random."""
+        if not self.rows.axis.sorted:
+            refuse(f"{what} of a Series whose order is random")
 
+    # What it comes to.
+    def summary(self, how: str, *arguments: Any, **options: Any) -> Cell:
+        """Return what the column comes to, by a name of pandas."""
+        if how not in ("count", "size"):
+            refuse_mixed(*(cell.value for cell in self.cells))
+        reduction = reductions.REDUCTIONS.get(how)
+        if reduction is None:
+            self.unknown(f"{how}()")
+        if options.pop("skipna", True) is not True or options.pop("numeric_only", False):
+            self.unknown(f"{how}() with options")
+        try:
+            found = reduction(self.cells, self.rows, *arguments, **options)
+        except TypeError:
+            self.unknown(f"{how}() with options")
+        return with_gaps(found) if how in _OF_ITS_TYPE and are_floats(self.cells) else found
 
-def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) -> tuple[Columns, Rows]:
-    """Return the rows of two frames that have the same key, side by side; `left` keeps those that have no partner."""
-    if on not in left.data or on not in right.data:
-        raise KeyError(on)
-    names = [name for name in right.data if name != on]
-    both_have = {name for name in names if name in left.data}
-    of_left = {name: f"{name}{suffixes[0]}" if name in both_have else name for name in left.data}
-    of_right = {name: f"{name}{suffixes[1]}" if name in both_have else name for name in names}
-    keys = [cell.value for cell in right.data[on]]
-    if right.rows.axis.sorted and _are_distinct(right, on):
-        found = {of_right[n]: looked_up(left.data[on], keys, right.data[n], right.rows.there) for n in names}
-        partner = looked_up(left.data[on], keys, [Cell(True)] * len(keys), right.rows.there)
-        rows = renumbered(left.rows) if how == "left" else renumbered(left.rows.among([one.known for one in partner]))
-        return {**{of_left[n]: cells for n, cells in left.data.items()}, **found}, rows
-    return _in_pairs(left, right, on, how, of_left, of_right)
+    idxmax, idxmin = _extreme_label(1), _extreme_label(-1)
+    argmax, argmin = _extreme_place(1), _extreme_place(-1)
+    size: Any = property(lambda self: native(Cell(self.rows.count)))
+    """How many cells there are, missing ones too."""
+    shape: Any = property(lambda self: (self.size,))
+    """How many cells there are."""
+    empty: Any = property(lambda self: negated(positive(self.rows.count)))
+    """Whether no cell is there."""
 
+    def length(self) -> Any:
+        return self.rows.count
 
-def _are_distinct(right: Any, on: str) -> bool:
-    cells = right.data[on]
-    if any(isinstance(cell.value, RandomVariable) or cell.known is not True for cell in cells):
-        return False
-    return len({cell.value for cell in cells}) == len(cells) and not right.rows.has_plates
+    def agg(self, spec: Any) -> Any:
+        if isinstance(spec, str):
+            return element(self.summary(spec))
+        if callable(spec):
+            return spec(self)
+        return labelled(list(spec), [self.summary(how) for how in spec], self.name)
 
+    aggregate = agg
 
-def _in_pairs(
-    left: Any, right: Any, on: str, how: str, of_left: dict[Any, Any], of_right: dict[Any, Any]
-) -> tuple[Columns, Rows]:
-    """Join every row of one frame with every row of another, where keys agree."""
-    size = len(right.rows.there)
-    if right.rows.has_plates or len(left.rows.there) * (size + 1) > MOST_PAIRS or not right.rows.axis.sorted:
-        refuse("merge() with a table of many rows")
-    if any(cell.known is not True for frame in (left, right) for cell in frame.data[on]):
-        refuse("merge() by keys that may be missing")
-    data: Columns = {name: [] for name in (*of_left.values(), *of_right.values())}
-    plates, there = [], []
-    for place, plate in enumerate(left.rows.axis.plates):
-        key, here = left.data[on][place], left.rows.there[place]
-        hits = [
-            both(mask, truth(compared(EQUAL, key, other).value))
-            for other, mask in zip(right.data[on], right.rows.there, strict=True)
-        ]
-        alone = [negated(any_of(hits))] if how == "left" else []
-        for k, hit in enumerate([*hits, *alone]):
-            for name, new in of_left.items():
-                data[new].append(left.data[name][place])
-            for name, new in of_right.items():
-                data[new].append(right.data[name][k] if k < size else cell_of(None))
-            plates.append(plate)
-            there.append(both(here, hit))
-    return data, Rows(Axis(tuple(plates), anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
+    def describe(self) -> "Series":
+        """Return the eight numbers of describe(), all of them floats."""
+        cells = [self.summary(how) for how in ("count", "mean", "std", "min")]
+        cells += [self.summary("quantile", q) for q in (0.25, 0.5, 0.75)]
+        labels = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
+        return labelled(labels, [with_gaps(cell) for cell in (*cells, self.summary("max"))], self.name)
 
+    # As lists, arrays and outputs.
+    def listing(self) -> Any:
+        """Return the values as a list; many rows stay together."""
+        self.in_order("iteration")
+        return as_list([native(cell) for cell in of_one_type(self.cells)], self.rows)
 
-def stacked(frames: Sequence[Any]) -> tuple[Columns, Rows]:
-    """Return the rows of several frames, one below the other."""
-    if not frames or any(set(frame.data) != set(frames[0].data) for frame in frames):
-        refuse("pd.concat() of frames with different columns")
-    if any(frame.hits or frame.present or frame.lost for frame in frames):
-        refuse("pd.concat() of such frames")
-    data = {name: [cell for frame in frames for cell in frame.data[name]] for name in frames[0].data}
-    plates = tuple(plate for frame in frames for plate in frame.rows.axis.plates)
-    in_order = all(frame.rows.axis.sorted for frame in frames)
-    return data, Rows(
-        Axis(plates, anonymous=True, sorted=in_order), tuple(mask for frame in frames for mask in frame.rows.there)
-    )
+    tolist = to_list = listing
 
+    def plain(self) -> Any:
+        return released(self.cells, self.rows)
 
-def is_frame(value: Any) -> bool:
-    """Say whether a value is a frame, plain or standing for one."""
-    return getattr(value, "kind", "") == "DataFrame" if isinstance(value, Standing) else hasattr(value, "columns")
+    def to_numpy(self) -> Any:
+        """Return the column as an array, or as some elements of one."""
+        if not self.rows.axis.sorted:
+            refuse("an array of rows in a random order")
+        if not self.is_known:
+            return reductions.selection([Cell(number(cell)) for cell in self.cells], self.rows)
+        if self.rows.are_all:
+            return self.rows.axis.whole([cell.value for cell in self.cells])
+        return reductions.selection(self.cells, self.rows)
 
+    values = array = property(to_numpy)
+    """The column as an array."""
 
-class Series(Column):
-    """A column of a frame, or one by itself."""
+    def _labelled_cells(self) -> list[tuple[Any, Cell, Mask]]:
+        """Return each single cell with its label, and when it is there."""
+        cells, there = singled_out(of_one_type(self.cells), self.rows)
+        axis = self.rows.axis
+        return list(zip(axis.labels or range(axis.size), cells, there, strict=True))
 
-    def made(self, cells: Sequence[Cell], rows: Rows, name: Any = None) -> Any:
-        return Series(cells, rows, name)
+    def to_dict(self) -> Any:
+        """Return the values by their labels."""
+        axis = self.rows.axis
+        if axis.anonymous:
+            refuse("the labels of rows in a random order")
+        found = self._labelled_cells()
+        if all(mask is True for _, _, mask in found) and axis.sorted:
+            return {label: native(cell) for label, cell, _ in found}
+        made = MaskedDict()
+        for label, cell, mask in found:
+            made.put(label, native(cell), mask)
+        if not axis.sorted:
+            made.ranks = Turns([label for label, _, _ in found], axis)
+        return made
 
+    def items(self) -> Any:
+        if not self.rows.axis.sorted:
+            return self.to_dict().items()
+        return MaskedList.of_pairs(((label, native(cell)), mask) for label, cell, mask in self._labelled_cells())
+
+    def item(self) -> Any:
+        """Return the only value."""
+        return native(only_cell(of_one_type(self.cells), self.rows))
+
+    def to_frame(self, name: Any = None) -> Any:
+        return self.frame({self.name if name is None else name: self.cells}, self.rows)
+
+    def unique(self) -> Any:
+        if not self.is_known:
+            refuse("unique() of missing values")
+        hits = hits_in([self], self.rows)
+        made = InAnyOrder()
+        for level in dict.fromkeys(level for one in hits for level in one):
+            made.add(element(cell_of(level)), positive(self.rows.among([one.get(level, False) for one in hits]).count))
+        return made
+
+    # Beside other columns.
+    def beside(self, other: Any, exactly: bool = False) -> list[Cell]:
+        """Return the cells that stand beside these: of another column of the same rows, or the same value for all.
+
+        The other column may have more rows, unless it is to have exactly these.
+        """
+        if isinstance(other, Series):
+            self.beside_rows(other)
+            if exactly and not self.rows.same_as(other.rows):
+                refuse("two columns of different rows together")
+            return other.cells
+        if isinstance(other, np.ndarray | list | tuple) or (isinstance(other, RandomVariable) and other.shape):
+            return self.in_these_rows(other)
+        return [cell_of(other)] * len(self.cells)
+
+    def beside_rows(self, other: "Series") -> None:
+        """Refuse a column of other rows."""
+        if not self.rows.same_as(other.rows) and not (other.rows.are_all and other.rows.axis is self.rows.axis):
+            refuse("two columns of different rows together")
+
+    def in_these_rows(self, values: Any) -> list[Cell]:
+        """Return the values of a list or an array, one for each row, as cells."""
+        if not self.rows.are_all:
+            refuse("a list beside a random number of rows")
+        if len(values) != self.rows.axis.size:
+            raise ValueError(f"{len(values)} values for {self.rows.axis.size} rows")
+        if not isinstance(values, np.ndarray | RandomVariable):
+            if not self.rows.has_plates:
+                return [computed(value) for value in values]
+            values = (
+                np.array(values) if not any(isinstance(v, RandomVariable) for v in values) else refuse("such a list")
+            )
+        return [computed(part) for part in self.rows.axis.parts(values)]
+
+    def combined(self, function: Callable[[Cell, Cell], Cell], other: Any, alike: bool = False) -> "Series":
+        """Return a column computed of this one and another, which may have other labels, or a single value."""
+        one, two = (self, other) if alike else self.aligned(other)
+        name = self.name if not isinstance(two, Series) or two.name == self.name else None
+        pairs = zip(one.cells, one.beside(two, exactly=True), strict=True)
+        return Series([function(a, b) for a, b in pairs], one.rows, name)
+
+    def aligned(self, other: Any) -> tuple[Any, Any]:
+        """Return two columns of labels with those of both; what only one has is missing in the other."""
+        other = self.standing_for(other)
+        if not isinstance(other, Series) or self.rows.same_as(other.rows):
+            return self, other
+        one, two = self.rows, other.rows
+        if one.axis is two.axis or one.axis.labels is None or two.axis.labels is None:
+            return self, other
+        if one.axis.anonymous or two.axis.anonymous:
+            refuse("columns in a random order together")
+        union = sorted({*one.axis.labels, *two.axis.labels})
+        sides = [dict(zip(rows.axis.labels or (), rows.there, strict=True)) for rows in (one, two)]
+        there = tuple(either(sides[0].get(label, False), sides[1].get(label, False)) for label in union)
+        in_order = one.axis.sorted and two.axis.sorted  # pandas keeps the order of labels that are the same in both
+        rows = Rows(Axis((None,) * len(union), tuple(union), one.axis.names, sorted=in_order), there)
+        return self._at_labels(rows), other._at_labels(rows)
+
+    def standing_for(self, other: Any) -> Any:
+        """Return a plain Series of pandas as a column of constants; anything else as it is."""
+        if isinstance(other, Standing) or not hasattr(other, "to_dict") or not hasattr(other, "index"):
+            return other
+        labels = tuple(other.index.tolist())
+        axis = Axis((None,) * len(labels), labels, tuple(other.index.names))
+        return Series([cell_of(value) for value in other.tolist()], Rows.all_of(axis), other.name)
+
+    def _at_labels(self, rows: Rows) -> "Series":
+        own = {
+            label: Cell(cell.value, both(there, cell.known))
+            for label, cell, there in zip(self.rows.axis.labels or (), self.cells, self.rows.there, strict=True)
+        }
+        return Series([own.get(label, Cell(0.0, False)) for label in rows.axis.labels or ()], rows, self.name)
+
+    def masks(self) -> list[Mask]:
+        """Return a column of truth values as conditions."""
+        if not all(is_truth(cell.value) and cell.known is True for cell in self.cells):
+            refuse("a mask of anything but truth values")
+        return [truth(cell.value) for cell in self.cells]
+
+    def masks_of(self, condition: Any) -> list[Mask]:
+        """Return a condition on the same rows, or a function that gives one, as conditions."""
+        column = condition(self) if callable(condition) else condition
+        if not isinstance(column, Series):
+            refuse("a condition that is not a Series")
+        self.beside(column)
+        return column.masks()
+
+    # Cells by labels and positions.
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, Series):
+            return self.filtered(key)
+        if isinstance(key, slice):
+            return self.iloc[key]
+        axis = self.rows.axis
+        if axis.renumbered and type(key) is int and key >= 0:
+            fail_where(negated(truth(self.rows.count > key)), KeyError(key))
+            return self.iloc[key]
+        return self.loc[key]
+
+    def filtered(self, key: "Series") -> "Series":
+        """Return those cells for which another column is true."""
+        self.beside(key)
+        return self.on(self.rows.among(key.masks()))
+
+    loc: Any = property(lambda self: Places(self, by_label=True))
+    """Cells by their labels."""
+    iloc: Any = property(lambda self: Places(self, by_label=False))
+    """Cells by their positions."""
+    at, iat = loc, iloc
+
+    def at_label(self, label: Any) -> Any:
+        """Return the value at a label; an error where it is not there."""
+        cell, there = self.look_up(label)
+        fail_where(negated(there), KeyError(label))
+        return element(cell)
+
+    def at_place(self, position: Any) -> Any:
+        """Return the value at a position in a table of random size, of which no rows were left out."""
+        outline = self.rows.axis.outline
+        if outline is None or not all(map(operator.is_, self.rows.there, outline.there)):
+            refuse("a position among some rows of a table of random size")
+        cell, there = row_of_random_table(of_one_type(self.cells), self.rows, position)
+        fail_where(negated(there), IndexError("single positional indexer is out-of-bounds"))
+        return element(cell)
+
+    def at_random(self, position: RandomVariable) -> Any:
+        """Return the value at a random position, among rows called by their positions."""
+        axis = self.rows.axis
+        if axis.labels is not None or not self.is_known or position.shape or position.node.levels is not None:
+            refuse("a row at a random place")
+        if not self.rows.are_all:
+            fail_where(negated(self.rows.mask[position]), KeyError("a random label"))
+        return axis.whole([cell.value for cell in self.cells])[position]
+
+    def look_up(self, label: Any) -> tuple[Cell, Mask]:
+        """Return the cell at a label, and whether it is there."""
+        axis = self.rows.axis
+        if axis.outline is not None:
+            return row_of_random_table(of_one_type(self.cells), self.rows, label)
+        if axis.anonymous:
+            refuse("the labels of rows in a random order")
+        found = ((cell, there) for own, cell, there in self._labelled_cells() if own == label)
+        return next(found, (Cell(0.0, False), False))
+
+    def get(self, label: Any, default: Any = None) -> Any:
+        cell, there = self.look_up(label)
+        if isinstance(there, bool):
+            return element(cell) if there else default
+        if default is None and not of_cells.surely_known(cell, there):
+            refuse("get() of what may be missing")
+        return or_none(chosen(there, cell, cell_of(default)), default is None)
+
+    def rename(self, name: Any = None, *, index: Any = None) -> Any:
+        """Give another name, or, by a table or a function, other labels."""
+        names = name if index is None else index
+        if not isinstance(names, Mapping) and not callable(names):
+            return Series(self.cells, self.rows, name)
+        rows = self.rows
+        return self.on(rows.called_otherwise(renamed(rows.axis.labels or (), names)))
+
+    def _taken(self, listed: Any, taken: Callable[[Labels, Found], list[Cell]]) -> "Series":
+        """Return what is taken of the cells found at some labels."""
+        labels = Labels.of(listed)
+        cells = taken(labels, found_at(labels, self.cells, self.rows))
+        return Series(cells, labels.rows(self.rows.axis.names), self.name)
+
+    def reindex(self, index: Any, *, fill_value: Any = None) -> Any:
+        """Return the cells at some labels, and another value where there are none."""
+        return self._taken(index, lambda labels, found: filled(found, cell_of(fill_value)))
+
+    def at_labels(self, listed: Any) -> Any:
+        """Return the cells at some labels; an error where one of them is not there."""
+        return self._taken(listed, demanded)
+
+    def __setitem__(self, label: Any, value: Any) -> None:
+        """Put a value under a label of its own below the others."""
+        axis = self.rows.axis
+        new, labels = cell_of(value), axis.labels
+        if labels is None or not axis.sorted or axis.anonymous or label in labels or current() is not True:
+            refuse("an assignment to anything but a new label")
+        pairs = zip(self.cells, self.rows.there, strict=True)
+        known = new.known is True and all(of_cells.surely_known(cell, there) for cell, there in pairs)
+        if not known or {kind(cell.value) for cell in self.cells} != {kind(new.value)}:
+            refuse("an assignment of a value of another type")
+        Labels.of([label])
+        self.cells = [*self.cells, new]
+        self.rows = self.rows.with_label(label)
+
+    index: Any = property(lambda self: Index(self.rows))
+    """The labels of the rows."""
+
+    def keys(self) -> Any:
+        return self.index
+
+    # Arithmetic and functions of NumPy.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options or ufunc.nout != 1:
             refuse(f"np.{ufunc.__name__}.{method} of a Series")
         if ufunc in (np.true_divide, np.divide) and len(inputs) == 2:
             return self / inputs[1] if inputs[0] is self else inputs[0] / self
-        if len(inputs) == 2 and ufunc in _COMPARING:
+        if len(inputs) == 2 and ufunc in _COMPARISONS.values():
             other, swapped = (inputs[1], False) if inputs[0] is self else (inputs[0], True)
             return self.combined(lambda a, b: compared(ufunc, b, a) if swapped else compared(ufunc, a, b), other)
         columns = [self.beside(one, exactly=True) for one in inputs]
@@ -232,37 +508,33 @@ class Series(Column):
             return getattr(self, function.__name__)(*arguments[1:], **options)
         return super().__array_function__(function, types, arguments, options)
 
-    def __truediv__(self, other: Any) -> Any:
+    def _divided(self, other: Any, swapped: bool = False) -> Any:
         one, two = self.aligned(other)
         triples = zip(one.cells, one.beside(two, exactly=True), one.rows.there, strict=True)
-        return one.with_cells([of_cells.divided(a, b, there) for a, b, there in triples])
+        sides = [((b, a) if swapped else (a, b), there) for a, b, there in triples]
+        return one.with_cells([divided(*pair, there) for pair, there in sides])
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._divided(other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        one, two = self.aligned(other)
-        triples = zip(one.cells, one.beside(two, exactly=True), one.rows.there, strict=True)
-        return one.with_cells([of_cells.divided(b, a, there) for a, b, there in triples])
+        return self._divided(other, swapped=True)
+
+    div = truediv = divide = __truediv__
 
     def __invert__(self) -> Any:
         if any(of_cells.was_filled(cell) for cell in self.cells):
             refuse("~ of truth values that had gaps, which are objects")
         return self.with_cells([Cell(negated(mask)) for mask in self.masks()])
 
-    def __neg__(self) -> Any:
-        return self.each(lambda cell: of_cells.applied(np.negative, cell))
+    __neg__ = _each(partial(of_cells.applied, np.negative))
+    __abs__ = abs = _each(partial(of_cells.applied, np.absolute))
+    __round__ = round = _each(lambda cell, decimals=0: of_cells.rounded(cell, decimals))
+    isna = isnull = _each(lambda cell: Cell(negated(cell.known)))
+    notna = notnull = _each(lambda cell: Cell(cell.known))
+    astype = _each(lambda cell, dtype: of_cells.converted(cell, dtype))
 
-    def __abs__(self) -> Any:
-        return self.each(lambda cell: of_cells.applied(np.absolute, cell))
-
-    abs = __abs__
-
-    def __round__(self, digits: int = 0) -> Any:
-        return self.round(digits)
-
-    def round(self, decimals: int = 0) -> Any:
-        return self.each(lambda cell: cell if cell.known is False else _rounded(cell, decimals))
-
-    div = truediv = divide = __truediv__
-
+    # Other values.
     def where(self, condition: Any, other: Any = None) -> Any:
         triples = zip(self.masks_of(condition), self.cells, self.beside(other), strict=True)
         return self.with_cells([chosen(mask, yes, no) for mask, yes, no in triples])
@@ -271,18 +543,8 @@ class Series(Column):
         triples = zip(self.masks_of(condition), self.cells, self.beside(other), strict=True)
         return self.with_cells([chosen(mask, no, yes) for mask, yes, no in triples])
 
-    def masks_of(self, condition: Any) -> list[Mask]:
-        """Return a condition on the same rows, or a function that gives one, as conditions."""
-        column = condition(self) if callable(condition) else condition
-        if not isinstance(column, Series):
-            refuse("a condition that is not a Series")
-        self.beside(column)
-        return column.masks()
-
     def clip(self, lower: Any = None, upper: Any = None) -> Any:
-        found = self
-        if lower is not None:
-            found = np.maximum(found, lower)
+        found = self if lower is None else np.maximum(self, lower)
         return found if upper is None else np.minimum(found, upper)
 
     def between(self, left: Any, right: Any, inclusive: str = "both") -> Any:
@@ -301,23 +563,12 @@ class Series(Column):
 
         return self.each(among)
 
-    def isna(self) -> Any:
-        return self.each(lambda cell: Cell(negated(cell.known)))
-
-    def notna(self) -> Any:
-        return self.each(lambda cell: Cell(cell.known))
-
-    isnull, notnull = isna, notna
-
     def fillna(self, value: Any) -> Any:
         cells, others = of_one_type(self.cells), self.beside(value)
-        if any(of_cells.kind(cell.value) == "f" for cell in cells):
-            others = [of_cells.with_gaps(other) for other in others]
+        if any(kind(cell.value) == "f" for cell in cells):
+            others = [with_gaps(other) for other in others]
         pairs = zip(cells, others, strict=True)
         return self.with_cells([chosen(cell.known, Cell(cell.value), other) for cell, other in pairs])
-
-    def dropna(self) -> Any:
-        return Series(self.cells, self.rows.among([cell.known for cell in self.cells]), self.name)
 
     def map(self, function: Any, na_action: Any = None) -> Any:
         if isinstance(function, Series):
@@ -343,57 +594,122 @@ class Series(Column):
 
     def apply(self, function: Any) -> Any:
         """Call a function on each value; it is traced once for rows that are alike."""
-        return self.with_cells(called(function, of_one_type(self.cells), self.rows))
+        return self.with_cells(called(function, of_one_type(self.cells), self.rows, native))
 
-    def astype(self, dtype: Any) -> Any:
-        return self.each(lambda cell: of_cells.converted(cell, dtype))
+    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        return function(self, *arguments, **named)
+
+    def copy(self, deep: bool = True) -> Any:
+        return self.on(self.rows)
+
+    # Other rows, and rows compared with each other.
+    def dropna(self) -> Any:
+        return self.on(self.rows.among([cell.known for cell in self.cells]))
+
+    def head(self, n: int = 5) -> Any:
+        return self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n))
+
+    def squeeze(self) -> Any:
+        certain = type(self.rows.count) is int and self.rows.count == 1
+        return self.iloc[0] if certain else refuse("squeeze() of a random number of rows")
+
+    def sort_index(self, ascending: bool = True) -> Any:
+        axis = self.rows.axis
+        if axis.labels is None or axis.anonymous or not ascending:
+            return refuse("sort_index()")
+        order = list(range(len(axis.labels)))
+        if not axis.ascending:
+            order.sort(key=axis.labels.__getitem__)
+        made = Axis(axis.plates, tuple(axis.labels[k] for k in order), axis.names, ascending=True)
+        return Series([self.cells[k] for k in order], Rows(made, tuple(self.rows.there[k] for k in order)), self.name)
+
+    def sort_values(self, ascending: bool = True, most: int | None = None) -> Any:
+        self.in_order("an order")
+        data, rows = sorted_rows({self.name: self.cells}, self.rows, [self.cells], [ascending], most)
+        return Series(data[self.name], rows, self.name)
+
+    def nlargest(self, n: int = 5) -> Any:
+        return self.sort_values(False, n)
+
+    def nsmallest(self, n: int = 5) -> Any:
+        return self.sort_values(True, n)
+
+    def reset_index(self, drop: bool = False, name: Any = None) -> Any:
+        if not drop:
+            return self.to_frame(name).reset_index()
+        if self.rows.axis.sorted and not self.rows.has_plates:
+            return self.on(renumbered(self.rows))
+        return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
+
+    def cumsum(self) -> Any:
+        return self.with_cells(reductions.cumulative(self.cells, self.rows))
+
+    def shift(self, periods: int = 1) -> Any:
+        """Return the cells some rows further down; where nothing comes from, they are missing."""
+        if not isinstance(periods, int) or not self.rows.are_all or not self.rows.axis.sorted:
+            refuse("shift() of a random number of rows")
+        if self.rows.has_plates:
+            refuse("shift() of many rows")
+        size = len(self.cells)
+        cells = [with_gaps(cell) for cell in self.cells] if periods else self.cells
+        return self.with_cells([cells[k - periods] if 0 <= k - periods < size else cell_of(None) for k in range(size)])
+
+    def diff(self, periods: int = 1) -> Any:
+        return self - self.shift(periods)
+
+    def duplicated(self, keep: Any = "first") -> Any:
+        return self.with_cells([Cell(mask) for mask in repeated([self.cells], self.rows, keep)])
+
+    def rank(self, method: str = "average", ascending: bool = True, pct: bool = False) -> Any:
+        """Return the rank of each value among those that are known: one for the first, equal ones alike."""
+        few_rows(self.rows, "rank")
+        if method not in ("average", "min", "max"):
+            refuse(f"rank() by {method!r}")
+        turns = RowSequence(self.rows, (), ((Column(tuple(self.cells), self.rows), not ascending, True),), compared)
+        number = total_of([both(there, cell.known) for cell, there in zip(self.cells, self.rows.there, strict=True)])
+        found = []
+        for cell, ahead, peers in zip(self.cells, turns.ahead, turns.peers, strict=True):
+            smaller, equal = total_of(ahead), total_of(peers)
+            rank = {"min": smaller + 1, "max": smaller + equal, "average": smaller + (equal + 1) / 2}[method]
+            several = max(number, 1) if isinstance(number, int) else np.maximum(number, 1)
+            found.append(Cell(rank / several if pct else rank * 1.0, cell.known))
+        return self.with_cells(found)
+
+    # Groups.
+    def value_counts(self, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
+        return counted_values([self], self.rows, normalize, descending=sort and not ascending)
+
+    def groupby(self, by: Any, **options: Any) -> Any:
+        if not all(isinstance(key, Series) for key in (by if isinstance(by, list) else [by])):
+            refuse("groupby() of a Series by its labels")
+        return self.to_frame().groupby(by, **options)[self.name]
+
+    def mode(self) -> Any:
+        groups = Groups([self], self.rows)
+        counts = [rows.count for _, rows in groups.members]
+        most = reduce(np.maximum, counts)
+        there = tuple(both(mask, truth(one == most)) for mask, one in zip(groups.there, counts, strict=True))
+        axis = Axis((None,) * len(there), tuple(range(len(there))), anonymous=True, renumbered=True)
+        return Series([cell_of(level) for level, _ in groups.members], Rows(axis, there), self.name)
+
+    def unstack(self, fill_value: Any = None) -> Any:
+        return self.frame._unstacked(self, fill_value)
 
 
-_COMPARING = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+def _summary(name: str) -> Any:
+    given = native if name == "nunique" else element
+    return lambda self, *arguments, **options: given(self.summary(name, *arguments, **options))
+
+
+with_summaries(Series, _summary, ("size", "average", "first", "last"))
+
+_COMPARISONS = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
 _SEEING_GAPS = {"isnan", "isfinite", "isinf", "signbit", "logical_not", "logical_and", "logical_or", "logical_xor",
                 "fmax", "fmin"}  # fmt: skip
-_SAME_AS_METHODS = {
-    "sum",
-    "mean",
-    "min",
-    "max",
-    "amin",
-    "amax",
-    "std",
-    "var",
-    "median",
-    "quantile",
-    "any",
-    "all",
-    "round",
-}
-
-
-def _rounded(cell: Cell, decimals: int) -> Cell:
-    value = np.round(cell.value, decimals)
-    return Cell(value.item() if isinstance(value, np.generic) else value, cell.known)
-
-
-def _computed(function: np.ufunc, left: Cell, right: Cell) -> Cell:
-    return of_cells.without_nan(of_cells.applied(function, of_cells.harmless(left), of_cells.harmless(right)))
-
-
-def _operator(function: np.ufunc) -> tuple[Any, Any]:
-    def first(self: Series, other: Any) -> Any:
-        return self.combined(lambda a, b: _computed(function, a, b), other)
-
-    def second(self: Series, other: Any) -> Any:
-        return self.combined(lambda a, b: _computed(function, b, a), other)
-
-    return first, second
-
-
-def _comparison(function: np.ufunc) -> Any:
-    def method(self: Series, other: Any) -> Any:
-        read = beside_timestamps(self.cells, other)
-        return self.combined(lambda a, b: compared(function, a, b), read, alike=True)
-
-    return method
+_SAME_AS_METHODS = {"sum", "mean", "min", "max", "amin", "amax", "std", "var", "median", "quantile", "any", "all",
+                    "round"}  # fmt: skip
 
 
 def _array_like(column: Series) -> Any:
@@ -408,43 +724,53 @@ def _array_like(column: Series) -> Any:
 
 def verdict(cell: Cell) -> Mask:
     """Return a cell of truth values as a condition."""
-    if cell.known is not True or not of_cells.is_truth(cell.value):
+    if cell.known is not True or not is_truth(cell.value):
         refuse("logic of anything but truth values that are known")
     return truth(cell.value)
 
 
-def _connective(function: Callable[[Mask, Mask], Mask]) -> Any:
-    def cell(left: Cell, right: Cell) -> Cell:
-        if not of_cells.is_truth(left.value) and not of_cells.is_truth(right.value):
-            refuse("logic of numbers, bit by bit")
-        return Cell(function(_bit(left), _bit(right)))
-
-    return lambda self, other: self.combined(cell, other)
-
-
 def _bit(cell: Cell) -> Mask:
     """Return a truth value, or a number that is zero or one, as a condition: what pandas has in logic beside others."""
-    if of_cells.is_truth(cell.value) or cell.known is not True or of_cells.kind(cell.value) != "i":
+    if is_truth(cell.value) or cell.known is not True or kind(cell.value) != "i":
         return verdict(cell)
     if not set(alternatives(cell.value)) <= {0, 1}:
         refuse("logic of numbers other than zero and one")
     return truth(cell.value == 1)
 
 
-for _name, _function, _method in (
-    ("add", np.add, "add"), ("sub", np.subtract, "sub"), ("mul", np.multiply, "mul"), ("pow", np.power, "pow"),
-    ("floordiv", np.floor_divide, "floordiv"), ("mod", np.remainder, "mod"),
+def _operator(function: np.ufunc, swapped: bool = False) -> Any:
+    def cell(left: Cell, right: Cell) -> Cell:
+        sides = (right, left) if swapped else (left, right)
+        return of_cells.without_nan(of_cells.applied(function, *map(of_cells.harmless, sides)))
+
+    return lambda self, other: self.combined(cell, other)
+
+
+def _comparison(function: np.ufunc) -> Any:
+    return lambda self, other: self.combined(
+        partial(compared, function), beside_timestamps(self.cells, other), alike=True
+    )
+
+
+def _connective(function: Callable[[Mask, Mask], Mask]) -> Any:
+    def cell(left: Cell, right: Cell) -> Cell:
+        if not is_truth(left.value) and not is_truth(right.value):
+            refuse("logic of numbers, bit by bit")
+        return Cell(function(_bit(left), _bit(right)))
+
+    return lambda self, other: self.combined(cell, other)
+
+
+for _name, _function in (
+    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("pow", np.power), ("floordiv", np.floor_divide),
+    ("mod", np.remainder),
 ):  # fmt: skip
-    _first, _second = _operator(_function)
-    setattr(Series, f"__{_name}__", _first)
-    setattr(Series, f"__r{_name}__", _second)
-    setattr(Series, _method, _first)
-for _plain, _comparing in (
-    (operator.eq, np.equal), (operator.ne, np.not_equal), (operator.lt, np.less), (operator.le, np.less_equal),
-    (operator.gt, np.greater), (operator.ge, np.greater_equal),
-):  # fmt: skip
-    setattr(Series, f"__{_plain.__name__}__", _comparison(_comparing))
-    setattr(Series, _plain.__name__, _comparison(_comparing))
+    setattr(Series, f"__{_name}__", _operator(_function))
+    setattr(Series, f"__r{_name}__", _operator(_function, swapped=True))
+    setattr(Series, _name, _operator(_function))
+for _name, _comparing in _COMPARISONS.items():
+    setattr(Series, f"__{_name}__", _comparison(_comparing))
+    setattr(Series, _name, _comparison(_comparing))
 for _name, _joining in (
     ("and", both),
     ("or", either),
@@ -455,37 +781,37 @@ for _name, _joining in (
 Series.__hash__ = None  # type: ignore[assignment]
 
 
-def observes_by_default() -> bool:
-    """Say whether groups that do not occur are left out unless it is said otherwise, as pandas does from 3.0 on."""
-    return int(str(importlib.import_module("pandas").__version__).partition(".")[0]) >= 3
+class Places(OfStanding):
+    """The cells of a column by their labels or positions: `series.loc` and `series.iloc`."""
 
+    def __init__(self, column: Series, by_label: bool) -> None:
+        self._column = column
+        self._by_label = by_label
 
-def labelled(
-    labels: Sequence[Any], cells: Sequence[Cell], name: Any = None, there: Sequence[Mask] | None = None
-) -> Series:
-    """Return a column of cells under fixed labels, all of which are there unless it is said when each is."""
-    if len(set(labels)) < len(labels):
-        refuse("labels that stand for several cells")
-    axis = Axis((None,) * len(labels), tuple(labels))
-    return Series(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name)
-
-
-def one_below_another(columns: Sequence[Series]) -> Series:
-    """Return columns of different labels as one."""
-    if not all(isinstance(column, Series) for column in columns):
-        refuse("pd.concat of columns and something else")
-    axes = [column.rows.axis for column in columns]
-    if any(axis.labels is None or axis.anonymous or not axis.sorted for axis in axes):
-        refuse("pd.concat of columns without fixed labels")
-    names = {column.name for column in columns}
-    made = labelled(
-        [label for axis in axes for label in axis.labels or ()],
-        [cell for column in columns for cell in column.cells],
-        names.pop() if len(names) == 1 else None,
-        [there for column in columns for there in column.rows.there],
-    )
-    kinds = {kind(cell.value) for cell in made.cells}
-    return made if len(kinds) == 1 else refuse("pd.concat of columns of different types")
+    def __getitem__(self, key: Any) -> Any:
+        column, axis = self._column, self._column.rows.axis
+        if isinstance(key, Series):
+            return column.filtered(key)
+        if isinstance(key, RandomVariable):
+            return column.at_random(key)
+        if self._by_label and not isinstance(key, slice):
+            return column.at_labels(key) if isinstance(key, list) else column.at_label(key)
+        column.in_order("a position")
+        if isinstance(key, list):
+            refuse("several rows by a list")
+        if isinstance(key, slice) and self._by_label:
+            refuse("a slice by labels")
+        if axis.outline is not None:
+            return column.at_place(key)
+        cells, there = singled_out(of_one_type(column.cells), column.rows)
+        if all(mask is True for mask in there):
+            if isinstance(key, slice):
+                return Series(cells[key], Rows.all_of(axis.sliced(key)), column.name)
+            return element(cells[key])
+        if not all(cell.known is True for cell in cells):
+            refuse("a position among rows of a random number")
+        found = MaskedList.of_pairs(zip([native(cell) for cell in cells], there, strict=True))[key]
+        return found if isinstance(key, slice) else element(cell_of(found))
 
 
 class Index(Series):
@@ -505,130 +831,64 @@ class Index(Series):
         return found if self.rows.axis.labels is not None or isinstance(key, slice) else native(cell_of(found))
 
     def contains(self, item: Any) -> Mask:
-        hits = [both(there, truth(compared(np.equal, cell, cell_of(item)).value)) for cell, there in self._pairs()]
-        return any_of(hits)
-
-    def _pairs(self) -> Any:
         if self.rows.has_plates:
             refuse("a look for a label among many rows")
-        return zip(self.cells, self.rows.there, strict=True)
+        pairs = zip(self.cells, self.rows.there, strict=True)
+        return any_of([both(there, truth(compared(np.equal, cell, cell_of(item)).value)) for cell, there in pairs])
+
+
+def observes_by_default() -> bool:
+    """Say whether groups that do not occur are left out unless it is said otherwise, as pandas does from 3.0 on."""
+    return int(importlib.import_module("pandas").__version__.partition(".")[0]) >= 3
+
+
+def few_rows(rows: Rows, what: str) -> None:
+    """Refuse rows that are too many to be compared with each other, or stand for many."""
+    if rows.has_plates or len(rows.there) > MOST_COMPARED:
+        refuse(f"{what}() of many rows")
+
+
+def repeated(columns: Sequence[Sequence[Cell]], rows: Rows, keep: Any) -> list[Mask]:
+    """Return for each row whether it is like one before, or one behind, or (`keep=False`) any other."""
+    few_rows(rows, "duplicated")
+    if keep not in ("first", "last") and keep is not False:
+        refuse("duplicated() that keeps something else")
+    alike = RowSequence(rows, tuple(Column(tuple(cells), rows) for cells in columns), (), compared).together
+    places = range(len(rows.there))
+    others = [[k for k in places if k != own and (keep is False or (k < own) is (keep == "first"))] for own in places]
+    return [any_of([alike[own][k] for k in several]) for own, several in zip(places, others, strict=True)]
+
+
+def labelled(
+    labels: Sequence[Any], cells: Sequence[Cell], name: Any = None, there: Sequence[Mask] | None = None
+) -> Series:
+    """Return a column of cells under fixed labels, all of which are there unless it is said when each is."""
+    if len(set(labels)) < len(labels):
+        refuse("labels that stand for several cells")
+    axis = Axis((None,) * len(labels), tuple(labels))
+    return Series(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name)
 
 
 def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool, descending: bool = True) -> Series:
     """Return how often each value occurs, in a random order: the descending one, if not another that is not known."""
-    several = hits_in(columns, rows)
-    labels = all_labels(columns, several)
-    counts = [rows.among([hits.get(label, False) for hits in several]).count for label in labels]
     everything = len(columns) == 1 and columns[0].categorical
-    possible = [everything or isinstance(number, RandomVariable) or number > 0 for number in counts]
-    kept = [pair for pair, one in zip(zip(labels, counts, strict=True), possible, strict=True) if one]
-    there: list[Mask] = [everything or positive(number) for _, number in kept]
-    names, kept_labels = tuple(column.name for column in columns), tuple(label for label, _ in kept)
+    groups = Groups(columns, rows, everything)
+    there: list[Mask] = [everything or one for one in groups.there]
     turns = None
     if len(columns) == 1 and not everything and descending:
-        turns = partial(_turns, kept, several, rows)
-    axis = Axis((None,) * len(kept), kept_labels, names, sorted=False, ascending=True, ranks=turns)
+        turns = partial(_turns, groups)
+    labels, names = tuple(label for label, _ in groups.members), tuple(column.name for column in columns)
+    axis = Axis((None,) * len(labels), labels, names, sorted=False, ascending=True, ranks=turns)
     total = rows.count if all(cell.known is True for column in columns for cell in column.cells) else None
     if normalize and total is None:
-        total = rows.among([any_of(list(hits.values())) for hits in several]).count
-    cells = [
-        divided(Cell(number), Cell(total), one) if normalize else Cell(number)
-        for (_, number), one in zip(kept, there, strict=True)
-    ]
+        total = rows.among([any_of(list(hits.values())) for hits in groups.hits]).count
+    counts = [Cell(own.count) for _, own in groups.members]
+    cells = [divided(n, Cell(total), one) for n, one in zip(counts, there, strict=True)] if normalize else counts
     return Series(cells, Rows(axis, tuple(there)), "proportion" if normalize else "count")
 
 
-def _turns(counts: Sequence[tuple[Any, Any]], several: Sequence[Mapping[Any, Mask]], rows: Rows) -> list[Any]:
+def _turns(groups: Groups) -> list[Any]:
     """Return numbers by which values stand in turn: the most frequent first, of equally many the first to be seen."""
-    firsts = first_places([rows.among([hits.get(label, False) for hits in several]) for label, _ in counts])
-    size = rows.axis.size
-    return [np.minimum(first, size) - number * (size + 1) for first, (_, number) in zip(firsts, counts, strict=True)]
-
-
-def described(column: Series) -> Series:
-    """Return the eight numbers of describe(), all of them floats."""
-    cells = [column.summary(how) for how in ("count", "mean", "std", "min")]
-    cells += [column.summary("quantile", q) for q in (0.25, 0.5, 0.75)]
-    labels = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
-    return labelled(labels, [with_gaps(cell) for cell in (*cells, column.summary("max"))], column.name)
-
-
-_TEXTS: dict[str, Callable[..., Any]] = {
-    "upper": str.upper, "lower": str.lower, "strip": str.strip, "title": str.title, "capitalize": str.capitalize,
-    "lstrip": str.lstrip, "rstrip": str.rstrip, "zfill": str.zfill, "startswith": str.startswith,
-    "isdigit": str.isdigit, "endswith": str.endswith, "len": len, "removeprefix": str.removeprefix,
-    "isnumeric": str.isnumeric,
-    "removesuffix": str.removesuffix, "find": str.find, "ljust": str.ljust, "rjust": str.rjust,
-}  # fmt: skip
-_VERDICTS = {"startswith", "endswith", "isdigit", "isnumeric"}
-_DATES = {"year", "month", "day", "hour", "minute", "second"}
-
-
-def _is_pattern(part: str) -> bool:
-    return any(letter in part for letter in ".^$*+?{}[]\\|()")
-
-
-def _part(text: str, key: Any) -> Any:
-    """Return a letter, which may be missing, or a part of a text."""
-    return None if isinstance(key, int) and not -len(text) <= key < len(text) else text[key]
-
-
-class Texts(OfStanding):
-    """`series.str`: methods of texts, on each of the texts that a cell may be."""
-
-    def __init__(self, column: Series) -> None:
-        self._column = column
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._column.each(lambda cell: mapped(lambda text: _part(text, key), cell))
-
-    def slice(self, start: Any = None, stop: Any = None, step: Any = None) -> Any:
-        return self[slice(start, stop, step)]
-
-    def contains(self, part: str, regex: bool = True, case: bool = True) -> Any:
-        if regex and _is_pattern(part):
-            refuse("str.contains() of a pattern")
-        return self._verdicts(lambda text: part in text if case else part.lower() in text.lower())
-
-    def _verdicts(self, function: Callable[[str], bool]) -> Any:
-        """Say what holds of texts: of a missing one nothing does, from pandas 3.0 on."""
-        if not self._column.is_known and not observes_by_default():
-            refuse("a look into missing texts")
-        verdicts = [mapped(function, cell) for cell in self._column.cells]
-        return self._column.with_cells([Cell(both(cell.known, truth(cell.value))) for cell in verdicts])
-
-    def replace(self, old: str, new: str, regex: bool = False) -> Any:
-        if regex:
-            refuse("str.replace() of a pattern")
-        return self._column.each(lambda cell: mapped(lambda text: text.replace(old, new), cell))
-
-    def count(self, part: str) -> Any:
-        if _is_pattern(part):
-            refuse("str.count() of a pattern")
-        return self._column.each(lambda cell: mapped(lambda text: text.count(part), cell))
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _TEXTS:
-            refuse(f"Series.str.{name}")
-        function = _TEXTS[name]
-        column = self._column
-        if name in _VERDICTS:
-            return lambda *arguments: self._verdicts(lambda text: function(text, *arguments))
-        return lambda *arguments: column.each(lambda cell: mapped(lambda text: function(text, *arguments), cell))
-
-
-class Dates(OfStanding):
-    """`series.dt`: parts of dates."""
-
-    def __init__(self, column: Series) -> None:
-        self._column = column
-
-    def __getattr__(self, name: str) -> Any:
-        column = self._column
-        if name == "quarter":
-            return column.each(lambda cell: mapped(lambda date: (date.month + 2) // 3, cell))
-        if name in ("dayofweek", "weekday"):
-            return column.each(lambda cell: mapped(lambda date: date.weekday(), cell))
-        if name in _DATES:
-            return column.each(lambda cell: mapped(lambda date: getattr(date, name, 0), cell))
-        return refuse(f"Series.dt.{name}")
+    size = groups.rows.axis.size
+    pairs = zip(groups.first_places(), groups.members, strict=True)
+    return [np.minimum(first, size) - rows.count * (size + 1) for first, (_, rows) in pairs]

@@ -1,4 +1,4 @@
-"""Columns of polars as values: arithmetic, logic, replacing, summaries, texts and dates."""
+"""Methods of columns by the names of polars: arithmetic, logic, replacing, summaries, texts and dates."""
 
 import importlib
 import inspect
@@ -6,34 +6,42 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from privug.model.maybe import maybe
-from privug.model.operations import almost_never_zero
-from privug.model.propositions import implies
 from privug.model.variable import RandomVariable, as_node, as_python, refuse
 from privug.program.logic import where
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import (
-    Cell,
-    applied,
-    cell_of,
-    chosen,
-    harmless,
-    hits_of,
-    is_category,
-    kind,
-    mapped,
-    without_nan,
+from privug.program.traced.frames.cells import Cell, applied, cell_of, chosen, mapped, rounded, without_nan
+from privug.program.traced.frames.columns import (
+    UNSIGNED,
+    Column,
+    Method,
+    arithmetic,
+    as_column,
+    beside,
+    combined,
+    common_largest,
+    compared,
+    comparison,
+    conjunction,
+    could_be_nan,
+    disjunction,
+    divided,
+    exclusive,
+    family,
+    inverted,
+    is_truths,
+    is_whole,
+    masks_of,
+    refuse_nan,
 )
-from privug.program.traced.frames.pandas.column import called
 from privug.program.traced.frames.reductions import count, positive
-from privug.program.traced.frames.rows import Axis, Rows, banded, counted
-from privug.program.traced.masks import Mask, any_of, both, either, negated, truth
+from privug.program.traced.frames.rows import banded, called
+from privug.program.traced.masks import any_of, both, either, negated, truth
 
 
 def polars() -> Any:
@@ -41,187 +49,9 @@ def polars() -> Any:
     return importlib.import_module("polars")
 
 
-def interval_names(breaks: list[Any], left_closed: bool) -> list[str]:
-    """Return what cut() calls its bands."""
-    inside = [breaks[0] - 1, *((low + high) / 2 for low, high in itertools.pairwise(breaks))]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # cut() has another name in later versions
-        found = polars().Series([*map(float, inside), float(breaks[-1] + 1)]).cut(breaks, left_closed=left_closed)
-    names: list[str] = found.to_list()
-    return names
-
-
-def out_of_bounds(index: int) -> Exception:
-    """Return the error of a row that is not there."""
-    error: Exception = polars().exceptions.OutOfBoundsError(f"index {index} is out of bounds")
-    return error
-
-
-def is_plain_frame(value: Any) -> bool:
-    """Say whether something is a frame of the library itself."""
-    return isinstance(value, polars().DataFrame | polars().LazyFrame)
-
-
-def is_plain_series(value: Any) -> bool:
-    """Say whether something is a series of the library itself."""
-    return isinstance(value, polars().Series)
-
-
-def is_plain_expression(value: Any) -> bool:
-    """Say whether something is an expression of the library itself."""
-    return isinstance(value, polars().Expr)
-
-
-ONE = Rows.all_of(Axis((None,)))
-"""The row of a single value."""
-
-UNSIGNED = 2**32
-"""Counts are whole numbers of 32 bits in polars, without a sign."""
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of a frame, what an expression gives, or a series."""
-
-    cells: tuple[Cell, ...]
-    rows: Rows
-    name: str = "literal"
-    single: bool = False
-    """Whether it is one value that stands beside any number of rows: a summary or a literal."""
-    literal: bool = False
-    """Whether it is a plain value as written, which takes the type of what stands beside it."""
-    largest: int | None = None
-    """Of counts, the largest number that they can be."""
-    levels: tuple[Any, ...] | None = None
-    """The values of a column made by cut(), in their order."""
-    known_hits: tuple[dict[Any, Mask], ...] | None = None
-    """Of a column made by cut(), when cells have each of their values."""
-
-    def named(self, name: str) -> "Column":
-        """Return it under another name."""
-        return replace(self, name=name)
-
-    def on(self, rows: Rows) -> "Column":
-        """Return the cells of other rows of the same axis."""
-        return replace(self, rows=rows)
-
-    def with_cells(self, cells: Sequence[Cell], largest: int | None = None) -> "Column":
-        """Return a column of other cells in the same rows."""
-        return Column(tuple(cells), self.rows, self.name, self.single, largest=largest)
-
-    def each(self, function: Callable[[Cell], Cell]) -> "Column":
-        """Return a column without_nan cell by cell."""
-        return self.with_cells([function(cell) for cell in self.cells])
-
-    @cached_property
-    def hits(self) -> list[dict[Any, Mask]]:
-        """For each segment of rows the values that its cells may have, None where one is missing."""
-        several = self.known_hits or tuple(hits_of(cell) for cell in self.cells)
-        found = []
-        for cell, hits in zip(self.cells, several, strict=True):
-            if could_be_nan(cell):
-                refuse("groups of what may be NaN")
-            found.append(hits if cell.known is True else {None: negated(cell.known), **hits})
-        return found
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it holds texts, dates or the like."""
-        return any(is_category(cell.value) or not isinstance(cell.value, RandomVariable | int | float | np.generic)
-                   for cell in self.cells if cell.known is not False)  # fmt: skip
-
-    def rank(self, value: Any) -> Any:
-        """Return what a value is sorted by: missing ones are first, those of cut() in its order."""
-        if value is None:
-            return (0, 0)
-        return (1, value if self.levels is None else self.levels.index(value))
-
-
-def single(cell: Cell, name: str, largest: int | None = None) -> Column:
-    """Return one value for all rows."""
-    return Column((cell,), ONE, name, single=True, largest=largest)
-
-
-def as_column(value: Any) -> Column:
-    """Return a column as it is, and anything else as a literal."""
-    if isinstance(value, Column):
-        return value
-    if isinstance(value, float) and value != value:
-        refuse("NaN among literals")
-    if isinstance(value, list | dict | set | np.ndarray):
-        refuse(f"a literal of type {type(value).__name__}")
-    return Column((cell_of(value),), ONE, single=True, literal=True)
-
-
-def beside(*columns: Column) -> tuple[Rows, bool, list[tuple[Cell, ...]]]:
-    """Return columns in the same rows: those rows, whether it is one value only, and the cells of each."""
-    long = [column for column in columns if not column.single]
-    if not long:
-        return ONE, True, [column.cells for column in columns]
-    rows = long[0].rows
-    if any(not rows.same_as(column.rows) for column in long):
-        refuse("columns of different rows together")
-    size = len(rows.there)
-    return rows, False, [column.cells * size if column.single else column.cells for column in columns]
-
-
-def combined(function: Callable[..., Cell], *columns: Column, largest: int | None = None) -> Column:
-    """Return a column without_nan of several, under the name of the first."""
-    rows, alone, cells = beside(*columns)
-    made = tuple(function(*several) for several in zip(*cells, strict=True))
-    literal = all(column.literal for column in columns)
-    return Column(made, rows, columns[0].name, alone, literal, largest)
-
-
-def is_whole(column: Column) -> bool:
-    """Say whether a column holds whole numbers or truth values."""
-    return all(_kind(cell.value) in "bi" for cell in column.cells if cell.known is not False)
-
-
-def is_truths(column: Column) -> bool:
-    """Say whether a column holds truth values."""
-    return all(_kind(cell.value) == "b" for cell in column.cells if cell.known is not False)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, RandomVariable):
-        return "O" if value.node.levels is not None else value.node.dtype.kind
-    return np.asarray(value).dtype.kind
-
-
-def common_largest(*columns: Column) -> int | None:
-    """Return the largest number of columns that may stand for each other, if together they are counts."""
-    found = [column.largest if column.largest is not None else _literal_count(column) for column in columns]
-    counts = any(column.largest is not None for column in columns)
-    return max(one for one in found if one is not None) if counts and None not in found else None
-
-
-def _literal_count(column: Column) -> int | None:
-    """Return a literal beside counts, if it is one; a negative number makes them numbers with a sign."""
-    if not column.literal:
-        return None
-    value, known = column.cells[0]
-    if known is False:
-        return 0
-    if isinstance(value, RandomVariable):
-        refuse("a random number beside a count")
-    return value if type(value) is int and value >= 0 else None
-
-
-def could_be_nan(cell: Cell) -> bool:
-    """Say whether a number may be NaN, which is not the same as missing: zero divided by zero."""
-    return without_nan(cell) is not cell
-
-
-def masks_of(column: Column) -> list[Mask]:
-    """Return when cells are true: a missing one is not."""
-    if not is_truths(column):
-        refuse("a condition of anything but truth values")
-    return [both(cell.known, _truth(cell.value)) for cell in column.cells]
-
-
-def _truth(value: Any) -> Mask:
-    return value if isinstance(value, RandomVariable) else bool(value)
+def is_plain(value: Any, *kinds: str) -> bool:
+    """Say whether something is of one of some classes of the library itself."""
+    return any(isinstance(value, getattr(polars(), kind)) for kind in kinds)
 
 
 def python_value(cell: Cell) -> Any:
@@ -236,66 +66,7 @@ def python_value(cell: Cell) -> Any:
     return value if cell.known is True else RandomVariable(maybe(cell.known.node, as_node(value), None))
 
 
-Method = Callable[..., Column]
-
-
 # Arithmetic.
-def arithmetic(function: np.ufunc) -> Method:
-    """Return an operation on numbers."""
-
-    def method(left: Column, right: Any) -> Column:
-        other = as_column(right)
-        largest = common_largest(left, other)
-        if largest is None:
-            return combined(lambda a, b: applied(function, harmless(a), harmless(b)), left, other)
-        return _of_counts(function, left, other)
-
-    return method
-
-
-def _of_counts(function: np.ufunc, left: Column, right: Column) -> Column:
-    """Compute with counts as polars does: what is below zero starts again from 2**32."""
-    tops = [side.largest if side.largest is not None else int(side.cells[0].value) for side in (left, right)]
-    if function is np.subtract:
-        return combined(lambda a, b: _wrapped(applied(function, a, b)), left, right, largest=UNSIGNED - 1)
-    top = int(function(tops[0], tops[1])) if function in (np.add, np.multiply) else tops[0]
-    if top >= UNSIGNED:
-        refuse("counts beyond 32 bits")
-    return combined(lambda a, b: applied(function, a, b), left, right, largest=top)
-
-
-def _wrapped(cell: Cell) -> Cell:
-    value = cell.value
-    if isinstance(value, RandomVariable):
-        return Cell(where(value < 0, value + UNSIGNED, value), cell.known)
-    return Cell(value % UNSIGNED, cell.known)
-
-
-def divided(left: Column, right: Any) -> Column:
-    """Divide: zero by zero is NaN, which is not missing."""
-    other = as_column(right)
-    rows, alone, (one, two) = beside(left, other)
-    cells = [_quotient(a, b, there) for a, b, there in zip(one, two, rows.there, strict=True)]
-    return Column(tuple(cells), rows, left.name, alone)
-
-
-def _quotient(left: Cell, right: Cell, there: Mask) -> Cell:
-    divisor = right.value
-    if not isinstance(divisor, RandomVariable):
-        with np.errstate(all="ignore"):
-            return applied(np.true_divide, left, Cell(np.float64(divisor), right.known))
-    if not almost_never_zero(divisor.node):
-        zero = divisor != 0
-        needed = both(there, both(left.known, right.known))
-        if isinstance(needed, RandomVariable) and any(implies(needed.node, one) for one in _nonzero(divisor)):
-            right = Cell(where(zero, divisor, 1), right.known)  # is never zero where there is a row
-    return applied(np.true_divide, left, right)
-
-
-def _nonzero(divisor: RandomVariable) -> list[Any]:
-    return [as_node(divisor > 0), as_node(divisor != 0)]
-
-
 def whole_quotient(left: Column, right: Any) -> Column:
     """Divide and round down."""
     if is_whole(left) and is_whole(as_column(right)):
@@ -324,19 +95,6 @@ def negative(column: Column) -> Column:
     return column.each(lambda cell: applied(np.negative, cell))
 
 
-def absolute(column: Column) -> Column:
-    """Return numbers without their sign."""
-    found = column.each(lambda cell: applied(np.absolute, cell))
-    return column if column.largest is not None else found
-
-
-def rounded(column: Column, decimals: int = 0) -> Column:
-    """Round as NumPy does; whole numbers stay as they are."""
-    if is_whole(column):
-        return column
-    return column.each(lambda cell: cell if cell.known is False else Cell(np.round(cell.value, decimals), cell.known))
-
-
 def clipped(column: Column, lower_bound: Any = None, upper_bound: Any = None) -> Column:
     """Return numbers between two bounds."""
     found = column
@@ -347,88 +105,12 @@ def clipped(column: Column, lower_bound: Any = None, upper_bound: Any = None) ->
     return found
 
 
-# Comparisons and logic.
-def comparison(function: np.ufunc) -> Method:
-    """Return a comparison, which is missing where a side is."""
-
-    def method(left: Column, right: Any) -> Column:
-        return combined(lambda a, b: compared(function, a, b), left, as_column(right))
-
-    return method
-
-
-def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
-    """Compare two cells."""
-    if could_be_nan(left) or could_be_nan(right):
-        refuse("a comparison of what may be NaN")
-    if left.known is not False and right.known is not False and _are_unlike(left.value, right.value):
-        refuse("a comparison of values of different types")
-    held, known = applied(function, left, right)
-    return Cell(held if isinstance(held, RandomVariable) else bool(held), known)
-
-
-def _are_unlike(left: Any, right: Any) -> bool:
-    """Say whether polars would not compare two values: dates and texts, truth values and numbers."""
-    families = {_family(left), _family(right)}
-    return len(families) > 1 and not families <= {"i", "f"}
-
-
-def _both(left: Cell, right: Cell) -> Cell:
-    (yes, no), (other_yes, other_no) = _verdicts(left), _verdicts(right)
-    return _verdict(both(yes, other_yes), either(no, other_no), left, right)
-
-
-def _either(left: Cell, right: Cell) -> Cell:
-    (yes, no), (other_yes, other_no) = _verdicts(left), _verdicts(right)
-    return _verdict(either(yes, other_yes), both(no, other_no), left, right)
-
-
-def _one_of_two(left: Cell, right: Cell) -> Cell:
-    (yes, no), (other_yes, other_no) = _verdicts(left), _verdicts(right)
-    return Cell(either(both(yes, other_no), both(no, other_yes)), both(left.known, right.known))
-
-
-def _verdicts(cell: Cell) -> tuple[Mask, Mask]:
-    held = truth(cell.value)
-    return both(cell.known, held), both(cell.known, negated(held))
-
-
-def _verdict(yes: Mask, no: Mask, left: Cell, right: Cell) -> Cell:
-    return Cell(yes, True if left.known is True and right.known is True else either(yes, no))
-
-
-def connective(function: Callable[[Cell, Cell], Cell]) -> Method:
-    """Return an operation of logic, in which something missing may be either."""
-
-    def method(left: Column, right: Any) -> Column:
-        other = as_column(right)
-        if not (is_truths(left) and is_truths(other)):
-            refuse("logic of anything but truth values")
-        return combined(function, left, other)
-
-    return method
-
-
-def inverted(column: Column) -> Column:
-    """Return what is not so."""
-    masks_of(column)
-    return column.each(lambda cell: Cell(negated(truth(cell.value)), cell.known))
-
-
-def _family(value: Any) -> Any:
-    """Return what polars takes for the type of a value, as far as comparing it goes."""
-    if kind(value) in "bif":
-        return kind(value)
-    levels = value.node.levels if isinstance(value, RandomVariable) else (value,)
-    return frozenset(map(type, levels or ()))
-
-
 def is_in(column: Column, values: Any) -> Column:
     """Say which values are among some plain ones."""
     if isinstance(values, Column) or not isinstance(values, Sequence | set | frozenset):
         refuse("is_in() of anything but plain values")
     wanted = [cell_of(value) for value in values if value is not None]
-    if len({_family(one.value) for one in (*wanted, *(c for c in column.cells if c.known is not False))}) > 1:
+    if len({family(one.value) for one in (*wanted, *(c for c in column.cells if c.known is not False))}) > 1:
         refuse("is_in() of values of another type")
 
     def among(cell: Cell) -> Cell:
@@ -441,7 +123,7 @@ def is_between(column: Column, lower_bound: Any, upper_bound: Any, closed: str =
     """Say which values lie between two bounds."""
     low = np.greater_equal if closed in ("both", "left") else np.greater
     high = np.less_equal if closed in ("both", "right") else np.less
-    return connective(_both)(comparison(low)(column, lower_bound), comparison(high)(column, upper_bound))
+    return conjunction(comparison(low)(column, lower_bound), comparison(high)(column, upper_bound))
 
 
 def function_of_numbers(function: np.ufunc) -> Method:
@@ -455,45 +137,37 @@ def function_of_numbers(function: np.ufunc) -> Method:
     return method
 
 
+OPERATORS: dict[str, Method] = {
+    "add": arithmetic(np.add), "sub": arithmetic(np.subtract), "mul": arithmetic(np.multiply), "truediv": divided,
+    "floordiv": whole_quotient, "mod": remainder, "pow": power,
+    "and": conjunction, "or": disjunction, "xor": exclusive,
+    "eq": comparison(np.equal), "ne": comparison(np.not_equal), "lt": comparison(np.less),
+    "le": comparison(np.less_equal), "gt": comparison(np.greater), "ge": comparison(np.greater_equal),
+}  # fmt: skip
+"""By the names of Python."""
+REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor")
+"""Operators whose first side may be a plain value."""
 ARITHMETIC: dict[str, Method] = {
-    "__add__": arithmetic(np.add), "__sub__": arithmetic(np.subtract), "__mul__": arithmetic(np.multiply),
-    "__truediv__": divided, "__floordiv__": whole_quotient, "__mod__": remainder, "__pow__": power,
-    "__eq__": comparison(np.equal), "__ne__": comparison(np.not_equal), "__lt__": comparison(np.less),
-    "__le__": comparison(np.less_equal), "__gt__": comparison(np.greater), "__ge__": comparison(np.greater_equal),
-    "__and__": connective(_both), "__or__": connective(_either), "__xor__": connective(_one_of_two),
-    "__neg__": negative, "__invert__": inverted, "__abs__": absolute, "abs": absolute, "not_": inverted,
-    "round": rounded, "clip": clipped, "is_in": is_in, "is_between": is_between,
+    **{f"__{name}__": method for name, method in OPERATORS.items()},
+    **{f"{name}_" if name in ("and", "or") else name: method for name, method in OPERATORS.items()},
+    "__neg__": negative, "__invert__": inverted, "not_": inverted,
+    **dict.fromkeys(("__abs__", "abs"), lambda column: (
+        column if column.largest is not None else column.each(lambda cell: applied(np.absolute, cell)))),
+    "round": lambda column, decimals=0: (
+        column if is_whole(column) else column.each(lambda cell: rounded(cell, decimals))),
+    "clip": clipped, "is_in": is_in, "is_between": is_between,
     "floor": function_of_numbers(np.floor), "ceil": function_of_numbers(np.ceil), "exp": function_of_numbers(np.exp),
 }  # fmt: skip
 """By the names of polars."""
-for _name, _operator in (
-    ("add", "__add__"), ("sub", "__sub__"), ("mul", "__mul__"), ("truediv", "__truediv__"), ("pow", "__pow__"),
-    ("floordiv", "__floordiv__"), ("mod", "__mod__"), ("eq", "__eq__"), ("ne", "__ne__"), ("lt", "__lt__"),
-    ("le", "__le__"), ("gt", "__gt__"), ("ge", "__ge__"), ("and_", "__and__"), ("or_", "__or__"), ("xor", "__xor__"),
-):  # fmt: skip
-    ARITHMETIC[_name] = ARITHMETIC[_operator]
-REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor")
-"""Operators whose first side may be a plain value."""
 
 
-def is_null(column: Column) -> Column:
-    """Say what is missing."""
-    return column.each(lambda cell: Cell(negated(cell.known)))
-
-
-def is_not_null(column: Column) -> Column:
-    """Say what is not missing."""
-    return column.each(lambda cell: Cell(cell.known))
-
-
+# Other values in the place of some.
 def fill_null(column: Column, value: Any) -> Column:
     """Put something in the place of what is missing."""
-    other = as_column(value)
-    if column.is_text != other.is_text:
+    sides = column, other = column, as_column(value)
+    unlike = is_truths(column) != is_truths(other) and not all(cell.known is False for cell in column.cells)
+    if column.is_text != other.is_text or unlike:
         refuse("fill_null() with a value of another type")
-    if is_truths(column) != is_truths(other) and not all(cell.known is False for cell in column.cells):
-        refuse("fill_null() with a value of another type")
-    sides = column, other
     return combined(lambda a, b: chosen(a.known, Cell(a.value), b), *sides, largest=common_largest(*sides))
 
 
@@ -506,12 +180,6 @@ def fill_nan(column: Column, value: Any) -> Column:
     return combined(filled, column, as_column(value))
 
 
-def is_nan(column: Column) -> Column:
-    """Say what is NaN."""
-    return column.each(lambda cell: Cell(truth(np.isnan(cell.value)) if could_be_nan(cell) else False, cell.known))
-
-
-# Other values in the place of some.
 def chosen_between(branches: Sequence[tuple[Column, Column]], otherwise: Column) -> Column:
     """Return the value of the first of some branches whose condition holds."""
     values = [value for _, value in branches]
@@ -564,28 +232,32 @@ def map_elements(column: Column, function: Any, return_dtype: Any = None, *, ski
     cells = called(function, [Cell(cell.value) for cell in column.cells], rows, python_value)
     found = zip(cells, column.cells, strict=True)
     made = column.with_cells([Cell(new.value, both(old.known, new.known)) for new, old in found])
-    if return_dtype is not None and type_name(return_dtype) != _own_type(made):
+    number = "Boolean" if is_truths(made) else "Int64" if is_whole(made) else "Float64"
+    if return_dtype is not None and type_name(return_dtype) != ("String" if made.is_text else number):
         refuse("map_elements() with a return_dtype that is not the type of what the function returns")
     return made
-
-
-def _own_type(column: Column) -> str:
-    """Return the name of the type that polars gives to values that are not converted."""
-    if column.is_text:
-        return "String"
-    return "Boolean" if is_truths(column) else "Int64" if is_whole(column) else "Float64"
 
 
 def cut(column: Column, breaks: Any, *, labels: Any = None, left_closed: bool = False) -> Column:
     """Return in which of some bands numbers lie."""
     bounds = [float("-inf"), *map(float, breaks), float("inf")]
-    names = list(labels) if labels is not None else interval_names(list(breaks), left_closed)
+    names = list(labels) if labels is not None else _interval_names(list(breaks), left_closed)
     if len(names) != len(bounds) - 1 or not all(isinstance(name, str) for name in names):
         refuse("cut() with such labels")
     bands = list(zip(names, bounds[:-1], bounds[1:], strict=True))
     cells, hits = banded(column.cells, bands, not left_closed)
     known = [Cell(new.value, old.known) for new, old in zip(cells, column.cells, strict=True)]
-    return Column(tuple(known), column.rows, column.name, column.single, levels=tuple(names), known_hits=tuple(hits))
+    return replace(column.with_cells(known), levels=tuple(names), known_hits=tuple(hits))
+
+
+def _interval_names(breaks: list[Any], left_closed: bool) -> list[str]:
+    """Return what cut() calls its bands."""
+    inside = [breaks[0] - 1, *((low + high) / 2 for low, high in itertools.pairwise(breaks))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cut() has another name in later versions
+        found = polars().Series([*map(float, inside), float(breaks[-1] + 1)]).cut(breaks, left_closed=left_closed)
+    names: list[str] = found.to_list()
+    return names
 
 
 def bin_intervals(column: Column, intervals: Any, *, labels: Any, right_closed: bool = False) -> Column:
@@ -611,9 +283,14 @@ def cast(column: Column, dtype: Any, *, strict: bool = True) -> Column:
     kind = kinds[name]
     if column.is_text:
         return column.each(lambda cell: mapped(lambda text: _as_number(text, kind, strict), cell))
-    if kind is int and any(could_be_nan(cell) for cell in column.cells):
-        refuse("cast() of what may be NaN")
-    return column.each(lambda cell: _converted(cell, kind))
+    if kind is int:
+        refuse_nan(column, "cast()")
+
+    def converted(cell: Cell) -> Cell:
+        random = isinstance(cell.value, RandomVariable)
+        return Cell(cell.value.astype(kind) if random else kind(cell.value), cell.known)
+
+    return column.each(converted)
 
 
 def type_name(dtype: Any) -> str:
@@ -623,11 +300,6 @@ def type_name(dtype: Any) -> str:
         return of_python[dtype]
     name = str(dtype() if isinstance(dtype, type) else dtype)
     return "String" if name == "Utf8" else name
-
-
-def _converted(cell: Cell, kind: type) -> Cell:
-    value = cell.value
-    return Cell(value.astype(kind) if isinstance(value, RandomVariable) else kind(value), cell.known)
 
 
 def _as_text(value: Any) -> str:
@@ -645,22 +317,20 @@ def _as_number(text: str, kind: type, strict: bool) -> Any:
 
 
 REPLACING: dict[str, Callable[..., Column]] = {
-    "is_null": is_null, "is_not_null": is_not_null, "fill_null": fill_null, "fill_nan": fill_nan, "is_nan": is_nan,
-    "replace": replaced, "replace_strict": replace_strict, "map_elements": map_elements, "cut": cut,
-    "bin_intervals": bin_intervals, "cast": cast, "alias": Column.named,
+    "is_null": lambda column: column.each(lambda cell: Cell(negated(cell.known))),
+    "is_not_null": lambda column: column.each(lambda cell: Cell(cell.known)),
+    "is_nan": lambda column: column.each(
+        lambda cell: Cell(truth(np.isnan(cell.value)) if could_be_nan(cell) else False, cell.known)),
+    "fill_null": fill_null, "fill_nan": fill_nan, "replace": replaced, "replace_strict": replace_strict,
+    "map_elements": map_elements, "cut": cut, "bin_intervals": bin_intervals, "cast": cast, "alias": Column.named,
 }  # fmt: skip
 """By the names of polars."""
 
 
-def _sure(column: Column) -> None:
-    """Refuse numbers that may be NaN, where polars puts those behind all others."""
-    if any(could_be_nan(cell) for cell in column.cells):
-        refuse("an order of what may be NaN")
-
-
+# Summaries.
 def counting(column: Column, number: Any) -> Column:
     """Return a count of rows or values."""
-    return single(Cell(number), column.name, column.rows.axis.size)
+    return column.summary(Cell(number), column.rows.axis.size)
 
 
 def total(column: Column) -> Column:
@@ -669,62 +339,51 @@ def total(column: Column) -> Column:
     if largest is not None and largest * column.rows.axis.size >= UNSIGNED:
         refuse("counts beyond 32 bits")
     found = reductions.total(column.cells, column.rows)
-    return single(found, column.name, None if largest is None else largest * column.rows.axis.size)
+    return column.summary(found, None if largest is None else largest * column.rows.axis.size)
 
 
 def quantile(column: Column, quantile: Any, interpolation: str = "nearest") -> Column:
     """Return a quantile, the nearest value by default."""
-    _sure(column)
+    refuse_nan(column, "an order")
     if interpolation not in ("nearest", "linear") or not isinstance(quantile, int | float):
         refuse(f"quantile() with interpolation={interpolation!r}")
     how = reductions.nearest if interpolation == "nearest" else reductions.quantile
     found = how(column.cells, column.rows, quantile)
-    return single(found if found.known is False else applied(np.multiply, found, Cell(1.0)), column.name)
+    return column.summary(found if found.known is False else applied(np.multiply, found, Cell(1.0)))
 
 
 def median(column: Column) -> Column:
     """Return the median, the middle between two if there are two."""
-    _sure(column)
-    return single(reductions.middle(column.cells, column.rows), column.name)
+    refuse_nan(column, "an order")
+    return column.summary(reductions.middle(column.cells, column.rows))
 
 
 def _extreme(how: Callable[..., Cell], of_truths: Callable[..., Cell]) -> Callable[[Column], Column]:
     def method(column: Column) -> Column:
         known = positive(count(column.cells, column.rows))
         if is_truths(column) and known is not False:
-            return single(Cell(of_truths(column.cells, column.rows).value, known), column.name)
+            return column.summary(Cell(of_truths(column.cells, column.rows).value, known))
         if not any(could_be_nan(cell) for cell in column.cells):
-            return single(how(column.cells, column.rows), column.name, column.largest)
+            return column.summary(how(column.cells, column.rows), column.largest)
         best = how([without_nan(cell) for cell in column.cells], column.rows)  # NaN only if there is nothing else
-        return single(Cell(where(best.known, best.value, np.nan), known), column.name)
+        return column.summary(Cell(where(best.known, best.value, np.nan), known))
 
     return method
 
 
 def n_unique(column: Column) -> Column:
     """Return how many different values there are, of which missing is one."""
-    _sure(column)
-    several = column.hits
-    levels = list(dict.fromkeys(level for hits in several for level in hits))
-    there = [positive(column.rows.among([hits.get(level, False) for hits in several]).count) for level in levels]
-    known: Any = sum(1 for one in there if one is True)
-    for one in there:
-        known = known + np.multiply(one, 1) if isinstance(one, RandomVariable) else known
-    return single(Cell(known), column.name, max(len(levels), 1))
+    refuse_nan(column, "an order")
+    found, levels = reductions.distinct(column.hits, column.rows)
+    return column.summary(found, max(levels, 1))
 
 
-def null_count(column: Column) -> Column:
-    """Return how many values are missing."""
-    missing = [negated(cell.known) for cell in column.cells]
-    rows = column.rows.among(missing)
-    return counting(column, counted(rows.there, rows.axis.plates))
+def _of_cells(how: Callable[..., Cell], keeps_type: bool = False) -> Callable[..., Column]:
+    return lambda column: column.summary(how(column.cells, column.rows), column.largest if keeps_type else None)
 
 
-def _spread(how: Callable[..., Cell]) -> Callable[..., Column]:
-    def method(column: Column, ddof: int = 1) -> Column:
-        return single(how(column.cells, column.rows, ddof), column.name)
-
-    return method
+def _deviation(how: Callable[..., Cell]) -> Callable[..., Column]:
+    return lambda column, ddof=1: column.summary(how(column.cells, column.rows, ddof))
 
 
 def _all_or_any(how: Callable[..., Cell]) -> Callable[..., Column]:
@@ -732,21 +391,26 @@ def _all_or_any(how: Callable[..., Cell]) -> Callable[..., Column]:
         if not ignore_nulls:
             refuse("any() or all() of missing values")
         masks_of(column)
-        return single(how(column.cells, column.rows), column.name)
+        return column.summary(how(column.cells, column.rows))
 
     return method
 
 
-def first(column: Column) -> Column:
-    """Return the first value, missing or not."""
-    return single(reductions.first(column.cells, column.rows, known=False), column.name, column.largest)
+SUMMARIES: dict[str, Callable[..., Column]] = {
+    "sum": total, "mean": _of_cells(reductions.mean), "median": median, "quantile": quantile, "n_unique": n_unique,
+    "min": _extreme(reductions.smallest, reductions.every), "max": _extreme(reductions.largest, reductions.some),
+    "std": _deviation(reductions.deviation), "var": _deviation(reductions.variance),
+    "first": _of_cells(reductions.first_row, True), "last": _of_cells(reductions.last_row, True),
+    "count": lambda column: counting(column, count(column.cells, column.rows)),
+    "null_count": lambda column: counting(
+        column, column.rows.among([negated(cell.known) for cell in column.cells]).count),
+    "len": lambda column: counting(column, column.rows.count),
+    "any": _all_or_any(reductions.some), "all": _all_or_any(reductions.every),
+}  # fmt: skip
+"""By the names of polars."""
 
 
-def last(column: Column) -> Column:
-    """Return the last value, missing or not."""
-    return single(reductions.last(column.cells, column.rows, known=False), column.name, column.largest)
-
-
+# Other rows.
 def filtered(column: Column, *predicates: Column) -> Column:
     """Return those cells for which conditions hold."""
     rows = column.rows
@@ -777,23 +441,13 @@ def cum_sum(column: Column) -> Column:
     return column.with_cells(reductions.cumulative(column.cells, column.rows))
 
 
-SUMMARIES: dict[str, Callable[..., Column]] = {
-    "sum": total, "mean": lambda column: single(reductions.mean(column.cells, column.rows), column.name),
-    "min": _extreme(reductions.smallest, reductions.every), "max": _extreme(reductions.largest, reductions.some),
-    "median": median, "quantile": quantile, "std": _spread(reductions.deviation), "var": _spread(reductions.variance),
-    "n_unique": n_unique, "null_count": null_count, "first": first, "last": last,
-    "count": lambda column: counting(column, count(column.cells, column.rows)),
-    "len": lambda column: counting(column, column.rows.count),
-    "any": _all_or_any(reductions.some), "all": _all_or_any(reductions.every),
-}  # fmt: skip
-"""By the names of polars."""
-
-OTHERS: dict[str, Callable[..., Column]] = {
+METHODS: dict[str, Method] = {
+    **ARITHMETIC, **REPLACING, **SUMMARIES,
     "filter": filtered, "drop_nulls": drop_nulls, "drop_nans": drop_nans, "cum_sum": cum_sum,
 }  # fmt: skip
-"""Methods that give other rows, or look at all of them for each."""
 
 
+# Texts, dates and names.
 _PATTERNS = ".^$*+?{}[]\\|()"
 
 
@@ -808,18 +462,6 @@ def _slice(text: str, offset: int, length: int | None = None) -> str:
     return text[start:] if length is None else text[start : start + length]
 
 
-def _contains(text: str, pattern: str, *, literal: bool = False) -> bool:
-    return _plain(pattern, literal) in text
-
-
-def _replace(text: str, pattern: str, value: str, *, literal: bool = False) -> str:
-    return text.replace(_plain(pattern, literal), value, 1)
-
-
-def _replace_all(text: str, pattern: str, value: str, *, literal: bool = False) -> str:
-    return text.replace(_plain(pattern, literal), value)
-
-
 def _whole_number(text: str, *, base: int = 10, strict: bool = True) -> int | None:
     digits = text.removeprefix("-").removeprefix("+")
     if base == 10 and digits.isascii() and digits.isdigit():
@@ -832,9 +474,12 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "head": lambda text, n: text[:n], "tail": lambda text, n: text[-n:] if n else "",
     "starts_with": lambda text, prefix: text.startswith(prefix),
     "ends_with": lambda text, suffix: text.endswith(suffix),
-    "contains": _contains, "replace": _replace, "replace_all": _replace_all, "len_chars": len,
+    "contains": lambda text, pattern, *, literal=False: _plain(pattern, literal) in text,
+    "replace": lambda text, pattern, value, *, literal=False: text.replace(_plain(pattern, literal), value, 1),
+    "replace_all": lambda text, pattern, value, *, literal=False: text.replace(_plain(pattern, literal), value),
+    "len_chars": len, "to_integer": _whole_number,
     "len_bytes": lambda text: len(text.encode()), "zfill": lambda text, length: text.zfill(length),
-    "strip_chars": lambda text, characters=None: text.strip(characters), "to_integer": _whole_number,
+    "strip_chars": lambda text, characters=None: text.strip(characters),
     "strip_prefix": lambda text, prefix: text.removeprefix(prefix),
     "strip_suffix": lambda text, suffix: text.removesuffix(suffix),
     "pad_start": lambda text, length, fill_char=" ": text.rjust(length, fill_char),

@@ -1,6 +1,7 @@
 """Expressions of polars while a program is traced, and the functions of the library that make them."""
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -10,30 +11,22 @@ import numpy as np
 
 from privug.model.variable import refuse
 from privug.program.traced.frames.cells import Cell, applied, chosen
+from privug.program.traced.frames.columns import Column, as_column, combined, is_truths, single
 from privug.program.traced.frames.polars.column import (
     ACCESSORS,
-    ARITHMETIC,
-    OTHERS,
+    METHODS,
+    OPERATORS,
     REFLECTED,
-    REPLACING,
-    SUMMARIES,
-    Column,
-    as_column,
     chosen_between,
-    combined,
     fill_null,
-    is_plain_expression,
-    is_plain_series,
-    is_truths,
+    is_plain,
     polars,
 )
-from privug.program.traced.frames.polars.relations import Groups
+from privug.program.traced.frames.relations import ColumnGroups
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import OfStanding, Standing
 
 _FROM_OUTSIDE = "an expression that was made outside of the program, or by pl.col.name,"
-
-METHODS: dict[str, Callable[..., Column]] = {**ARITHMETIC, **REPLACING, **SUMMARIES, **OTHERS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +57,24 @@ class Scope:
         return refuse("a column that may be absent") if name in self.optional else self.columns[name]
 
 
-class HasColumns(Standing):
+class Derivable(Standing):
+    """What has the methods of columns: a series, or an expression."""
+
+    @abstractmethod
+    def derived(self, method: Callable[..., Column], name: str, arguments: Sequence[Any], options: Any) -> Any:
+        """Return what a method gives."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Accessor(self, name) if name in ACCESSORS else super().__getattr__(name)
+
+
+class HasColumns(Derivable):
     """What has a column of its own already: a series."""
 
     column: Column
 
 
-class Expr(Standing):
+class Expr(Derivable):
     """An expression: a function of the columns at hand, and how the library itself would make it."""
 
     kind = "Expr"
@@ -104,9 +108,9 @@ class Expr(Standing):
 
         def columns(scope: Scope) -> list[Column]:
             by = [column for key in keys for column in key.columns(scope)]
-            groups = Groups(by, scope.rows)
+            groups = ColumnGroups(by, scope.rows)
             parts = [self.columns(scope.on(rows)) for _, rows in groups.members]
-            return [groups.spread(list(several)) for several in zip(*parts, strict=True)]
+            return [groups.over(several) for several in zip(*parts, strict=True)]
 
         return Expr(columns, lambda: _called(self, "over", (partition_by, *more), {}))
 
@@ -117,11 +121,6 @@ class Expr(Standing):
             lambda scope: [column for column in self.columns(scope) if column.name not in left],
             lambda: _called(self, "exclude", names, {}),
         )
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ACCESSORS:
-            return Accessor(self, name)
-        return super().__getattr__(name)
 
 
 class Accessor(OfStanding):
@@ -157,9 +156,9 @@ def resolved(argument: Any, scope: Scope | None) -> Any:
         refuse(f"{argument.kind} as an argument")
     if isinstance(argument, list):
         return [resolved(part, scope) for part in argument]
-    if is_plain_series(argument):
+    if is_plain(argument, "Series"):
         return argument.to_list()
-    return refuse(_FROM_OUTSIDE) if is_plain_expression(argument) else argument
+    return refuse(_FROM_OUTSIDE) if is_plain(argument, "Expr") else argument
 
 
 def _called(expression: Expr, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -207,7 +206,7 @@ def expression(value: Any) -> Expr:
         return value
     if isinstance(value, str):
         return column_of([value], lambda: polars().col(value))
-    if is_plain_expression(value):
+    if is_plain(value, "Expr"):
         refuse(_FROM_OUTSIDE)
     if isinstance(value, Standing) and not isinstance(value, HasColumns):
         refuse(f"{value.kind} as an expression")
@@ -267,11 +266,7 @@ def _written_out(branches: Sequence[tuple[Expr, Expr]], rest: Expr) -> Any:
 
 def every(conditions: Sequence[Any]) -> Expr:
     """Return one condition for several."""
-    found = expressions(conditions, {})
-    total = found[0]
-    for condition in found[1:]:
-        total = total.derived(ARITHMETIC["__and__"], "__and__", [condition], {})
-    return total
+    return reduce(lambda one, two: one.derived(OPERATORS["and"], "__and__", [two], {}), expressions(conditions, {}))
 
 
 def reflected(method: Callable[..., Column]) -> Callable[..., Column]:
@@ -279,50 +274,37 @@ def reflected(method: Callable[..., Column]) -> Callable[..., Column]:
     return lambda column, other: method(as_column(other), column)
 
 
-def _deferred(name: str, method: Callable[..., Column]) -> Any:
-    def made(self: Expr, *arguments: Any, **options: Any) -> Expr:
-        return self.derived(method, name, arguments, options)
+def with_methods(kind: Any) -> None:
+    """Give a class that knows how to derive something from itself all methods of columns."""
 
-    made.__name__ = name
-    return made
+    def made(name: str, method: Callable[..., Column]) -> Any:
+        def called(self: Any, *arguments: Any, **options: Any) -> Any:
+            return self.derived(method, name, arguments, options)
+
+        called.__name__ = name
+        return called
+
+    for name, method in METHODS.items():
+        setattr(kind, name, made(name, method))
+    for name in REFLECTED:
+        setattr(kind, f"__r{name}__", made(f"__r{name}__", reflected(OPERATORS[name])))
+    kind.__hash__ = None
 
 
-for _name, _method in METHODS.items():
-    setattr(Expr, _name, _deferred(_name, _method))
-for _name in REFLECTED:
-    _exchanged = reflected(METHODS[f"__{_name}__"])
-    setattr(Expr, f"__r{_name}__", _deferred(f"__r{_name}__", _exchanged))
-Expr.__hash__ = None  # type: ignore[assignment]
+with_methods(Expr)
 
 
 def rows_expression() -> Expr:
     """Return `pl.len()`: how many rows there are."""
     return Expr(
-        lambda scope: [replace(as_column(0), cells=(Cell(scope.rows.count),), name="len", literal=False,
-                               largest=scope.rows.axis.size)],
+        lambda scope: [replace(single(Cell(scope.rows.count), "len"), largest=scope.rows.axis.size)],
         lambda: polars().len(),
-    )  # fmt: skip
+    )
 
 
 def _col(name: Any, *more: Any) -> Expr:
     names = [*(name if isinstance(name, list | tuple) else [name]), *more]
     return column_of(names, lambda: polars().col(name, *more))
-
-
-def _lit(value: Any) -> Expr:
-    return literal(value, lambda: polars().lit(value))
-
-
-def _all(*names: str) -> Expr:
-    return _summary("all")(*names) if names else column_of(["*"], lambda: polars().all())
-
-
-def _len() -> Expr:
-    return rows_expression()
-
-
-def _count(*names: str) -> Expr:
-    return _summary("count")(*names) if names else rows_expression().derived(Column.named, "alias", ["count"], {})
 
 
 def _summary(name: str) -> Callable[..., Expr]:
@@ -331,10 +313,6 @@ def _summary(name: str) -> Callable[..., Expr]:
         return found
 
     return function
-
-
-def _when(*conditions: Any) -> When:
-    return When([], every(conditions))
 
 
 def _across(name: str, joined: Callable[[Sequence[Column]], Column]) -> Callable[..., Expr]:
@@ -353,7 +331,7 @@ def _summed(columns: Sequence[Column]) -> Column:
     if any(is_truths(column) or column.is_text for column in columns):
         refuse("sum_horizontal() of anything but numbers")
     filled = [fill_null(column, 0) for column in columns]
-    return reduce(ARITHMETIC["__add__"], filled)
+    return reduce(OPERATORS["add"], filled)
 
 
 def _farthest(function: np.ufunc) -> Callable[[Sequence[Column]], Column]:
@@ -365,13 +343,17 @@ def _farthest(function: np.ufunc) -> Callable[[Sequence[Column]], Column]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "col": _col, "lit": _lit, "all": _all, "len": _len, "count": _count, "when": _when,
+    "col": _col, "lit": lambda value: literal(value, lambda: polars().lit(value)), "len": rows_expression,
+    "all": lambda *names: _summary("all")(*names) if names else column_of(["*"], lambda: polars().all()),
+    "count": lambda *names: (
+        _summary("count")(*names) if names else rows_expression().derived(Column.named, "alias", ["count"], {})),
+    "when": lambda *conditions: When([], every(conditions)),
     **{name: _summary(name) for name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique", "std",
                                          "var", "quantile")},
     "sum_horizontal": _across("sum_horizontal", _summed),
     "max_horizontal": _across("max_horizontal", _farthest(np.maximum)),
     "min_horizontal": _across("min_horizontal", _farthest(np.minimum)),
-    "any_horizontal": _across("any_horizontal", lambda columns: reduce(ARITHMETIC["__or__"], columns)),
-    "all_horizontal": _across("all_horizontal", lambda columns: reduce(ARITHMETIC["__and__"], columns)),
+    "any_horizontal": _across("any_horizontal", lambda columns: reduce(OPERATORS["or"], columns)),
+    "all_horizontal": _across("all_horizontal", lambda columns: reduce(OPERATORS["and"], columns)),
 }  # fmt: skip
 """By the names they have in polars."""

@@ -9,40 +9,24 @@ import numpy as np
 from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, mapped
-from privug.program.traced.frames.pandas.column import number
-from privug.program.traced.frames.polars.column import (
-    ACCESSORS,
-    ONE,
-    REFLECTED,
-    SUMMARIES,
-    Column,
-    as_column,
-    compared,
-    divided,
-    fill_null,
-    is_plain_frame,
-    is_truths,
-    masks_of,
-    out_of_bounds,
-    python_value,
-)
+from privug.program.traced.frames.cells import Cell, chosen, mapped
+from privug.program.traced.frames.columns import ONE, Column, as_column, compared, divided, is_truths, masks_of
+from privug.program.traced.frames.pandas.values import number
+from privug.program.traced.frames.polars.column import SUMMARIES, fill_null, is_plain, polars, python_value
 from privug.program.traced.frames.polars.expressions import (
-    METHODS,
-    Accessor,
+    Expr,
     HasColumns,
     Scope,
     check_call,
     every,
     expression,
     expressions,
-    reflected,
     resolved,
+    rows_expression,
+    with_methods,
 )
-from privug.program.traced.frames.polars.group import GroupBy, pivoted
-from privug.program.traced.frames.polars.relations import Groups
 from privug.program.traced.frames.polars.sorting import (
-    Key,
+    UnorderedList,
     in_order,
     in_random_order,
     listed,
@@ -56,6 +40,7 @@ from privug.program.traced.frames.polars.sorting import (
     with_open_order,
 )
 from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.relations import ColumnGroups, Key, largest_of
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth
 
@@ -98,10 +83,9 @@ class Series(HasColumns):
         return (self.length(),)
 
     def is_empty(self) -> Any:
-        return negated(reductions.positive(self.column.rows.count))
+        return negated(positive(self.column.rows.count))
 
-    def to_list(self) -> Any:
-        return values_of(self.column)
+    to_list = listing
 
     def item(self, index: int | None = None) -> Any:
         return only_value(self.column) if index is None else value_at(self.column, index)
@@ -116,9 +100,8 @@ class Series(HasColumns):
     def contains(self, item: Any) -> Mask:
         hits = [compared(np.equal, cell, as_column(item).cells[0]) for cell in self.column.cells]
         masks = [both(hit.known, truth(hit.value)) for hit in hits]
-        if self.column.rows.has_plates:
-            return reductions.positive(self.column.rows.among(masks).count)
-        return any_of([both(mask, there) for mask, there in zip(masks, self.column.rows.there, strict=True)])
+        found = self.column.rows.among(masks)
+        return positive(found.count) if found.has_plates else any_of(found.there)
 
     def head(self, n: int = 10) -> "Series":
         return Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name))
@@ -126,7 +109,7 @@ class Series(HasColumns):
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""
         column, name = self.column, self.name  # equal values are the same, in whatever order they stood
-        return Series(in_random_order({name: column}, column.rows, [column], [descending], [nulls_last])[0][name])
+        return Series(in_random_order({name: column}, column.rows, [(column, descending, nulls_last)])[0][name])
 
     def top_k(self, k: int = 5) -> "Series":
         return self.sort(descending=True, nulls_last=True).head(k)
@@ -136,7 +119,19 @@ class Series(HasColumns):
 
     def unique(self) -> "Series":
         """Return the values that occur, in an order that polars leaves open."""
-        return Series(Groups([self.column], self.column.rows).key_columns()[0])
+        return Series(ColumnGroups([self.column], self.column.rows).key_columns()[0])
+
+    def to_frame(self, name: str | None = None) -> "Frame":
+        return Frame({name or self.name: self.column}, self.column.rows)
+
+    def value_counts(self, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> "Frame":
+        """Return how often each value occurs, in an order that polars leaves open among equals."""
+        called = name if name is not None else "proportion" if normalize else "count"
+        counts: Frame = self.to_frame().group_by(self.name).len(called)
+        if normalize:
+            share = divided(counts.held[called], as_column(Cell(self.column.rows.count).value))
+            counts = counts._made({**counts.held, called: share}, counts.kept)
+        return counts.sort(called, descending=True) if sort else counts
 
     def to_numpy(self) -> Any:
         """Return the values as an array, or as some elements of one; NaN where one is missing."""
@@ -147,25 +142,8 @@ class Series(HasColumns):
             return column.rows.axis.whole([cell.value for cell in column.cells])
         return reductions.selection([Cell(number(cell)) for cell in column.cells], column.rows)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ACCESSORS:
-            return Accessor(self, name)
-        return super().__getattr__(name)
 
-
-def _at_once(name: str, method: Callable[..., Column]) -> Any:
-    def made(self: Series, *arguments: Any, **options: Any) -> Any:
-        return self.derived(method, name, arguments, options)
-
-    made.__name__ = name
-    return made
-
-
-for _name, _method in METHODS.items():
-    setattr(Series, _name, _at_once(_name, _method))
-for _name in REFLECTED:
-    setattr(Series, f"__r{_name}__", _at_once(f"__r{_name}__", reflected(METHODS[f"__{_name}__"])))
-Series.__hash__ = None  # type: ignore[assignment]
+with_methods(Series)
 
 
 def joined(
@@ -173,7 +151,7 @@ def joined(
 ) -> tuple[dict[str, Column], Rows]:
     """Return columns with those of a fixed table beside them, in the rows that have a counterpart there."""
     left, right = (key[0] if isinstance(key, list) and len(key) == 1 else key for key in (left, right))
-    if not (isinstance(left, str) and isinstance(right, str) and is_plain_frame(other)):
+    if not (isinstance(left, str) and isinstance(right, str) and is_plain(other, "DataFrame", "LazyFrame")):
         refuse("join() with anything but a fixed table, on one column")
     if how not in ("inner", "left", "semi", "anti") or left not in columns:
         refuse(f"join() with how={how!r}")
@@ -189,15 +167,123 @@ def joined(
     made = {name: column.on(kept) for name, column in columns.items()}
     if how in ("semi", "anti"):
         return made, kept
-    for name in table.columns:
-        if name == right:
-            continue
-        if name in columns:
-            refuse("join() with a table of columns of the same name")
+    others = [name for name in table.columns if name != right]
+    if columns.keys() & set(others):
+        refuse("join() with a table of columns of the same name")
+    for name in others:
         values = dict(zip(keys, table[name].to_list(), strict=True))
-        cells = tuple(mapped(values.get, cell) for cell in found.cells)
-        made[name] = Column(cells, kept, name)
+        made[name] = Column(tuple(mapped(values.get, cell) for cell in found.cells), kept, name)
     return made, kept
+
+
+class GroupBy(Standing):
+    """The groups of a frame."""
+
+    kind = "GroupBy"
+
+    def __init__(self, frame: Any, groups: ColumnGroups, maintain_order: bool) -> None:
+        self.frame = frame
+        self.groups = groups
+        self.maintain_order = maintain_order
+
+    def listing(self) -> Any:
+        """Return the groups with the values of their keys, as a loop over a group-by gives them."""
+        if self.maintain_order:
+            refuse("a loop over groups in the order of their first rows")
+        made: MaskedList = UnorderedList()
+        for (label, rows), there in zip(self.groups.members, self.groups.there, strict=True):
+            made.add((self.groups.parts(label), self.frame._on(rows)), there)
+        return made
+
+    def agg(self, *arguments: Any, **named: Any) -> Any:
+        """Return what expressions come to in each group."""
+        wanted = expressions(arguments, named)
+        scope, rows = self.frame.scope, self.groups.as_rows
+        nobody = scope.on(scope.rows.among([False] * len(scope.rows.there)))
+        names = [column for one in wanted for column in one.columns(nobody)]
+        parts = [
+            [column for one in wanted for column in one.columns(scope.on(members))]
+            for _, members in self.groups.members
+        ]
+        columns = self.groups.key_columns()
+        for place, column in enumerate(names):
+            several = [part[place] for part in parts]
+            if not all(part.single for part in (column, *several)):
+                refuse("agg() of lists")
+            cells = tuple(part.cells[0] for part in several)
+            columns.append(Column(cells, rows, column.name, largest=largest_of(several)))
+        found = {column.name: column for column in columns}
+        if len(found) < len(columns):
+            raise ValueError("a column name that occurs twice")
+        return self._in_order(found, rows)
+
+    def _in_order(self, columns: dict[str, Column], rows: Rows) -> Any:
+        if not self.maintain_order or not self.groups.rows.axis.sorted:
+            return type(self.frame)(columns, rows)
+        made = Rows(Axis(rows.axis.plates), rows.there)
+        placed = {name: column.on(made) for name, column in columns.items()}
+        first = Column(tuple(map(Cell, self.groups.first_places())), made)
+        return type(self.frame)(*in_random_order(placed, made, [(first, False, False)]))
+
+    def len(self, name: str = "len") -> Any:
+        return self.agg(rows_expression().derived(Column.named, "alias", [name], {}))
+
+
+def _summary_of_groups(name: str) -> Callable[..., Any]:
+    def method(self: GroupBy, *arguments: Any) -> Any:
+        keys = {key.name for key in self.groups.keys}
+        return self.agg(*(getattr(expression(one), name)(*arguments) for one in self.frame.data if one not in keys))
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique", "quantile"):
+    setattr(GroupBy, _name, _summary_of_groups(_name))
+
+
+def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns: bool, maintain_order: bool) -> Any:
+    """Return a table: rows by the values of some columns, columns by those of another."""
+    names = index if isinstance(index, list) else [index]
+    if not all(isinstance(name, str) for name in (on, values, *names)) or isinstance(how, Expr):
+        refuse("pivot() without names for on, index and values")
+    if how is not None and how not in SUMMARIES:
+        refuse(f"pivot() with aggregate_function={how!r}")
+    across = ColumnGroups([frame.scope.column(on)], frame.kept)
+    down = GroupBy(frame, ColumnGroups([frame.scope.column(name) for name in names], frame.kept), maintain_order)
+    parts = [(_column_name(label), members) for label, members in across.members]
+
+    def at(name: str, masks: Sequence[Mask]) -> Expr:
+        return Expr(
+            lambda scope: [_pivot_cell(scope.column(values).on(scope.rows.among(masks)), how).named(name)],
+            lambda: refuse("a part of pivot()"),
+        )
+
+    made = down.agg(*(at(name, members.there) for name, members in parts))
+    there = {name: positive(members.count) for name, members in parts}
+    made.present = {name: mask for name, mask in there.items() if mask is not True}
+    if not sort_columns:
+        firsts = across.first_places() if across.rows.axis.sorted else [None] * len(there)
+        made.discovered = dict(zip(there, firsts, strict=True))
+    return made
+
+
+def _pivot_cell(column: Column, how: str | None) -> Column:
+    if how is not None:
+        return SUMMARIES[how](column)
+    fail_where(truth(column.rows.count > 1), ValueError("several values"))
+    if column.rows.has_plates:
+        refuse("pivot() of many rows without aggregate_function")
+    found = Cell(column.cells[0].value if column.cells else 0.0, False)
+    for cell, mask in zip(column.cells, column.rows.there, strict=True):
+        found = chosen(mask, cell, found)
+    return column.summary(found)
+
+
+def _column_name(label: Any) -> str:
+    if label is None:
+        return "null"
+    return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 class Frame(Standing):
@@ -340,7 +426,8 @@ class Frame(Standing):
         if not isinstance(index, int):
             refuse("row() by anything but a position")
         enough = self.kept.count > (index if index >= 0 else -1 - index)
-        fail_where(negated(truth(enough)), out_of_bounds(index))
+        error: Exception = polars().exceptions.OutOfBoundsError(f"index {index} is out of bounds")
+        fail_where(negated(truth(enough)), error)
         values = [value_at(self.held[name], index) for name in self.columns]
         return dict(zip(self.held, values, strict=True)) if named else tuple(values)
 
@@ -362,22 +449,16 @@ class Frame(Standing):
         found = self._columns_of(arguments, named)
         long = [column for column in found.values() if not column.single]
         rows = long[0].rows if long else ONE
-        made = {name: self._in_rows(column, rows) for name, column in found.items()}
+        made = {name: column.beside_rows(rows) for name, column in found.items()}
         if not long or not rows.same_as(self.kept):
             return Frame(made, rows)
         found_here = self._made(made, rows)
         found_here.lost, found_here.discovered = frozenset(), {}
         return found_here
 
-    def _in_rows(self, column: Column, rows: Rows) -> Column:
-        if column.single:
-            cells = column.cells * len(rows.there)
-            return replace(column, cells=cells, rows=rows, single=False, literal=False, known_hits=None)
-        return column if column.rows.same_as(rows) else refuse("columns of different rows together")
-
     def with_columns(self, *arguments: Any, **named: Any) -> "Frame":
         found = self._columns_of(arguments, named)
-        made = {name: self._in_rows(column, self.kept) for name, column in found.items()}
+        made = {name: column.beside_rows(self.kept) for name, column in found.items()}
         if self.present.keys() & made.keys():
             refuse("a new column in the place of one that may be absent")
         return self._made({**self.held, **made}, self.kept)
@@ -425,7 +506,7 @@ class Frame(Standing):
             return self
         if self.present:
             refuse("some rows of a table of which some columns may be absent")
-        column = self._in_rows(every(conditions).one(self.scope), self.kept)
+        column = every(conditions).one(self.scope).beside_rows(self.kept)
         return self._on(self.kept.among(masks_of(column)))
 
     def drop_nulls(self, subset: Any = None) -> "Frame":
@@ -434,18 +515,22 @@ class Frame(Standing):
         for name in names:
             rows = rows.among([cell.known for cell in self.scope.column(name).cells])
         made = dict(self.scope.on(rows).columns)
-        return self._made({**made, **{name: _known(made[name]) for name in names}}, rows)
+        known = {
+            name: replace(made[name], cells=tuple(Cell(cell.value) for cell in made[name].cells)) for name in names
+        }
+        return self._made({**made, **known}, rows)
 
     def sort(
         self, by: Any, *more: Any, descending: Any = False, nulls_last: Any = False, maintain_order: bool = False
     ) -> "Frame":
-        keys = [self._in_rows(one.one(self.scope), self.kept) for one in expressions([by, *more], {})]
+        keys = [one.one(self.scope).beside_rows(self.kept) for one in expressions([by, *more], {})]
         down, last = ([flag] * len(keys) if isinstance(flag, bool) else list(flag) for flag in (descending, nulls_last))
+        order = list(zip(keys, down, last, strict=True))
         if not self.kept.axis.sorted and not tell_apart(keys):
             made = self._on(with_open_order(self.kept))
-            made.ordering = (*zip(keys, down, last, strict=True), *(self.ordering if maintain_order else ()))
+            made.ordering = (*order, *(self.ordering if maintain_order else ()))
             return made
-        made = self._made(*in_order(self.held, self.kept, keys, down, last))
+        made = self._made(*in_order(self.held, self.kept, order))
         made.ordering = ()
         return made
 
@@ -486,7 +571,7 @@ class Frame(Standing):
         others = [name for name in self.data if name not in names]
         if keep not in ("any", "first") or (others and keep != "first"):
             refuse(f"unique() with keep={keep!r}")
-        groups = GroupBy(self, Groups([self.scope.column(name) for name in names], self.kept), maintain_order)
+        groups = GroupBy(self, ColumnGroups([self.scope.column(name) for name in names], self.kept), maintain_order)
         found: Frame = groups.agg(*(expression(name).first() for name in others))
         return found.select(*self.data)
 
@@ -499,8 +584,7 @@ class Frame(Standing):
         left, right = (on, on) if on is not None else (left_on, right_on)
         columns, rows = joined(self.data, self.kept, other, left, right, how)
         if how == "inner" and maintain_order not in ("left", "left_right"):
-            axis = replace(rows.axis, sorted=False)
-            rows = Rows(axis, rows.there)
+            rows = Rows(replace(rows.axis, sorted=False), rows.there)
             columns = {name: column.on(rows) for name, column in columns.items()}
         return self._made(columns, rows)
 
@@ -508,7 +592,7 @@ class Frame(Standing):
     def group_by(self, *by: Any, maintain_order: bool = False, **named: Any) -> GroupBy:
         self._in_fixed_order()
         keys = [column for one in expressions(by, named) for column in one.columns(self.scope)]
-        return GroupBy(self, Groups(keys, self.kept), maintain_order)
+        return GroupBy(self, ColumnGroups(keys, self.kept), maintain_order)
 
     def pivot(
         self, on: Any, *, index: Any = None, values: Any = None, aggregate_function: Any = None,
@@ -537,10 +621,6 @@ class Frame(Standing):
         return function(self, *arguments, **named)
 
 
-def _known(column: Column) -> Column:
-    return replace(column, cells=tuple(Cell(cell.value) for cell in column.cells))
-
-
 def _summary(name: str) -> Callable[..., Frame]:
     def method(self: Frame, *arguments: Any, **options: Any) -> Frame:
         summary = SUMMARIES[name]
@@ -553,18 +633,3 @@ def _summary(name: str) -> Callable[..., Frame]:
 
 for _name in ("sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile"):
     setattr(Frame, _name, _summary(_name))
-
-
-def _value_counts(self: Series, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> Frame:
-    """Return how often each value occurs, in an order that polars leaves open among equals."""
-    called = name if name is not None else "proportion" if normalize else "count"
-    column = self.column
-    counts: Frame = Frame({column.name: column}, column.rows).group_by(column.name).len(called)
-    if normalize:
-        share = divided(counts.held[called], as_column(Cell(column.rows.count).value))
-        counts = counts._made({**counts.held, called: share}, counts.kept)
-    return counts.sort(called, descending=True) if sort else counts
-
-
-Series.value_counts = _value_counts  # type: ignore[attr-defined]
-Series.to_frame = lambda self, name=None: Frame({name or self.name: self.column}, self.column.rows)  # type: ignore[attr-defined]

@@ -1,6 +1,5 @@
 """Rows of polars in an order, and columns and frames as Python has them: lists, rows, single values, outputs."""
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,39 +7,34 @@ from typing import Any
 import numpy as np
 
 from privug.model.sparse import Labels, SparseFrame, SparseList
-from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, applied, chosen, mapped, without_nan
-from privug.program.traced.frames.polars.column import Column, could_be_nan, python_value
-from privug.program.traced.frames.rows import Axis, Rows, leaf, only_cell, singled_out, sorted_rows, spelled_out
-from privug.program.traced.iteration import PlatedList, order_left_open
-from privug.program.traced.masks import Mask, MaskedList, both, places_of, truth
-
-Columns = dict[str, Column]
-Key = tuple[Column, bool, bool]
-"""What rows are sorted by, whether downwards, and whether missing values are last."""
-
-
-def is_fixed(column: Column) -> bool:
-    """Say whether nothing in a column is random."""
-    return not any(isinstance(part, RandomVariable) for cell in column.cells for part in cell)
-
-
-def fixed_order(keys: Sequence[Column], descending: Sequence[bool], nulls_last: Sequence[bool]) -> list[int]:
-    """Return the places of rows in the order of columns of plain values, equal ones as they stand."""
-    order = list(range(len(keys[0].cells)))
-    for key, down, last in reversed(list(zip(keys, descending, nulls_last, strict=True))):
-        values = [cell.value if cell.known else None for cell in key.cells]
-        order.sort(key=lambda place: key.rank(values[place]), reverse=down)
-        order.sort(key=lambda place: (values[place] is None) == last)
-    return order
+from privug.model.variable import refuse
+from privug.program.traced.frames.cells import Cell, applied, chosen, converted, mapped, without_nan
+from privug.program.traced.frames.columns import Column, refuse_nan
+from privug.program.traced.frames.polars.column import python_value
+from privug.program.traced.frames.relations import Key, Relation
+from privug.program.traced.frames.rows import (
+    Axis,
+    Rows,
+    as_list,
+    counted_off,
+    leaf,
+    only_cell,
+    singled_out,
+    sorted_rows,
+    spelled_out,
+)
+from privug.program.traced.iteration import order_left_open
+from privug.program.traced.masks import Mask, MaskedList, both, places_of
 
 
-def in_fixed_order(
-    columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
-) -> tuple[Columns, Rows]:
+def in_fixed_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> Relation:
     """Return rows in the order of columns of plain values; equal ones are in a known order only if they were before."""
-    order = fixed_order(keys, descending, nulls)
-    labels = {tuple(key.cells[place] for key in keys) for place in order}
+    order = list(range(len(rows.there)))
+    for key, down, last in reversed(keys):
+        values = [cell.value if cell.known else None for cell in key.cells]
+        order.sort(key=lambda place: key.place_of(values[place]), reverse=down)
+        order.sort(key=lambda place: (values[place] is None) == last)
+    labels = {tuple(key.cells[place] for key, _, _ in keys) for place in order}
     axis = Axis((None,) * len(order), sorted=rows.axis.sorted or len(labels) == len(order))
     made = Rows(axis, tuple(rows.there[place] for place in order))
     found = {}
@@ -51,70 +45,52 @@ def in_fixed_order(
     return found, made
 
 
-def in_order(
-    columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
-) -> tuple[Columns, Rows]:
+def in_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> Relation:
     """Return rows in the order of columns, random or plain."""
-    fixed = all(map(is_fixed, keys)) and all(plate is None for plate in rows.axis.plates)
-    return (in_fixed_order if fixed else in_random_order)(columns, rows, keys, descending, nulls)
+    fixed = all(key.is_fixed for key, _, _ in keys) and not rows.has_plates
+    return (in_fixed_order if fixed else in_random_order)(columns, rows, keys)
+
+
+_EQUALS = "rows after sort() by columns in which some are equal, which polars leaves in any order,"
 
 
 def with_open_order(rows: Rows) -> Rows:
     """Return rows of which those that are equal in what they are sorted by may change places."""
-    return replace(rows, axis=replace(rows.axis, ranks=_equals_in_any_order))
+    return replace(rows, axis=replace(rows.axis, ranks=lambda: refuse(_EQUALS)))
 
 
 def tell_apart(keys: Sequence[Column]) -> bool:
     """Say whether those of some columns that are not random differ from row to row."""
-    fixed = [key for key in keys if is_fixed(key)]
+    fixed = [key for key in keys if key.is_fixed]
     labels = {tuple(key.cells[place] for key in fixed) for place in range(len(keys[0].cells))}
     return len(labels) == len(keys[0].cells)
 
 
-def in_random_order(
-    columns: Mapping[str, Column], rows: Rows, keys: Sequence[Column], descending: Sequence[bool], nulls: Sequence[bool]
-) -> tuple[Columns, Rows]:
+def in_random_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> Relation:
     """Return rows in the order of random columns, equal ones as they stand."""
     rows = replace(rows, axis=replace(rows.axis, sorted=True, ranks=None))
-    data: Any = {("column", name): column.cells for name, column in columns.items()}
-    for place, (key, down, last) in enumerate(zip(keys, descending, nulls, strict=True)):
-        data["key", place] = _numbers(key, down, last)
-    by = [data["key", place] for place in range(len(keys))]
+    data: Any = {name: column.cells for name, column in columns.items()}
+    by = [_numbers(*key) for key in keys]
     data, rows = sorted_rows(data, rows, by, [True] * len(by), None)
     made = Rows(Axis(rows.axis.plates, leading=rows.there), rows.there)
-    return {
-        name: Column(tuple(data["column", name]), made, name, largest=column.largest, levels=column.levels)
-        for name, column in columns.items()
-    }, made
+    return {name: column.moved(data[name], made) for name, column in columns.items()}, made
 
 
 def _numbers(key: Column, descending: bool, nulls_last: bool) -> list[Cell]:
     """Return numbers that are in the order of a column: missing values before or behind all others."""
-    if any(could_be_nan(cell) for cell in key.cells):
-        refuse("an order of what may be NaN")
+    refuse_nan(key, "an order")
     cells = list(key.cells)
     if key.is_text:
-        ranks = {value: place for place, value in enumerate(_levels(key))}
+        values = {value for hits in key.hits for value in hits if value is not None}
+        ranks = {value: place for place, value in enumerate(sorted(values, key=key.place_of))}
         cells = [mapped(ranks.__getitem__, cell) for cell in cells]
     sign, last = Cell(-1 if descending else 1), Cell(np.finfo(float).max if nulls_last else -np.inf)
     found = [cell if cell.known is False else applied(np.multiply, cell, sign) for cell in cells]
     if all(cell.known is True for cell in found):
         return found
-    return [last if cell.known is False else chosen(cell.known, _as_float(cell), last) for cell in found]
-
-
-def _as_float(cell: Cell) -> Cell:
-    value = cell.value
-    return Cell(value.astype(float) if isinstance(value, RandomVariable) else float(value))
-
-
-def _equals_in_any_order() -> Sequence[Any]:
-    return refuse("rows after sort() by columns in which some are equal, which polars leaves in any order,")
-
-
-def _levels(key: Column) -> list[Any]:
-    values = {value for hits in key.hits for value in hits if value is not None}
-    return sorted(values, key=key.rank)
+    return [
+        last if cell.known is False else chosen(cell.known, converted(Cell(cell.value), float), last) for cell in found
+    ]
 
 
 BEHIND_ROWS = 2**52
@@ -162,7 +138,7 @@ def _absent_unless(item: Any, there: Mask) -> Any:
 def listed(items: Sequence[Any], rows: Rows) -> Any:
     """Return one item for each row as a list; many rows stay together."""
     if rows.has_plates:
-        return PlatedList(list(zip(items, rows.there, rows.axis.plates, strict=True)))
+        return as_list(items, rows)
     if rows.axis.ranks is not None:
         rows.axis.in_turn()
     made: MaskedList = RowList() if rows.axis.sorted else UnorderedList()
@@ -193,37 +169,17 @@ def value_at(column: Column, place: int) -> Any:
     return MaskedList.of_pairs(zip([python_value(cell) for cell in cells], there, strict=True))[place]
 
 
-def some_rows(
-    columns: Mapping[str, Column], rows: Rows, offset: int, number: int | None
-) -> tuple[dict[str, Column], Rows]:
+def some_rows(columns: Mapping[str, Column], rows: Rows, offset: int, number: int | None) -> Relation:
     """Return some rows of those that are there, after as many others as the offset says."""
     if not rows.axis.sorted:
         refuse("the first of rows whose order polars leaves open")
     there = singled_out([Cell(0)] * len(rows.there), rows)[1]
     cells = {name: singled_out(column.cells, rows)[0] for name, column in columns.items()}
     end = len(there) if number is None else offset + number
-    leading = rows.axis.leading
-    if leading is not None and all(map(operator.is_, there, leading)):
-        kept = {place: mask for place, mask in enumerate(there) if offset <= place < end}
-    else:
-        kept = dict(enumerate(_counted_off(there, offset, end)))
-    places = [place for place, mask in kept.items() if mask is not False]
+    kept = counted_off(there, rows.axis.leading, offset, end)
+    places = [place for place, mask in enumerate(kept) if mask is not False]
     made = Rows(Axis((None,) * len(places)), tuple(kept[place] for place in places))
-    return {
-        name: Column(
-            tuple(cells[name][place] for place in places), made, name, largest=column.largest, levels=column.levels
-        )
-        for name, column in columns.items()
-    }, made
-
-
-def _counted_off(there: Sequence[Mask], offset: int, end: int) -> list[Mask]:
-    before: Any = 0
-    masks: list[Mask] = []
-    for mask in there:
-        masks.append(both(mask, both(truth(before >= offset), truth(before < end))))
-        before = before + (int(mask) if isinstance(mask, bool) else mask * 1)
-    return masks
+    return {name: one.moved([cells[name][place] for place in places], made) for name, one in columns.items()}, made
 
 
 def released_column(column: Column) -> Any:
@@ -257,7 +213,7 @@ def released_frame(
     order = None if rows.axis.sorted else _labels(columns, rows)
     if order is not None and ordering:
         order = replace(order, keys=tuple(_published(key, columns) for key, _, _ in ordering))
-        columns, rows = in_random_order(columns, rows, *map(list, zip(*ordering, strict=True)))
+        columns, rows = in_random_order(columns, rows, ordering)
     if rows.are_all and order is None and not present and len(discovered) < 2:
         return {name: released_column(column) for name, column in columns.items()}
     lists = {}
@@ -288,11 +244,8 @@ def _places(names: Sequence[str], present: Mapping[str, Mask], discovered: Mappi
 
 def _labels(columns: Mapping[str, Column], rows: Rows) -> Labels:
     """Return what tells rows apart: the columns of plain values."""
-    fixed = {
-        name: [cell.value if cell.known else None for cell in column.cells]
-        for name, column in columns.items()
-        if not any(isinstance(part, RandomVariable) for cell in column.cells for part in cell)
-    }
+    plain = {name: column for name, column in columns.items() if column.is_fixed}
+    fixed = {name: [cell.value if cell.known else None for cell in one.cells] for name, one in plain.items()}
     labels = tuple(tuple(values[place] for values in fixed.values()) for place in range(len(rows.there)))
     if len(set(labels)) < len(labels):
         refuse("rows whose order polars leaves open, without sort(),")

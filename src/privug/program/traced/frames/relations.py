@@ -2,30 +2,25 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, is_category, kind
-from privug.program.traced.frames.polars.column import Column, beside, compared
-from privug.program.traced.frames.polars.sorting import Key
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, hits_of, is_category, kind
+from privug.program.traced.frames.columns import Column, compared
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.rows import Axis, Rows, counted, hits_in, singled_out, total_of
 from privug.program.traced.masks import Mask, any_of, both, either, negated, truth
 
 
 class Groups:
-    """Rows by the values of keys, in ascending order of the keys."""
+    """Rows by the values of keys, in ascending order of the keys; those that may be empty as well, if so asked."""
 
-    def __init__(self, keys: Sequence[Column], rows: Rows) -> None:
-        if any(not key.single and not key.rows.same_as(rows) for key in keys):
-            refuse("groups by columns of other rows")
-        size = len(rows.there)
-        self.keys = [key if not key.single else Column(key.cells * size, rows, key.name) for key in keys]
-        self.rows = rows
+    def __init__(self, keys: Sequence[Any], rows: Rows, everything: bool = False) -> None:
+        self.keys, self.rows, self.everything = list(keys), rows, everything
 
     @cached_property
     def hits(self) -> list[dict[Any, Mask]]:
@@ -33,58 +28,85 @@ class Groups:
         return hits_in(self.keys, self.rows)
 
     @cached_property
-    def members(self) -> list[tuple[tuple[Any, ...], Rows]]:
-        """The values of the keys in each group, and its rows."""
+    def members(self) -> list[tuple[Any, Rows]]:
+        """The groups, each with its rows: by the value of the key, or the values of several."""
         labels = list(dict.fromkeys(label for hits in self.hits for label in hits))
-        several = [(label, self._values(label)) for label in labels]
         try:
-            several.sort(key=lambda pair: tuple(k.rank(v) for k, v in zip(self.keys, pair[1], strict=True)))
-        except TypeError:
+            labels.sort(key=lambda label: [*map(lambda key, part: key.place_of(part), self.keys, self.parts(label))])
+        except (TypeError, ValueError):
             refuse("groups whose order is not known")
-        found = [(values, self.rows.among([hits.get(label, False) for hits in self.hits])) for label, values in several]
-        return [(values, rows) for values, rows in found if isinstance(rows.count, RandomVariable) or rows.count]
+        found = [(label, self.rows.among([hits.get(label, False) for hits in self.hits])) for label in labels]
+        return [pair for pair in found if self.everything or isinstance(pair[1].count, RandomVariable) or pair[1].count]
 
-    def _values(self, label: Any) -> tuple[Any, ...]:
+    def parts(self, label: Any) -> tuple[Any, ...]:
+        """Return the value of each key in a group."""
         return label if len(self.keys) > 1 else (label,)
 
     @cached_property
-    def as_rows(self) -> Rows:
-        """The groups as rows of a frame, in an order that polars leaves open."""
-        there = tuple(positive(rows.count) for _, rows in self.members)
-        return Rows(Axis((None,) * len(there), sorted=False), there)
+    def there(self) -> tuple[Mask, ...]:
+        """Which groups have rows."""
+        return tuple(positive(rows.count) for _, rows in self.members)
 
-    def key_columns(self) -> list[Column]:
-        """Return the keys as columns of that frame."""
+    def first_places(self) -> list[Any]:
+        """Return where each group begins; somewhere behind all rows if it has none."""
+        if not all(rows.axis.sorted for _, rows in self.members):
+            refuse("groups in the order of their first rows, whose own order is not known")
+        return [reductions.smallest([Cell(k) for k in rows.axis.positions()], rows).value for _, rows in self.members]
+
+    def spread(self, cells: Sequence[Sequence[Cell]], whole: bool) -> list[Cell]:
+        """Return for each segment of rows the cell of its group; `cells` are those of the groups, for each segment."""
         found = []
-        for place, key in enumerate(self.keys):
-            values = [values[place] for values, _ in self.members]
-            filling = next((value for value in values if value is not None), 0.0)
-            cells = tuple(Cell(filling, False) if value is None else cell_of(value) for value in values)
-            found.append(Column(cells, self.as_rows, key.name, levels=key.levels, largest=key.largest))
+        for own, several in zip(self.hits, cells, strict=True):
+            total = Cell(several[0].value if several else 0.0, False)
+            for (label, _), cell in zip(self.members, several, strict=True):
+                total = chosen(own.get(label, False), cell, total)
+            found.append(Cell(total.value) if whole and several else total)
         return found
 
-    def first_places(self) -> list[Cell]:
-        """Return where in the frame each group begins."""
-        return [Cell(first) for first in reductions.first_places([rows for _, rows in self.members])]
 
-    def spread(self, parts: Sequence[Column]) -> Column:
+class ColumnGroups(Groups):
+    """The groups of a relation, which come in any order, by the values of columns, of which missing is one."""
+
+    def __init__(self, keys: Sequence[Column], rows: Rows) -> None:
+        if any(not key.single and not key.rows.same_as(rows) for key in keys):
+            refuse("groups by columns of other rows")
+        super().__init__([key.beside_rows(rows) for key in keys], rows)
+
+    @cached_property
+    def as_rows(self) -> Rows:
+        """The groups as rows of a relation."""
+        return Rows(Axis((None,) * len(self.there), sorted=False), self.there)
+
+    def key_columns(self) -> list[Column]:
+        """Return the keys as columns of that relation."""
+        found = []
+        for place, key in enumerate(self.keys):
+            values = [self.parts(label)[place] for label, _ in self.members]
+            filling = next((value for value in values if value is not None), 0.0)
+            found.append(key.moved([Cell(filling, False) if v is None else cell_of(v) for v in values], self.as_rows))
+        return found
+
+    def over(self, parts: Sequence[Column]) -> Column:
         """Return for each row what an expression gave in its group."""
         whole = all(cell.known is True for part in parts for cell in part.cells)
         if any(not p.single and not p.rows.same_as(rows) for p, (_, rows) in zip(parts, self.members, strict=True)):
             refuse("over() of an expression that gives other rows")
-        rows_of_parts = [part if part.single else part.on(self.rows) for part in parts]
-        rows, _, cells = beside(*rows_of_parts, Column((Cell(0),) * len(self.rows.there), self.rows))
-        labels = [values if len(self.keys) > 1 else values[0] for values, _ in self.members]
-        found = reductions.spread(self.hits, labels, list(zip(*cells[:-1], strict=True)), whole)
-        first = parts[0]
-        tops = [part.largest for part in parts]
-        largest = None if None in tops else max(top for top in tops if top is not None)
-        return Column(tuple(found), rows, first.name, largest=largest)
+        in_rows = [(part if part.single else part.on(self.rows)).beside_rows(self.rows) for part in parts]
+        found = self.spread(list(zip(*(part.cells for part in in_rows), strict=True)), whole)
+        return Column(tuple(found), self.rows, parts[0].name, largest=largest_of(parts))
+
+
+def largest_of(parts: Sequence[Column]) -> int | None:
+    """Return the largest number that columns of groups can hold, if all are counts."""
+    tops = [part.largest for part in parts]
+    return None if None in tops else max((top for top in tops if top is not None), default=None)
 
 
 Columns = Mapping[str, Column]
 Relation = tuple[dict[str, Column], Rows]
 """Columns and the rows that they are of."""
+Key = tuple[Column, bool, bool]
+"""What rows are sorted by, whether downwards, and whether missing values are last."""
 MOST_PAIRS = 4096
 """How many pairs of rows of two tables are looked at."""
 MOST_RANKED = 64
@@ -97,7 +119,7 @@ def unrolled(columns: Columns, rows: Rows) -> Relation:
         return dict(columns), rows
     there = tuple(singled_out([Cell(0)] * len(rows.there), rows)[1])
     made = Rows(Axis((None,) * len(there), sorted=rows.axis.sorted), there)
-    return {name: _in(column, singled_out(column.cells, rows)[0], made) for name, column in columns.items()}, made
+    return {name: column.moved(singled_out(column.cells, rows)[0], made) for name, column in columns.items()}, made
 
 
 def stacked(relations: Sequence[tuple[Columns, Rows]]) -> Relation:
@@ -106,16 +128,26 @@ def stacked(relations: Sequence[tuple[Columns, Rows]]) -> Relation:
     made = Rows(Axis(plates, sorted=False), tuple(mask for _, rows in relations for mask in rows.there))
     first = relations[0][0]
     return {
-        name: _in(column, [cell for columns, _ in relations for cell in columns[name].cells], made)
+        name: column.moved([cell for columns, _ in relations for cell in columns[name].cells], made)
         for name, column in first.items()
     }, made
 
 
-def _in(like: Column, cells: Sequence[Cell], rows: Rows) -> Column:
-    return Column(tuple(cells), rows, like.name, largest=like.largest, levels=like.levels)
-
-
 # Joins.
+def looked_up(cells: Sequence[Cell], keys: Sequence[Any], values: Sequence[Cell], there: Sequence[Mask]) -> list[Cell]:
+    """Return for each cell what stands at it in a table of distinct keys; missing where nothing does."""
+    table = {key: (value, mask) for key, value, mask in zip(keys, values, there, strict=True)}
+    found = []
+    for cell in cells:
+        total = cell_of(None)
+        for level, hit in hits_of(cell).items():
+            if level in table:
+                value, mask = table[level]
+                total = chosen(both(hit, mask), value, total)
+        found.append(total)
+    return found
+
+
 def joined(
     left: tuple[Columns, Rows], right: tuple[Columns, Rows], held: Callable[[Columns, Rows], Sequence[Mask]], how: str
 ) -> Relation:
@@ -143,8 +175,7 @@ def joined(
         alone = rows.among([negated(mask) for mask in met])
         parts.append(_present({**_placed(columns, alone), **_missing(others, alone)}, alone))
     if how in ("right", "full"):
-        by_right = [hits[place::number] for place in range(number)]
-        met = [_any(one, plate, rows) for one, plate in zip(by_right, other_rows.axis.plates, strict=True)]
+        met = [_any(hits[k::number], plate, rows) for k, plate in enumerate(other_rows.axis.plates)]
         alone = other_rows.among([negated(mask) for mask in met])
         parts.append(_present({**_missing(columns, alone), **_placed(others, alone)}, alone))
     return stacked(parts)
@@ -155,8 +186,8 @@ def _paired(left: tuple[Columns, Rows], right: tuple[Columns, Rows], places: Seq
     plates = tuple(rows.axis.plates[one] or other_rows.axis.plates[two] for one, two in places)
     there = tuple(both(rows.there[one], other_rows.there[two]) for one, two in places)
     made = Rows(Axis(plates, sorted=False), there)
-    first = {name: _in(column, [column.cells[one] for one, _ in places], made) for name, column in columns.items()}
-    second = {name: _in(column, [column.cells[two] for _, two in places], made) for name, column in others.items()}
+    first = {name: column.moved([column.cells[one] for one, _ in places], made) for name, column in columns.items()}
+    second = {name: column.moved([column.cells[two] for _, two in places], made) for name, column in others.items()}
     return first | second, made
 
 
@@ -172,7 +203,7 @@ def _placed(columns: Columns, rows: Rows) -> dict[str, Column]:
 def _missing(columns: Columns, rows: Rows) -> dict[str, Column]:
     """Return columns of which nothing is known, but the kind."""
     return {
-        name: _in(column, [Cell(_example(column), False)] * len(rows.there), rows) for name, column in columns.items()
+        name: column.moved([Cell(_example(column), False)] * len(rows.there), rows) for name, column in columns.items()
     }
 
 
@@ -189,7 +220,7 @@ def _present(columns: Columns, rows: Rows) -> Relation:
     kept = [place for place, mask in enumerate(rows.there) if mask is not False]
     axis = Axis(tuple(rows.axis.plates[place] for place in kept), sorted=False)
     made = Rows(axis, tuple(rows.there[place] for place in kept))
-    return {name: _in(one, [one.cells[place] for place in kept], made) for name, one in columns.items()}, made
+    return {name: one.moved([one.cells[place] for place in kept], made) for name, one in columns.items()}, made
 
 
 # Among others.
@@ -208,21 +239,6 @@ def is_among(column: Column, others: Column) -> Column:
     return column.each(within)
 
 
-def same(left: Cell, right: Cell) -> Mask:
-    """Return whether two cells are alike; missing ones are."""
-    verdict = compared(np.equal, left, right)
-    missing = both(negated(left.known), negated(right.known))
-    return either(missing, both(verdict.known, truth(verdict.value)))
-
-
-def _ahead(left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
-    """Return whether one cell stands before another in an order."""
-    verdict = compared(np.greater if descending else np.less, left, right)
-    known = both(verdict.known, truth(verdict.value))
-    gap = both(left.known, negated(right.known)) if nulls_last else both(negated(left.known), right.known)
-    return either(known, gap)
-
-
 @dataclass(frozen=True, eq=False)
 class RowSequence:
     """Rows in the order of keys, within those that are alike in other columns: each row compared with all."""
@@ -230,6 +246,7 @@ class RowSequence:
     rows: Rows
     partition: tuple[Column, ...]
     keys: tuple[Key, ...]
+    compare: Callable[[np.ufunc, Cell, Cell], Cell] = compared
 
     def __post_init__(self) -> None:
         if self.rows.has_plates or len(self.rows.there) > MOST_RANKED:
@@ -239,14 +256,27 @@ class RowSequence:
     def _places(self) -> range:
         return range(len(self.rows.there))
 
+    def _same(self, left: Cell, right: Cell) -> Mask:
+        """Return whether two cells are alike; missing ones are."""
+        verdict = self.compare(np.equal, left, right)
+        missing = both(negated(left.known), negated(right.known))
+        return either(missing, both(verdict.known, truth(verdict.value)))
+
+    def _alike(self, one: int, two: int) -> Mask:
+        return reduce(both, (self._same(key.cells[one], key.cells[two]) for key in self.partition), True)
+
+    def _ahead(self, left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
+        """Return whether one cell stands before another in an order."""
+        verdict = self.compare(np.greater if descending else np.less, left, right)
+        known = both(verdict.known, truth(verdict.value))
+        gap = both(left.known, negated(right.known)) if nulls_last else both(negated(left.known), right.known)
+        return either(known, gap)
+
     @cached_property
     def together(self) -> list[list[Mask]]:
         """For each row, which rows are there and in its part."""
         return [
-            [
-                both(self.rows.there[other], _every(same(key.cells[place], key.cells[other]) for key in self.partition))
-                for other in self._places
-            ]
+            [both(self.rows.there[other], self._alike(place, other)) for other in self._places]
             for place in self._places
         ]
 
@@ -259,25 +289,23 @@ class RowSequence:
         before: Mask = False
         equal: Mask = True
         for key, descending, last in self.keys:
-            before = either(before, both(equal, _ahead(key.cells[one], key.cells[two], descending, last)))
-            equal = both(equal, same(key.cells[one], key.cells[two]))
+            before = either(before, both(equal, self._ahead(key.cells[one], key.cells[two], descending, last)))
+            equal = both(equal, self._same(key.cells[one], key.cells[two]))
         return before, equal
 
     @cached_property
     def ahead(self) -> list[list[Mask]]:
         """For each row, the rows of its part whose keys are before its own."""
-        return [
-            [both(self.together[place][other], self._compared[other][place][0]) for other in self._places]
-            for place in self._places
-        ]
+        return self._around(0)
 
     @cached_property
     def peers(self) -> list[list[Mask]]:
         """For each row, the rows of its part of equal keys, itself among them."""
-        return [
-            [both(self.together[place][other], self._compared[other][place][1]) for other in self._places]
-            for place in self._places
-        ]
+        return self._around(1)
+
+    def _around(self, which: int) -> list[list[Mask]]:
+        places = self._places
+        return [[both(self.together[k][other], self._compared[other][k][which]) for other in places] for k in places]
 
     @cached_property
     def numbers(self) -> list[Any]:
@@ -323,10 +351,3 @@ class RowSequence:
                 inside = both(inside, truth(self.numbers[other] <= own + last))
             found.append(inside)
         return found
-
-
-def _every(masks: Any) -> Mask:
-    total: Mask = True
-    for mask in masks:
-        total = both(total, mask)
-    return total
