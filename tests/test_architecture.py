@@ -77,7 +77,7 @@ INSIDE = {
         "table",
     ],
     "program": [
-        "external logic outputs reachable",
+        "external inputs logic outputs reachable",
         "traced",
         "sql",
         "calls",

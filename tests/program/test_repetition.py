@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.program.calls import ENOUGH_CALLS, FEWEST_PASSES, is_same
+from privug.program.calls import ENOUGH_CALLS, FEWEST_PASSES
+from privug.program.outputs import is_same
 
 CALLS = itertools.count()  # an iterator cannot be put back, so that it counts all calls
 

@@ -42,7 +42,8 @@ from privug.model.structure import Structure, described, flatten, incomparable
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
 from privug.prior.family import Draw, Family, at_rank
 from privug.prior.plating import RaggedDraw
-from privug.program.calls import Arguments, watched
+from privug.program.calls import watched
+from privug.program.inputs import Arguments
 from privug.program.logic import recorded, replayed
 from privug.program.outputs import FAILED, FAILURES, settled
 from privug.program.reachable import undisturbed_memory

@@ -85,6 +85,30 @@ def _with_plain_message(error: Exception) -> Exception:
     return error
 
 
+class Notes:
+    """What the trace has noted by now: refusals, what may fail, errors. What is noted later can be taken back."""
+
+    def __init__(self) -> None:
+        lists: list[list[Any] | None] = [refusals.get(), fallible.get(), *(noted.errors for noted in _noted.get())]
+        self._lengths = [(noted, len(noted)) for noted in lists if noted is not None]
+        self._traces = _noted.get()
+
+    def undo(self) -> Callable[[], None]:
+        """Take back what was noted since; return what notes it again."""
+        later = [(noted, noted[length:]) for noted, length in self._lengths]
+        traces = _noted.get()
+        for noted, length in self._lengths:
+            del noted[length:]
+        _noted.set(self._traces)
+
+        def noted_again() -> None:
+            for noted, taken in later:
+                noted.extend(taken)
+            _noted.set(traces)
+
+        return noted_again
+
+
 def with_failures(output: Any) -> Any:
     """Return the output of the program being traced such that it fails where the program raised."""
     trace = refusals.get()
