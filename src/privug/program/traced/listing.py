@@ -11,7 +11,7 @@ from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, Stack
 from privug.model.plates import Fold, Lane
 from privug.model.ragged import RaggedFold
-from privug.model.traits import Role
+from privug.model.traits import Role, Traits
 from privug.prior.conditional import Choose
 from privug.prior.family import Draw, Family
 from privug.prior.plating import RaggedDraw
@@ -20,12 +20,6 @@ MOST_LISTED = 100_000
 MOST_COMBINED = 1_000_000  # combinations of the values of two quantities
 MOST_VISITED = 2_000  # quantities behind one
 EXPONENT = 700.0  # the logarithm of how rare a value must be to be left out: none that is ever drawn
-
-# The results of these are the same to the last bit, however many numbers they are computed of at once.
-_EXACT = {
-    "add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "negative", "positive", "absolute",
-    "minimum", "maximum", "where", "clip", "round", "floor", "ceil", "trunc", "rint",
-}  # fmt: skip
 
 Listed = Array | None
 
@@ -121,7 +115,7 @@ def _computed(node: Node, found: Mapping[Node, Listed]) -> Listed:
     if isinstance(operation, ArrayFunction):
         return _of_array(operation, known[0], node)
     if isinstance(operation, Elementwise) and operation.traits.role is not Role.CHOICE:
-        return _image(operation, known, node.dtype) if operation.name in _EXACT else None
+        return _image(operation, known, node.dtype) if _is_exact(operation.traits) else None
     return _distinct(np.concatenate([part.astype(node.dtype) for part in known]))
 
 
@@ -156,6 +150,12 @@ def _progression(first: int, last: int, step: int) -> Listed:
     if step == 0:
         return np.array([first])
     return np.arange(first, last + 1, step) if (last - first) // step < MOST_LISTED else None
+
+
+def _is_exact(traits: Traits) -> bool:
+    """Say whether results are the same to the last bit however many numbers are computed at once: in arithmetic."""
+    arithmetic = traits.weights is not None or bool(traits.factor) or traits.divides
+    return arithmetic or traits.steps or traits.chooses is not None
 
 
 def _image(operation: Elementwise, known: Sequence[Array], dtype: np.dtype[np.generic]) -> Listed:

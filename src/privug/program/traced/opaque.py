@@ -374,12 +374,11 @@ def _operators(kind: type) -> None:
     def reflected(function: Any) -> Any:
         return lambda self, other: applied(function, other, self)
 
-    for name in ("add", "sub", "mul", "mod", "truediv", "floordiv", "pow", "and_", "or_", "xor"):
-        plain = name.strip("_")
-        setattr(kind, f"__{plain}__", in_turn(getattr(operator, name)))
-        setattr(kind, f"__r{plain}__", reflected(getattr(operator, name)))
-    for name in ("eq", "ne", "lt", "le", "gt", "ge", "getitem"):
-        setattr(kind, f"__{name}__", in_turn(getattr(operator, name)))
+    for function in (operator.add, operator.sub, operator.mul, operator.mod, operator.truediv, operator.floordiv):
+        setattr(kind, f"__{function.__name__}__", in_turn(function))
+        setattr(kind, f"__r{function.__name__}__", reflected(function))
+    for function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.getitem):
+        setattr(kind, f"__{function.__name__}__", in_turn(function))
 
 
 _operators(Unlisted)
