@@ -80,7 +80,7 @@ def test_secrets_and_predicates_are_held_to_it_too():
     unsteady = pv.Attack(lambda a: a, {"a": pv.DiscreteUniform(0, 9)}, lambda a: hash(a) + next(made))
     with pytest.raises(pv.UnsuitableEngine, match="the secret is not a function of its inputs"):
         unsteady.run(engine="exact")
-    steady = pv.Attack(lambda a: str(a), {"a": pv.DiscreteUniform(0, 9)}, "a")
+    steady = pv.Attack(lambda a: str(hash(a)), {"a": pv.DiscreteUniform(0, 9)}, "a")
     with pytest.raises(pv.UnsuitableEngine, match="not a function of its inputs"):
         steady.run(observe=pv.such_that(lambda text: next(made) % 3 == 0), engine="exact")
 
