@@ -116,6 +116,10 @@ class TraceBudget:
         self._nodes = self._rounds = self._arguments = 0
         self.left_a_loop = False
         """Whether the rounds of a loop were too many to follow all of them."""
+        self.called = 0
+        """How many plain calls were made to learn what functions return that cannot be traced."""
+        self.called_seconds = 0.0
+        """The processor time that these took."""
         self.columns: dict[int, tuple[Any, list[Any], dict[str, Node]]] = {}
         """The columns of tables that were made so far, by the table's identity; with the table and its rows."""
 

@@ -453,7 +453,9 @@ def _traced(
     leaves = flatten(output)[1]
     if any(isinstance(leaf, RandomVariable) and leaf.node.operation.by_rows for leaf in leaves):
         return Trace(obstacle="its result is a table of random size")
-    part = next((part for part in map(incomparable, leaves) if part is not None), None)
+    levels = [leaf.node.levels for leaf in leaves if isinstance(leaf, RandomVariable) and leaf.node.levels is not None]
+    values = [*leaves, *(level for each in levels for level in each)]
+    part = next((part for part in map(incomparable, values) if part is not None), None)
     if part is not None:
         return Trace(obstacle=f"its result holds {described(part)}")
     fallible_around = fallible.get()

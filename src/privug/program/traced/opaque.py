@@ -42,6 +42,7 @@ from privug.model.node import (
     Operation,
     ancestors,
     path_condition,
+    trace_budget,
 )
 from privug.model.operations import Elementwise, SampleFailure, constant, elementwise, index
 from privug.model.plan import Plan
@@ -63,7 +64,8 @@ from privug.runtime.critical import quietly
 from privug.runtime.pickling import portable
 
 MOST_ENTRIES = 10_000  # of a table
-SECONDS = 3.0  # that making one may take
+MOST_CALLED = 200_000  # plain calls that are made while a program is traced
+SECONDS = 20.0  # of processor time that these may take
 AGAIN = 1_000  # calls that are made a second time, in another order, to see whether they give the same
 EXAMPLES = 64  # calls that show what kind of values there are, where there is no table
 
@@ -134,7 +136,7 @@ def is_value(value: Any) -> bool:
 
 def _settled(value: Any) -> Any:
     """Return the result of a call as one that cannot change, or a container of such."""
-    if type(value).__module__ in _HASHES and getattr(value, "digest_size", 0):
+    if type(value).__module__ in _HASHES and getattr(value, "digest_size", False):
         return Digest(value.name, value.digest())
     containers = type(value) in (list, tuple, dict) or isinstance(value, np.ndarray)
     if not containers and not is_value(value):
@@ -198,15 +200,15 @@ class PlainCalls:
     def checked(self, arrays: Sequence[Array], samples: int) -> tuple[list[Any], list[Exception | None]]:
         """Return the outcomes of calls that are a function of their arguments, which they leave as they are."""
         memory, results, errors = Memory(reached(self.function)), [], list[Exception | None]()
-        started = time.monotonic()
-        for number, (result, error) in enumerate(self.outcomes(arrays, samples)):
+        spending = _spending(samples + min(samples, AGAIN))
+        for result, error in self.outcomes(arrays, samples):
             results.append(result)
             errors.append(error)
-            if number % EXAMPLES == 0 and time.monotonic() > started + SECONDS:
-                raise _NoTable
+            next(spending)
         order = np.random.Generator(np.random.SFC64(0)).permutation(samples)[:AGAIN]
         again = self.outcomes([array if len(array) == 1 else array[order] for array in arrays], len(order))
         for place, (result, error) in zip(order, again, strict=True):
+            next(spending)
             if type(error) is not type(errors[place]) or not _is_alike(results[place], result):
                 raise NoCall
         if memory.has_changed() or self._changes_arguments(arrays, min(samples, EXAMPLES)):
@@ -230,6 +232,23 @@ class PlainCalls:
             is_same([*now, *options.values()], [*before, *others.values()])
             for (now, options), (before, others) in zip(used, fresh, strict=True)
         )
+
+
+def _spending(calls: int) -> Iterator[None]:
+    """Count calls against what tracing a program may take, and the time that each of them takes."""
+    budget = trace_budget.get()
+    if budget is None:
+        raise NoCall
+    budget.called += calls
+    if budget.called > MOST_CALLED:
+        raise _NoTable
+    last = time.process_time()
+    while True:
+        yield
+        now = time.process_time()
+        budget.called_seconds, last = budget.called_seconds + now - last, now
+        if budget.called_seconds > SECONDS:
+            raise _NoTable
 
 
 def _is_alike(left: Any, right: Any) -> bool:
@@ -348,7 +367,7 @@ class Unlisted(CallOnly):
 class Text(FormattedText, CallOnly):
     """A text whose fields are random numbers: what is asked of it is asked of the texts that it may be."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def released(self) -> Any:
         return self
@@ -412,8 +431,8 @@ def _concatenated(left: Any, right: Any) -> Any:
     return applied(operator.add, left, right)
 
 
-Text.__add__ = _concatenated  # type: ignore[method-assign, assignment]
-Text.__radd__ = lambda self, other: _concatenated(other, self)  # type: ignore[method-assign, assignment, misc]
+Text.__add__ = _concatenated  # type: ignore[assignment]
+Text.__radd__ = lambda self, other: _concatenated(other, self)  # type: ignore[misc]
 
 
 def method(owner: Any, name: str, *positional: Any, **named: Any) -> Any:
@@ -635,8 +654,8 @@ def _tabled(calls: PlainCalls) -> Any:
     return _quantities(codes, [results[k] for k in place], [errors[k] for k in place])
 
 
-def _combinations(way: Sequence[_Digit]) -> float:
-    return math.prod(len(digit.values) ** digit.places for digit in way)
+def _combinations(way: Sequence[_Digit]) -> int:
+    return math.prod(int(len(digit.values) ** digit.places) for digit in way)
 
 
 def _columns(way: Sequence[_Digit]) -> list[Array]:
