@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -42,12 +41,12 @@ from privug.program.sql.query import Query
 from privug.runtime.critical import critical_section, without_garbage_collection
 from privug.runtime.processes import Watch, run_forked, witness
 from privug.runtime.tasks import may_fork
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 FEWEST_PASSES, MOST_PASSES = 3, 8
 ENOUGH_CALLS = 64  # in all: with few inputs, each is tried more often
 
-_functions_only: ContextVar[bool] = ContextVar("functions_only", default=False)
+_functions_only: Held[bool] = Held(False)
 
 
 class Opaque:

@@ -6,7 +6,6 @@ rest of the body runs.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from privug.model.propositions import is_certain
 from privug.model.structure import flatten
 from privug.model.traits import Connective
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals, refuse
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +60,7 @@ class _Noted(NamedTuple):
     errors: list[tuple[RandomVariable, Exception]]
 
 
-_noted: ContextVar[tuple[_Noted, ...]] = ContextVar("noted", default=())
+_noted: Held[tuple[_Noted, ...]] = Held(())
 
 
 def fail_at(failing: RandomVariable, error: Exception) -> None:
@@ -242,7 +241,7 @@ def narrow(mask: Mask) -> None:
 
 
 MOST_NESTED = 150
-nesting: ContextVar[int] = ContextVar("nesting", default=0)
+nesting: Held[int] = Held(0)
 """Under how many random conditions, one inside the other, the code being traced runs."""
 
 
@@ -305,7 +304,7 @@ class Attempt:
             fail_where(RandomVariable(condition()), error)
 
 
-attempts: ContextVar[tuple[Attempt, ...]] = ContextVar("attempts", default=())
+attempts: Held[tuple[Attempt, ...]] = Held(())
 """The `try` statements whose bodies are being traced, innermost last."""
 
 
