@@ -2,6 +2,8 @@
 
 import base64
 import calendar
+import collections
+import dataclasses
 import datetime
 import decimal
 import fractions
@@ -391,3 +393,26 @@ def test_listed_values_hold_all_that_are_drawn(seed):
     if values is not None and not isinstance(node.operation, Draw):
         drawn = np.unique(Plan([node]).run(5_000, np.random.Generator(np.random.SFC64(1)))[0])
         assert set(drawn.tolist()) <= set(values.tolist())
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    total: int
+    parts: list
+
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda n, m: Report(n, [n, str(m)]),
+        lambda n, m: Pair(str(n), [m // 2]),
+        lambda n, m: {"a": Pair(n, (f"{m}",)), "b": [Report(m, [])]},
+    ],
+)
+def test_objects_of_a_program_may_hold_lists(program):
+    attack = pv.Attack(program, {"n": pv.DiscreteUniform(0, 3), "m": pv.DiscreteUniform(0, 3)}, secret="n")
+    assert attack.run(pv.equals(program(2, 3))).posterior.probability(lambda n: n == 2).value == pytest.approx(1)
+    assert attack.lifting.tier == "traced"

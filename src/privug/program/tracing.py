@@ -440,7 +440,7 @@ def _traced(
             with Watch("the program", lambda: "while it is traced") as watch:
                 watch.begin()
                 function = program.traced if isinstance(program, Query) else rewritten(program)
-                output = without_masks(settled(function(*standing[0], **standing[1])))
+                output = settled(without_masks(settled(function(*standing[0], **standing[1]))))
         except PriorError:
             raise
         except TraceTooLong as error:

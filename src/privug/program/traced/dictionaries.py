@@ -1,5 +1,7 @@
 """Dictionaries and sets of rewritten programs: entries are there or not, depending on random conditions."""
 
+import copy
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -202,6 +204,13 @@ def unmasked(value: Any) -> Any:
         return unmasked(value.released()) if isinstance(value, Masked) else value.released()
     if type(value) in (list, tuple):
         return type(value)(unmasked(item) for item in value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(unmasked, value))
+    if dataclasses.is_dataclass(value) and not type(value).__module__.startswith(("privug.", "builtins")):
+        made = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
+        return made
     if type(value) in (dict, Merged):
         return {key: unmasked(item) for key, item in value.items()}
     if isinstance(value, RandomVariable) and any(
