@@ -4,6 +4,7 @@ import functools
 import inspect
 import operator
 import sysconfig
+import time
 import types
 from collections import Counter, defaultdict
 from collections.abc import Callable, ItemsView, ValuesView
@@ -63,6 +64,8 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
         return _of_polars(function, arguments, named)
     if _library(function) in SYSTEM:  # both sides of a branch are traced, and this one may never be taken
         refuse(f"{function.__module__}.{function.__name__}(), which acts on the system,")
+    if function is time.sleep and masks.current() is not True:
+        refuse("time.sleep() under a random condition")
     if isinstance(owner, Standing | OfStanding) or _is_of_frames(function, arguments, named):
         return _of_frames(function, arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
