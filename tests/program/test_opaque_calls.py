@@ -416,3 +416,18 @@ def test_objects_of_a_program_may_hold_lists(program):
     attack = pv.Attack(program, {"n": pv.DiscreteUniform(0, 3), "m": pv.DiscreteUniform(0, 3)}, secret="n")
     assert attack.run(pv.equals(program(2, 3))).posterior.probability(lambda n: n == 2).value == pytest.approx(1)
     assert attack.lifting.tier == "traced"
+
+
+def noisy_with_a_code(x, y):
+    return {"noisy": x + y, "code": int(hashlib.sha256(f"{x:.1f}".encode()).hexdigest(), 16) % 2}
+
+
+def test_what_stands_beside_an_opaque_call_is_conditioned_on_as_ever():
+    attack = pv.Attack(noisy_with_a_code, {"x": pv.Normal(0, sd=1), "y": pv.Normal(0, sd=0.3)}, secret="x")
+    result = attack.run(pv.equals({"noisy": 1.0, "code": 1}), samples=2000, seed=1)
+    grid = np.linspace(-1, 3, 20_001)
+    weights = np.exp(-(grid**2) / 2 - ((1 - grid) / 0.3) ** 2 / 2)
+    weights *= [noisy_with_a_code(x, 0)["code"] for x in grid.tolist()]
+    assert attack.lifting.tier == "traced"
+    assert result.diagnostics.draws < 20_000  # calls of the whole program take 155,000 for an interval as narrow
+    assert np.average(grid, weights=weights) in result.posterior.mean().widened(2)
