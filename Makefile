@@ -16,11 +16,11 @@ $(STAMP)-core: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(STAMP)-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql,web]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql,web,native]'
 	touch $@ $(STAMP)-core
 
 $(STAMP)-bench: pyproject.toml | $(STAMP)-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql,web]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,report,pymc,numpyro,opendp,dask,sql,web,native]'
 	touch $@
 
 demo: $(STAMP)-core

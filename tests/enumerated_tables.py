@@ -8,7 +8,7 @@ import numpy as np
 from privug.model.node import ancestors
 from privug.prior.family import Draw
 from privug.program import tracing
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.lifting import _flattened, _rebuilt, in_their_forms
 
 

@@ -78,7 +78,7 @@ INSIDE = {
         "table",
     ],
     "program": [
-        "external logic outputs reachable",
+        "external inputs logic outputs reachable",
         "traced",
         "sql",
         "calls",

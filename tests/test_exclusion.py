@@ -32,7 +32,7 @@ from privug.model.plan import Plan
 from privug.model.plates import PlatedTable
 from privug.model.structure import flatten
 from privug.program import lifting
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.tracing import Trace, trace
 from random_programs import random_program
 

@@ -18,7 +18,7 @@ from privug.inference.sampling import draw
 from privug.model.structure import flatten
 from privug.prior.table import as_input
 from privug.program import lifting
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.outputs import settled
 from privug.program.tracing import Trace
 from test_corpus import same

@@ -29,7 +29,7 @@ MANY_SECONDS = 60  # far above what anything here takes, and far below for ever
 
 
 def by_text(x):
-    return int(str(x)) * 2
+    return int(str(x + 0 * hash(x))) * 2
 
 
 def loops_in_workers(x):
@@ -99,7 +99,7 @@ SCRIPT = """
 
 @pytest.mark.parametrize("seconds", [0.3, 1.0])
 def test_a_program_that_loops_in_workers_is_interrupted(seconds):
-    program = "def program(x):\n        while os.getpid() != PARENT: pass\n        return len(str(x))"
+    program = "def program(x):\n        while os.getpid() != PARENT: pass\n        return len(str(x)) + 0 * hash(x)"
     said, errors = interrupted_after(SCRIPT.format(program=program, samples=2000), seconds)
     # The first block is drawn in the process itself, and is enough to be kept.
     kept = ["interrupted: the samples drawn so far were kept 256", "no process is left"]
@@ -196,7 +196,7 @@ from privug.runtime import tasks
 tasks.SECONDS_WORTH_A_FORK = 0.0
 
 def by_text(x):
-    return len(str(x)) + x
+    return len(str(x)) + 0 * hash(x) + x
 
 def counted(seed):
     attack = pv.Attack(by_text, {"x": pv.DiscreteUniform(5, 14)}, secret="x")
@@ -392,14 +392,14 @@ for line in sys.stdin:
 
 
 def lingers_on_seven(x):
-    x = int(str(x))
+    x = int(str(x + 0 * hash(x)))
     if x == 7:
         time.sleep(0.6)
     return x
 
 
 def never_returns_on_seven(x):
-    x = int(str(x))
+    x = int(str(x + 0 * hash(x)))
     while x == 7:
         time.sleep(0.01)
     return x
@@ -477,7 +477,7 @@ def test_an_alarm_that_stops_a_program_while_it_is_traced_is_heard():
 
 def test_what_stops_a_program_that_is_called_stops_the_run():
     def program(x):
-        if int(str(x)) == 7:
+        if int(str(x + 0 * hash(x))) == 7:
             raise Stopped
         return x
 
@@ -492,10 +492,10 @@ def test_a_program_that_ends_its_process_does_not_end_this_one():
         import privug as pv
 
         def crashes(x, others):
-            return ctypes.string_at(0) if int(str(x)) > 6 else x
+            return ctypes.string_at(0) if int(str(x + 0 * hash(x))) > 6 else x
 
         def leaves(x, others):
-            return os._exit(4) if int(str(x)) == 3 else x + sum(others)
+            return os._exit(4) if int(str(x + 0 * hash(x))) == 3 else x + sum(others)
 
         for program in (crashes, leaves):
             for cells in (1, 300):

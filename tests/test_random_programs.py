@@ -7,7 +7,7 @@ import privug as pv
 from privug.model.plan import Plan
 from privug.model.plates import PlatedTable
 from privug.model.structure import flatten
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.tracing import trace
 from random_programs import PlateWriter, TableWriter, Writer, random_program
 

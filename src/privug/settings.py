@@ -79,9 +79,10 @@ def configure(
     """Set limits for this process; what is not named stays as it is.
 
     `memory_budget` is in bytes and bounds intermediate arrays, not the samples you ask to keep.
-    `native` says whether programs that cannot be traced are compiled with Numba, where that can be done: "auto" does so
-    for runs that would take 20 s or longer, judged by counting the lines that the program runs; True always does, False
-    never. Compiled programs get other samples than programs that are called, from the same seed.
+    `native` says whether programs that cannot be traced are compiled with Numba (extra `native`), where that can be
+    done: "auto" does so for runs that would take 20 s or longer, judged by counting the lines that the program runs;
+    True always does, False never. Compiled programs get other samples than programs that are called, from the same
+    seed.
     `rounding` says what becomes of values that differ only by the rounding of floating-point arithmetic, such as 0.3
     and 0.1 + 0.2: "merged" takes them for one value, as real numbers would; "bits" keeps apart whatever differs in a
     bit, for those who study just that.

@@ -13,7 +13,7 @@ from privug.inference.sampling import cuts
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 
 PERSON = pv.Row(age=pv.DiscreteUniform(18, 80), sex=pv.Choice(["f", "m"], [0.3, 0.7]), ill=pv.Bernoulli(0.1))
 

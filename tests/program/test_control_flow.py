@@ -570,10 +570,6 @@ def refused_choice_of_objects(x, y, k, m):
     return a.items
 
 
-def refused_number_as_text(x, y, k, m):
-    return str(x) + " people"
-
-
 def refused_recursion(x, y, k, m):
     return 0 if x <= 0 else 1 + refused_recursion(x - 1, y, k, m)
 
@@ -620,7 +616,6 @@ REFUSED = {
     refused_random_dictionary: "a dictionary of random keys",
     refused_list_of_random_length: "a list of random length",
     refused_choice_of_objects: "a choice between values of different structure at line",
-    refused_number_as_text: "str() of a random number at line",
     refused_recursion: "recursion that ends on a random condition at line",
     refused_deletion: "del under a random condition at line",
     refused_set_order: "the order of a set of random elements at line",

@@ -15,7 +15,7 @@ from privug.errors import PriorError, QuestionError
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.prior.table import as_input
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 
 DAYS = [datetime.date(2020, 1, 31), datetime.date(2021, 6, 1)]
 

@@ -32,7 +32,7 @@ OUTPUTS = {
     "array in tuple": (lambda x: (str(x // 4), np.array([x // 2, 1])), lambda x: (str(x // 4), (x // 2, 1))),
     "named tuple": (lambda x: Point(str(x // 2), [x // 3]), lambda x: Point(str(x // 2), (x // 3,))),
     "dataclass": (lambda x: Unhashable(int(str(x)), [x // 2]), lambda x: (("left", x), ("right", (x // 2,)))),
-    "NaN": (lambda x: (str(x // 4), [float("nan")]), None),
+    "NaN": (lambda x: (str(hash(x // 4)), [float("nan")]), None),
     "bytearray": (lambda x: bytearray([int(str(x // 2))]), lambda x: bytes([x // 2])),
     "generator": (lambda x: (str(x // 2), (c for c in str(x // 2))), lambda x: (str(x // 2), (str(x // 2),))),
     "NumPy number": (lambda x: [np.int64(int(str(x // 2))), np.float64(0.5)], lambda x: (x // 2, 0.5)),

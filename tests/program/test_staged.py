@@ -16,7 +16,7 @@ def with_noise(value):
 
 
 def spelled(x):
-    return float(str(x))
+    return [x, hash(x)][0]  # random variables have no hash: it is called
 
 
 class Hidden(Opaque):
@@ -35,7 +35,7 @@ def test_the_noise_of_a_release_has_a_density_in_every_tier(program, tier):
 def test_the_reason_is_that_of_the_program():
     lifting = apply(Staged(spelled, lambda value: f"{value}"), [pv.Uniform(0, 1)]).lifting
     assert lifting.tier == "python"
-    assert "str()" in lifting.reason
+    assert "unhashable" in lifting.reason
 
 
 def test_structures_of_plain_calls_are_taken_apart():

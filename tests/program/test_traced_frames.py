@@ -12,7 +12,7 @@ from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.structure import flatten
 from privug.prior.table import as_input
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.outputs import settled
 from test_corpus import same
 

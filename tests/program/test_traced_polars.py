@@ -15,7 +15,7 @@ from privug.inference.sampling import draw
 from privug.model.sparse import in_known_order
 from privug.model.structure import flatten
 from privug.prior.table import as_input
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.outputs import settled
 from test_corpus import same
 

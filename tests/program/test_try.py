@@ -13,7 +13,7 @@ from privug.inference.sampling import draw
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.outputs import FAILED, settled
 from privug.program.tracing import trace
 

@@ -7,7 +7,7 @@ import privug as pv
 from privug.inference.question import Question
 from privug.model.structure import flatten
 from privug.program import lifting
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.lifting import apply_traced
 from privug.program.tracing import Unlikely, trace
 

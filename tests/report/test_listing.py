@@ -1,6 +1,6 @@
 """How programs were lifted, line by line."""
 
-import colorsys
+import statistics
 
 import pytest
 
@@ -43,18 +43,18 @@ def test_tables_of_random_size_and_mechanisms_are_explained():
 
 
 def test_a_line_without_a_condition_is_not_said_to_have_one():
-    def hue(x):
+    def share(x):
         y = x / 2
-        return colorsys.rgb_to_hsv(y, 0.5, 0.2)[0]
+        return statistics.NormalDist(0, y).cdf(0.2)
 
     def label(x):
-        return str(x)
+        return hash(x)
 
-    found = pv.explain(hue, x=pv.Uniform(0, 1))
-    line = hue.__code__.co_firstlineno + 2
-    assert found.reason == f"a condition (if, while, and, or, not, in) inside colorsys at line {line}"
+    found = pv.explain(share, x=pv.Uniform(0, 1))
+    line = share.__code__.co_firstlineno + 2
+    assert found.reason == f"a condition (if, while, and, or, not, in) inside statistics at line {line}"
     assert [one.number for one in found.lines if one.obstacle] == [line]
-    reason = f"str() of a random number at line {label.__code__.co_firstlineno + 1}"
+    reason = f"TypeError: unhashable type: 'RandomVariable' at line {label.__code__.co_firstlineno + 1}"
     assert pv.explain(label, x=pv.Uniform(0, 1)).reason == reason
 
 

@@ -31,7 +31,7 @@ class Part:
 
 PARTS = (
     Part("exact", ("numpy", "scipy"), "exact inference"),
-    Part("native", ("numba",), "compiled programs"),
+    Part("native", ("numba",), "compiled programs", "native"),
     Part("pandas", ("pandas",), "programs on pandas frames", "frames"),
     Part("polars", ("polars",), "programs on polars frames", "frames"),
     Part("sql", ("sqlglot", "duckdb", "polars"), "SQL queries", "sql"),

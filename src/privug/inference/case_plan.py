@@ -20,8 +20,9 @@ from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.table import NoColumn, Row
 from privug.model.variable import RandomVariable, as_node
 from privug.observation.observations import Observation
-from privug.program.calls import Arguments, call
+from privug.program.calls import call
 from privug.program.external import Unanswered
+from privug.program.inputs import Arguments
 
 _NAMES = re.compile(r"""['"]([^'"]+)['"]|not found: (\S+)""")
 

@@ -89,8 +89,23 @@ def constant_category(value: Any) -> Node:
 def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
     """Apply a plain function to a category by applying it to each level."""
     assert node.levels is not None
-    results, errors = outcomes(function, node.levels)
+    return tabulated(node, *outcomes(function, node.levels))
+
+
+def tabulated(codes: Node, results: Sequence[Any], errors: Sequence[Exception | None]) -> Node:
+    """Make the node of the plain values that belong to codes; for some codes there may be an error instead."""
     table, levels, whole = encode(results)
+    return looked_up(codes, table, levels, errors, whole)
+
+
+def looked_up(
+    node: Node,
+    table: Array,
+    levels: tuple[Any, ...] | None = None,
+    errors: Sequence[Exception | None] = (),
+    whole: Whole = frozenset(),
+) -> Node:
+    """Make the node of `table[node]`, which fails where there are errors if the code at hand runs there."""
     if all(error is None for error in errors):
         return lookup(node, table, levels, whole=whole)
     if node.shape == ():
@@ -98,7 +113,7 @@ def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
     path, fine = path_condition.get(), constant(errors.index(None))
     if path is not None:  # where this code does not run, a level will do on which nothing goes wrong
         node = elementwise(Elementwise("where", np.where), [path.node, node, fine])
-    made = lookup(node, table, levels, errors, whole)
+    made = lookup(node, table, levels, tuple(errors), whole)
     return told(made) if node.shape == () else made
 
 

@@ -5,7 +5,6 @@ it: whoever makes such an operation tells first under which condition it fails; 
 """
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 from privug.errors import PrivugError, is_own
 from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
+from privug.scoping import Held
 
 
 def stand_ins(arguments: Sequence[Any], failed: Array) -> list[Any]:
@@ -76,7 +76,7 @@ class Diversions(Protocol):
         """Let the program go on elsewhere where a condition holds, if the error is one that is caught."""
 
 
-diversions: ContextVar[Diversions | None] = ContextVar("diversions", default=None)
+diversions: Held[Diversions | None] = Held(None)
 """While the body of a `try` is traced: what listens to failures."""
 
 

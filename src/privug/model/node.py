@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from privug.model.refusal import refuse
 from privug.model.traits import Role, Traits, traits_of
+from privug.scoping import Held
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -93,10 +93,10 @@ class Operation(ABC):
         return False
 
 
-fallible: ContextVar[list["Node"] | None] = ContextVar("fallible", default=None)
+fallible: Held[list["Node"] | None] = Held(None)
 """While a program is traced: the quantities that it computed and that cannot be had for some inputs."""
 
-origins: ContextVar[Callable[["Node"], None] | None] = ContextVar("origins", default=None)
+origins: Held[Callable[["Node"], None] | None] = Held(None)
 """While a program is traced to find out where it made what: takes down each quantity that it makes."""
 
 
@@ -116,6 +116,10 @@ class TraceBudget:
         self._nodes = self._rounds = self._arguments = 0
         self.left_a_loop = False
         """Whether the rounds of a loop were too many to follow all of them."""
+        self.called = 0
+        """How many plain calls were made to learn what functions return that cannot be traced."""
+        self.called_seconds = 0.0
+        """The processor time that these took."""
         self.columns: dict[int, tuple[Any, list[Any], dict[str, Node]]] = {}
         """The columns of tables that were made so far, by the table's identity; with the table and its rows."""
 
@@ -135,10 +139,10 @@ class TraceBudget:
             raise TraceTooLong(f"it takes more than {self._most[1]:,} rounds of loops and calls")
 
 
-trace_budget: ContextVar[TraceBudget | None] = ContextVar("trace_budget", default=None)
+trace_budget: Held[TraceBudget | None] = Held(None)
 """While a program is traced: what that may take."""
 
-path_condition: ContextVar[Any] = ContextVar("path_condition", default=None)
+path_condition: Held[Any] = Held(None)
 """While a program is traced: the random condition under which the code at hand runs, a random variable, if any."""
 
 

@@ -8,7 +8,6 @@ sum, whether it holds for any or all, its extremes, or one value for each row.
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,7 +22,7 @@ from privug.model.plan import Plan
 from privug.model.table import NoColumnAttribute, Row, Table, plain_column, row_maker
 from privug.model.traits import Role, Traits, traits_of
 from privug.model.variable import RandomVariable, as_node, items_at, refuse, stack_values
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 CHUNK_BYTES = 1 << 21
 MANY_ROWS = 1 << 12  # from so many on, counting each sample by itself is quicker than adding
@@ -138,7 +137,7 @@ def _cell(cell: Any, position: int) -> Any:
     return cell[position] if isinstance(cell, np.ndarray) else cell
 
 
-current_plate: ContextVar[Plate | None] = ContextVar("current_plate", default=None)
+current_plate: Held[Plate | None] = Held(None)
 """While code is traced once for all rows of a plate: that plate."""
 
 
@@ -152,7 +151,7 @@ class Pass:
     """The plain containers that rows change, by their identity, each as what stands for it meanwhile."""
 
 
-current_pass: ContextVar[Pass | None] = ContextVar("current_pass", default=None)
+current_pass: Held[Pass | None] = Held(None)
 """While code is traced once for all rows of a plate: that pass."""
 
 

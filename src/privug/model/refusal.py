@@ -1,15 +1,15 @@
 """What has no single answer is refused, and noted while a program is traced."""
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from privug.errors import Untraceable
+from privug.scoping import Held
 
-refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
+refusals: Held[list[str] | None] = Held(None)
 """While a program is traced: what it asked of a random variable that has no single answer."""
 
-deciding: ContextVar[Callable[[Any], bool] | None] = ContextVar("deciding", default=None)
+deciding: Held[Callable[[Any], bool] | None] = Held(None)
 """While a program is followed along one of its paths: says whether a random condition (a node) holds there."""
 
 

@@ -103,7 +103,10 @@ def read(template: Template, text: str) -> list[Any] | None:
 
 
 def formatted(parts: Sequence[tuple[Any, str]]) -> FormattedText:
-    """Return the text of an f-string's parts, each with its format; what cannot be followed is refused."""
+    """Return the text of an f-string's parts, each with its format; what cannot be followed is refused.
+
+    A part may be such a text itself.
+    """
     template: list[str | Field] = [""]
     values: list[RandomVariable] = []
     for value, form in parts:
@@ -111,6 +114,13 @@ def formatted(parts: Sequence[tuple[Any, str]]) -> FormattedText:
             field, own = _field(value, form)
             template += [field, ""]
             values += own
+        elif isinstance(value, FormattedText) and not form:
+            for part in value.template:
+                if isinstance(part, str):
+                    template[-1] = str(template[-1]) + part
+                else:
+                    template += [part, ""]
+            values += value.values
         else:
             template[-1] = str(template[-1]) + format(value, form)
     _check_apart(template)

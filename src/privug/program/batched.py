@@ -15,7 +15,8 @@ from privug.model.plan import Plan
 from privug.model.structure import LEAF, Structure, flatten
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments, must_be_function, not_a_function, repeated, undisturbed_randomness
+from privug.program.calls import must_be_function, not_a_function, repeated, undisturbed_randomness
+from privug.program.inputs import Arguments
 from privug.program.outputs import FAILURES
 from privug.program.reachable import entropy_source, undisturbed_memory
 

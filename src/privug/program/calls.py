@@ -11,26 +11,23 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from privug.arguments import shortened
 from privug.errors import LiftingWarning, PrivugError, ProgramError, UnsuitableEngine, is_own
-from privug.model.batch import Column
 from privug.model.node import Array, Context, Kind, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
-from privug.model.ragged import Segments
-from privug.model.structure import Structure, described, incomparable
+from privug.model.structure import described, incomparable
 from privug.model.variable import RandomVariable
 from privug.program.external import External
+from privug.program.inputs import Arguments
 from privug.program.logic import ambient_rng
-from privug.program.outputs import FAILED, FAILURES, NoValue, settled
+from privug.program.outputs import FAILED, FAILURES, NoValue, is_same, settled
 from privug.program.reachable import (
     Generators,
     Memory,
@@ -44,12 +41,12 @@ from privug.program.sql.query import Query
 from privug.runtime.critical import critical_section, without_garbage_collection
 from privug.runtime.processes import Watch, run_forked, witness
 from privug.runtime.tasks import may_fork
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 FEWEST_PASSES, MOST_PASSES = 3, 8
 ENOUGH_CALLS = 64  # in all: with few inputs, each is tried more often
 
-_functions_only: ContextVar[bool] = ContextVar("functions_only", default=False)
+_functions_only: Held[bool] = Held(False)
 
 
 class Opaque:
@@ -105,69 +102,7 @@ def repeated(
     return first
 
 
-def is_same(left: Any, right: Any) -> bool:
-    """Say whether two outputs are the same value to the last bit."""
-    if left is right:
-        return True
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, int | str):
-        return bool(left == right)
-    if isinstance(left, np.ndarray) and left.dtype != object:
-        same = left.dtype == right.dtype and left.shape == right.shape
-        return same and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
-    if isinstance(left, dict):
-        return list(left) == list(right) and all(is_same(left[key], right[key]) for key in left)
-    if isinstance(left, list | tuple):
-        return len(left) == len(right) and all(map(is_same, left, right))
-    try:
-        return bool(left == right) or (left != left and right != right)
-    except (TypeError, ValueError):  # an object that compares part by part
-        return repr(left) == repr(right)
-
-
 CALLS_WITHOUT_MEMORY = 64  # of each block, to see whether what earlier calls left behind matters
-PLAIN = (int, float, complex, str, bytes, type(None), np.generic, np.ndarray, RandomVariable)
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """Positional and keyword arguments of a call, taken apart into leaves, some of them random."""
-
-    structure: Structure
-    leaves: tuple[Any, ...]
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes of the random leaves."""
-        return tuple(leaf.node for leaf in self.leaves if isinstance(leaf, RandomVariable))
-
-    @property
-    def shared(self) -> list[Any]:
-        """The objects that all calls are given, which a program may change."""
-        return [leaf for leaf in self.leaves if not isinstance(leaf, PLAIN)]
-
-    def plain(self, arrays: Sequence[Array], samples: int) -> Iterator[Any]:
-        """Yield the plain arguments of each call, given the values of the random leaves."""
-        return self.structure.build_each(self._columns(arrays, samples), samples)
-
-    def _columns(self, arrays: Sequence[Array], samples: int) -> Iterator[Iterable[Any]]:
-        values = dict(zip(self.nodes, arrays, strict=True))
-        for leaf in self.leaves:
-            if isinstance(leaf, RandomVariable):
-                array = values[leaf.node]
-                if leaf.node.operation.by_rows:
-                    decoded = Column.of(leaf.node, array).decoded_array()
-                    yield Segments(values[leaf.node.parents[-1]], samples).split(decoded)
-                    continue
-                if len(array) != samples:
-                    array = np.repeat(array, samples, axis=0)
-                # Programs may write into the arrays they get: they must not share ours.
-                yield Column.of(leaf.node, array.copy() if array.ndim > 1 else array)
-            elif isinstance(leaf, np.ndarray):
-                yield [leaf.copy() for _ in range(samples)]
-            else:
-                yield repeat(leaf, samples)
 
 
 @dataclass(frozen=True, slots=True)

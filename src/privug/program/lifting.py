@@ -2,7 +2,7 @@
 
 import ast
 import functools
-import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -30,8 +30,9 @@ from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given, unit
 from privug.prior.table import Records, as_input, form_of
 from privug.program.batched import BatchedProgram, apply_batched
-from privug.program.calls import Arguments, Opaque, call, rehearse, undisturbed_randomness
+from privug.program.calls import Opaque, call, rehearse, undisturbed_randomness
 from privug.program.external import External
+from privug.program.inputs import Arguments
 from privug.program.native.arguments import refusal
 from privug.program.native.work import FEW_CELLS, calls_worth_compiling, check_that_it_ends, work_worth_tracing
 from privug.program.reachable import Reached, entropy_source, reached, undisturbed_memory
@@ -260,7 +261,7 @@ def _called(
     elif isinstance(program, Query):
         return Lifted(call(program, arguments, exclude_errors, label), Lifting("batched", attempt.obstacle))
     elif attempt.was_made and (settings.current().native is True if native is None else native):
-        compiled = _native().apply_native(program, arguments, checks, label)
+        compiled = _without_compiler() or _native().apply_native(program, arguments, checks, label)
         if not isinstance(compiled, str):
             return Lifted(compiled, Lifting("native", attempt.obstacle))
         not_compiled = compiled
@@ -361,7 +362,13 @@ def worth_compiling(
     while isinstance(program, Staged):
         program = program.program
     arguments = Arguments(*_flattened((list(positional), dict(named or {}))))
-    return refusal(program, arguments) or calls_worth_compiling(program, arguments)
+    return refusal(program, arguments) or _without_compiler() or calls_worth_compiling(program, arguments)
+
+
+def _without_compiler() -> str | None:
+    """Say what to install where the compiler is not installed."""
+    installed = importlib.util.find_spec("numba") is not None
+    return None if installed else "that needs numba: pip install 'privug[native]'"
 
 
 def _native() -> Any:

@@ -1,7 +1,6 @@
 """Choices, quantifiers and draws inside programs, on random and on plain values alike."""
 
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
 from functools import reduce
 from typing import Any
 
@@ -19,6 +18,7 @@ from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, path_condition, refuse
 from privug.prior.choice import constant_value, is_constant
 from privug.prior.family import is_distribution, parameters_of, replicate
+from privug.scoping import Held
 
 Predicate = Callable[[Any], Any]
 
@@ -145,16 +145,16 @@ def _either(left: Any, right: Any) -> Any:
     return left | right if isinstance(right, RandomVariable) or not right else True
 
 
-recorded: ContextVar[list[tuple[RandomVariable, RandomVariable | None]] | None] = ContextVar("recorded", default=None)
+recorded: Held[list[tuple[RandomVariable, RandomVariable | None]] | None] = Held(None)
 """While a program is traced: the draws it made, in order, each with the random condition it was made under."""
 
-followed: ContextVar[list[RandomVariable] | None] = ContextVar("followed", default=None)
+followed: Held[list[RandomVariable] | None] = Held(None)
 """While a program is followed along one of its paths: the draws it made, in order."""
 
-replayed: ContextVar[list[Any] | None] = ContextVar("replayed", default=None)
+replayed: Held[list[Any] | None] = Held(None)
 """While a plain call is compared with the traced program: the values its draws must take, last one first."""
 
-ambient_rng: ContextVar[np.random.Generator | None] = ContextVar("ambient_rng", default=None)
+ambient_rng: Held[np.random.Generator | None] = Held(None)
 """Where plain calls draw from while an engine makes them."""
 
 

@@ -93,3 +93,24 @@ def _labelled(labels: list[Any], values: list[Any]) -> Any:
 
 def _cells(cells: list[Any]) -> list[Any]:
     return [None if is_missing(cell) else settled(cell) for cell in cells]
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Say whether two outputs are the same value to the last bit."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, int | str):
+        return bool(left == right)
+    if isinstance(left, np.ndarray) and left.dtype != object:
+        same = left.dtype == right.dtype and left.shape == right.shape
+        return same and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(is_same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    try:
+        return bool(left == right) or (left != left and right != right)
+    except (TypeError, ValueError):  # an object that compares part by part
+        return repr(left) == repr(right)

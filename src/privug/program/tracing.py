@@ -42,7 +42,8 @@ from privug.model.structure import Structure, described, flatten, incomparable
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
 from privug.prior.family import Draw, Family, at_rank
 from privug.prior.plating import RaggedDraw
-from privug.program.calls import Arguments, watched
+from privug.program.calls import watched
+from privug.program.inputs import Arguments
 from privug.program.logic import recorded, replayed
 from privug.program.outputs import FAILED, FAILURES, settled
 from privug.program.reachable import undisturbed_memory
@@ -439,7 +440,7 @@ def _traced(
             with Watch("the program", lambda: "while it is traced") as watch:
                 watch.begin()
                 function = program.traced if isinstance(program, Query) else rewritten(program)
-                output = without_masks(settled(function(*standing[0], **standing[1])))
+                output = settled(without_masks(settled(function(*standing[0], **standing[1]))))
         except PriorError:
             raise
         except TraceTooLong as error:
@@ -452,7 +453,9 @@ def _traced(
     leaves = flatten(output)[1]
     if any(isinstance(leaf, RandomVariable) and leaf.node.operation.by_rows for leaf in leaves):
         return Trace(obstacle="its result is a table of random size")
-    part = next((part for part in map(incomparable, leaves) if part is not None), None)
+    levels = [leaf.node.levels for leaf in leaves if isinstance(leaf, RandomVariable) and leaf.node.levels is not None]
+    values = [*leaves, *(level for each in levels for level in each)]
+    part = next((part for part in map(incomparable, values) if part is not None), None)
     if part is not None:
         return Trace(obstacle=f"its result holds {described(part)}")
     fallible_around = fallible.get()

@@ -17,7 +17,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
@@ -28,11 +27,11 @@ from privug import interruption, settings
 from privug.errors import ProgramError
 from privug.progress import announce
 from privug.runtime.critical import critical_section
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 PATIENCE = 5.0  # seconds
 
-_herald: ContextVar[Callable[[str], None] | None] = ContextVar("herald", default=None)
+_herald: Held[Callable[[str], None] | None] = Held(None)
 
 
 def reporting_to(herald: Callable[[str], None]) -> holding[Callable[[str], None] | None]:
@@ -157,7 +156,7 @@ POLL_SECONDS = 1.0  # between two looks whether a worker has died without a word
 MOST_DEATHS = 2  # of workers on one task: it is the task, not bad luck
 LONGEST_NOTE = 4096  # bytes
 _Witness = Callable[[str], None]
-_witness: ContextVar[_Witness | None] = ContextVar("witness", default=None)
+_witness: Held[_Witness | None] = Held(None)
 
 
 def witness() -> _Witness | None:

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -20,7 +19,7 @@ from privug import interruption, settings
 from privug.errors import ArgumentError
 from privug.runtime.cluster import run_on
 from privug.runtime.processes import run_forked
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -38,7 +37,7 @@ class Journal(Protocol):
         """Yield the results of all tasks in order: those that are kept, and the others as they are computed."""
 
 
-_current: ContextVar[Journal | None] = ContextVar("journal", default=None)
+_current: Held[Journal | None] = Held(None)
 
 
 def current() -> Journal | None:

@@ -42,6 +42,7 @@ from privug.model.traits import Role
 from privug.observation.observations import Between, Equals, Near, Observation
 from privug.prior.family import Draw
 from privug.program.lifting import MOST_NODES
+from privug.program.traced.opaque import OpaqueCall
 from privug.runtime.critical import without_garbage_collection
 
 SEED = 0x517
@@ -259,11 +260,14 @@ def telling(obstacles: Sequence[Obstacle]) -> Obstacle:
 def told(request: Request, obstacles: Sequence[Obstacle]) -> str:
     """Return what stands in the way, as the end of a sentence, with the line of the program where that is known."""
     case = request.case(request.question.typical_sizes)
-    first = telling(obstacles)
+    first, order = telling(obstacles), everything_behind(nodes_of(case.output))
+    for node in order:
+        if isinstance(node.operation, OpaqueCall):
+            called = node.operation.calls.name
+            return f"the program calls {called} on more values than can be listed{_at(request, case, node)}"
     if first.precise:
         return first.reason + ("" if first.node is None else _at(request, case, first.node))
     most = first.reason
-    order = everything_behind(nodes_of(case.output))
     if any(node.operation.opaque for node in order):
         reason = case.lifting.reason
         return most if reason is None or reason in most else f"{most}; it cannot be traced: {reason}"

@@ -15,7 +15,7 @@ from privug.model.node import Array
 from privug.model.structure import LEAF, Structure
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments
+from privug.program.inputs import Arguments
 from privug.program.traced.calling import is_users_own
 
 DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(bool), "c": np.dtype(np.int64)}

@@ -49,7 +49,8 @@ from privug.model.node import Array, Context, Node, Operation
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments, undisturbed_randomness
+from privug.program.calls import undisturbed_randomness
+from privug.program.inputs import Arguments
 from privug.program.native.arguments import (
     DTYPES,
     Layout,

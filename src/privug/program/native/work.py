@@ -13,7 +13,8 @@ from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
 from privug.model.structure import incomparable
 from privug.model.variable import RandomVariable
-from privug.program.calls import Arguments, seeded
+from privug.program.calls import seeded
+from privug.program.inputs import Arguments
 from privug.program.outputs import FAILURES
 from privug.program.reachable import undisturbed_memory
 

@@ -2,7 +2,9 @@
 
 import functools
 import inspect
+import operator
 import sysconfig
+import time
 import types
 from collections import Counter, defaultdict
 from collections.abc import Callable, ItemsView, ValuesView
@@ -14,7 +16,7 @@ import numpy as np
 from privug.model.plates import current_plate
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse, stack_values
-from privug.program.traced import control, dictionaries, expressions, iteration, masks
+from privug.program.traced import control, dictionaries, expressions, iteration, masks, opaque
 from privug.program.traced.conditions import attempts
 from privug.program.traced.control import refuse_stream
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
@@ -24,17 +26,17 @@ from privug.program.traced.frames.polars.expressions import real
 from privug.program.traced.functions import (
     CALLING,
     CALLING_METHODS,
+    KNOWN_OF_CALLED,
     LIFTED,
     METHODS,
     TAKING_ITERATORS,
     first,
-    of_category,
     text,
     whole_array,
 )
 from privug.program.traced.keyed import GrownList
 from privug.program.traced.keys import has_random
-from privug.program.traced.masks import Masked, MaskedList, OfStanding, Standing
+from privug.program.traced.masks import CallOnly, Masked, MaskedList, OfStanding, Standing
 from privug.program.traced.rewriting import RUNTIME, rewritten_code
 from privug.program.traced.selections import Selection, selection_of
 from privug.program.traced.sorting import holds_random
@@ -62,6 +64,8 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
         return _of_polars(function, arguments, named)
     if _library(function) in SYSTEM:  # both sides of a branch are traced, and this one may never be taken
         refuse(f"{function.__module__}.{function.__name__}(), which acts on the system,")
+    if function is time.sleep and masks.current() is not True:
+        refuse("time.sleep() under a random condition")
     if isinstance(owner, Standing | OfStanding) or _is_of_frames(function, arguments, named):
         return _of_frames(function, arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
@@ -69,6 +73,8 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
     if _is_container_type(function):
         return _made(function, arguments, named)
     lifted = _lifted_version(function)
+    if lifted is not None and function not in KNOWN_OF_CALLED and any(isinstance(one, CallOnly) for one in arguments):
+        return opaque.applied(function, *arguments, **named)
     if lifted is not None:
         if function not in (len, isinstance, type):
             arguments = tuple(part.listing() if isinstance(part, Standing) else part for part in arguments)
@@ -94,11 +100,21 @@ def call(function: Any, /, *arguments: Any, **named: Any) -> Any:
         return iteration.zipped(arguments, **named)
     if function in (zip, iter):  # these look at one item at a time, as a loop does
         arguments = tuple(iter(part) if isinstance(part, MaskedList) else part for part in arguments)
-    own = rewritten(function)
-    if own is function and RUNTIME not in getattr(getattr(function, "__code__", None), "co_freevars", ()):
-        arguments = tuple(_plain(argument) for argument in arguments)
-        named = {name: _plain(argument) for name, argument in named.items()}
-    return own(*arguments, **named)
+    if _is_followed(function):
+        return rewritten(function)(*arguments, **named)
+    return opaque.tried(function, functools.partial(_called_plainly, function), arguments, named)
+
+
+def _is_followed(function: Any) -> bool:
+    """Say whether a function is traced itself when it is called."""
+    while isinstance(function, functools.partial | types.MethodType):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
+    code = getattr(function, "__code__", None)
+    return rewritten(function) is not function or RUNTIME in getattr(code, "co_freevars", ())
+
+
+def _called_plainly(function: Any, *arguments: Any, **named: Any) -> Any:
+    return function(*map(_plain, arguments), **{name: _plain(argument) for name, argument in named.items()})
 
 
 def _has_rows(value: Any) -> bool:
@@ -170,14 +186,21 @@ def _is_simple_class(function: Any) -> bool:
 
 def method(owner: Any, name: str, /, *arguments: Any, **named: Any) -> Any:
     """Call a method from rewritten code."""
+    if isinstance(owner, CallOnly):
+        return opaque.method(owner, name, *arguments, **named)
     is_category = isinstance(owner, RandomVariable) and owner.node.levels is not None and owner.node.shape == ()
     if is_category and not any(holds_random(argument) for argument in (*arguments, *named.values())):
-        return of_category(owner, name, *arguments, **named)
+        return opaque.of_levels(owner.node, lambda level: getattr(level, name)(*arguments, **named))
     if isinstance(owner, Standing):
         return _of_frames(getattr(owner, name), arguments, named)
     if isinstance(owner, Masked | list | dict | set | tuple):
         return _method(owner, name, arguments, named)
     return call(getattr(owner, name), *arguments, **named)
+
+
+def percent(form: Any, values: Any) -> Any:
+    """Return `form % values` for a text."""
+    return call(operator.mod, form, values)
 
 
 def setdefault(owner: Any, key: Any, make: Callable[[], Any]) -> Any:
@@ -325,6 +348,7 @@ class Runtime:
     subscript = staticmethod(expressions.subscript)
     items = staticmethod(iteration.items)
     text = staticmethod(text)
+    percent = staticmethod(percent)
     stream = iteration.Stream
     first = staticmethod(first)
     List = masks.MaskedList

@@ -6,7 +6,6 @@ rest of the body runs.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from privug.model.propositions import is_certain
 from privug.model.structure import flatten
 from privug.model.traits import Connective
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals, refuse
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +60,7 @@ class _Noted(NamedTuple):
     errors: list[tuple[RandomVariable, Exception]]
 
 
-_noted: ContextVar[tuple[_Noted, ...]] = ContextVar("noted", default=())
+_noted: Held[tuple[_Noted, ...]] = Held(())
 
 
 def fail_at(failing: RandomVariable, error: Exception) -> None:
@@ -83,6 +82,30 @@ def _with_plain_message(error: Exception) -> Exception:
     except Exception:  # what it is made of may not even be there
         return RuntimeError(f"{type(error).__name__}, with a random message")
     return error
+
+
+class Notes:
+    """What the trace has noted by now: refusals, what may fail, errors. What is noted later can be taken back."""
+
+    def __init__(self) -> None:
+        lists: list[list[Any] | None] = [refusals.get(), fallible.get(), *(noted.errors for noted in _noted.get())]
+        self._lengths = [(noted, len(noted)) for noted in lists if noted is not None]
+        self._traces = _noted.get()
+
+    def undo(self) -> Callable[[], None]:
+        """Take back what was noted since; return what notes it again."""
+        later = [(noted, noted[length:]) for noted, length in self._lengths]
+        traces = _noted.get()
+        for noted, length in self._lengths:
+            del noted[length:]
+        _noted.set(self._traces)
+
+        def noted_again() -> None:
+            for noted, taken in later:
+                noted.extend(taken)
+            _noted.set(traces)
+
+        return noted_again
 
 
 def with_failures(output: Any) -> Any:
@@ -218,7 +241,7 @@ def narrow(mask: Mask) -> None:
 
 
 MOST_NESTED = 150
-nesting: ContextVar[int] = ContextVar("nesting", default=0)
+nesting: Held[int] = Held(0)
 """Under how many random conditions, one inside the other, the code being traced runs."""
 
 
@@ -281,7 +304,7 @@ class Attempt:
             fail_where(RandomVariable(condition()), error)
 
 
-attempts: ContextVar[tuple[Attempt, ...]] = ContextVar("attempts", default=())
+attempts: Held[tuple[Attempt, ...]] = Held(())
 """The `try` statements whose bodies are being traced, innermost last."""
 
 

@@ -1,5 +1,7 @@
 """Dictionaries and sets of rewritten programs: entries are there or not, depending on random conditions."""
 
+import copy
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,6 +21,7 @@ from privug.program.traced.keyed import Changeable, Fillable, Grown, GrownList
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     UNDEFINED,
+    CallOnly,
     Growing,
     Mask,
     Masked,
@@ -187,21 +190,29 @@ MOST_BRANCHES = 8
 
 def without_masks(value: Any) -> Any:
     """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
-    return with_failures(_unmasked(value))
+    return with_failures(unmasked(value))
 
 
-def _unmasked(value: Any) -> Any:
+def unmasked(value: Any) -> Any:
+    """Return a value with the program's own containers as plain ones."""
     if isinstance(value, Accumulator | Lost):
         refuse("the last row's value of a variable, after a loop over many rows,")
     if type(value) is MaskedList and not value.is_certain:
         items = in_turn(value.pairs())
-        return _unmasked(value.plain() if items is None else items)
-    if isinstance(value, Masked):
-        return _unmasked(value.released())
+        return unmasked(value.plain() if items is None else items)
+    if isinstance(value, Masked | CallOnly):
+        return unmasked(value.released()) if isinstance(value, Masked) else value.released()
     if type(value) in (list, tuple):
-        return type(value)(_unmasked(item) for item in value)
+        return type(value)(unmasked(item) for item in value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(unmasked, value))
+    if dataclasses.is_dataclass(value) and not type(value).__module__.startswith(("privug.", "builtins")):
+        made = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
+        return made
     if type(value) in (dict, Merged):
-        return {key: _unmasked(item) for key, item in value.items()}
+        return {key: unmasked(item) for key, item in value.items()}
     if isinstance(value, RandomVariable) and any(
         type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
     ):

@@ -12,6 +12,7 @@ from privug.model.maybe import Maybe, is_maybe
 from privug.model.ragged import RaggedTable
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, item_of, refuse
+from privug.program.traced import opaque
 from privug.program.traced.accumulators import Kept, found
 from privug.program.traced.control import Block
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
@@ -20,6 +21,7 @@ from privug.program.traced.keyed import changed_by_rows
 from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
     UNDEFINED,
+    CallOnly,
     Mask,
     Masked,
     MaskedList,
@@ -188,6 +190,9 @@ def contains(container: Any, item: Any) -> Any:
     """Python's `in`."""
     if isinstance(container, MaskedDict | MaskedSet | Standing):
         return container.contains(item)
+    for value in (container, item):
+        if isinstance(value, CallOnly) and isinstance(container, str | CallOnly):
+            return opaque.applied(operator.contains, container, item)
     if isinstance(container, dict) and changed_by_rows(container) is not None:
         return any_of([hit for level, hit in alternatives(item).items() if level in container])
     if isinstance(container, RandomVariable):

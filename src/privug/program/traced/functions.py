@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.categories import map_levels, map_pairs, outcomes
+from privug.model.categories import map_levels, map_pairs
 from privug.model.failures import diversions, fails, fails_where, told
 from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
 from privug.model.operations import Elementwise, Stack, elementwise, fail_samples
 from privug.model.plates import Plate, PlatedTable, fold
 from privug.model.ragged import RaggedTable
-from privug.model.text import formatted
 from privug.model.traits import OPERATIONS, Role, Traits, traits_of
 from privug.model.values import number_types
 from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
 from privug.program.logic import where
+from privug.program.traced import opaque
 from privug.program.traced.accumulators import term_where
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.expressions import equal
@@ -42,6 +42,7 @@ from privug.program.traced.iteration import (
 from privug.program.traced.keys import possible_values
 from privug.program.traced.masks import (
     UNDEFINED,
+    CallOnly,
     Mask,
     Masked,
     MaskedList,
@@ -55,6 +56,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.opaque import Text
 from privug.program.traced.selections import Selection, selection_of
 from privug.program.traced.sorting import (
     Call,
@@ -261,8 +263,10 @@ def _float(value: Any = 0.0) -> Any:
 
 
 def _str(value: Any = "") -> Any:
+    if isinstance(value, CallOnly):
+        return value if isinstance(value, Text) else opaque.applied(str, value)
     if value.node.levels is None:
-        refuse("str() of a random number")
+        return text((value, "")) if not value.shape else opaque.applied(str, value)
     return RandomVariable(map_levels(value.node, str))
 
 
@@ -314,11 +318,12 @@ def first(generator: Stream, *default: Any) -> Any:
 
 def text(*parts: tuple[Any, str]) -> Any:
     """Join the parts of an f-string, each with its format; categories give a category, numbers a text with fields."""
-    random = [value for value, _ in parts if isinstance(value, RandomVariable)]
+    random = [value for value, _ in parts if isinstance(value, RandomVariable | CallOnly)]
     if not random:
         return "".join(format(value, form) for value, form in parts)
-    if not all(value.node.levels is not None and not value.node.shape for value in random):
-        return formatted(parts)
+    categories = [value for value in random if isinstance(value, RandomVariable) and value.node.levels is not None]
+    if len(categories) < len(random) or any(value.node.shape for value in categories):
+        return opaque.joined_text(parts)
     joined = as_node("")
     for value, form in parts:
         node = as_node(value if isinstance(value, RandomVariable) else format(value, form))
@@ -328,23 +333,6 @@ def text(*parts: tuple[Any, str]) -> Any:
 
 def _appended(form: str, left: str, right: Any) -> str:
     return left + format(right, form)
-
-
-def of_category(owner: RandomVariable, name: str, *arguments: Any, **named: Any) -> Any:
-    """Call a method of a random string; lists that come out are lists of random strings if they are equally long."""
-    levels = owner.node.levels or ()
-    results, errors = outcomes(lambda level: getattr(level, name)(*arguments, **named), levels)
-    if any(error is not None for error in errors) or not any(isinstance(result, list) for result in results):
-        return getattr(owner, name)(*arguments, **named)
-    if len({len(result) for result in results}) != 1:
-        refuse(f"{name}() with results of random length")
-    table = dict(zip(levels, results, strict=True))
-    picked = [functools.partial(_part, table, position) for position in range(len(results[0]))]
-    return MaskedList([RandomVariable(map_levels(owner.node, pick)) for pick in picked])
-
-
-def _part(table: dict[Any, list[Any]], position: int, level: Any) -> Any:
-    return table[level][position]
 
 
 def _filter(call: Call, predicate: Any, items: Any) -> Stream:
@@ -394,6 +382,8 @@ def _isinstance(value: Any, kinds: Any) -> Mask:
     if isinstance(value, MaskedDict):
         example: dict[Any, Any] = defaultdict() if value.default is not None else {}
         return isinstance(Counter() if value.counting else example, kinds)
+    if isinstance(value, CallOnly):
+        return issubclass(str, kinds) if isinstance(value, Text) else refuse("isinstance() of a random value")
     if not isinstance(value, RandomVariable):
         return isinstance(set() if isinstance(value, MaskedSet) else value, kinds)
     if isinstance(value.node.operation, Maybe):
@@ -413,6 +403,8 @@ def _types(node: Node) -> set[type]:
 def _type(value: Any, *parts: Any) -> Any:
     if isinstance(value, Masked):
         refuse("type() of a list of random length")
+    if isinstance(value, CallOnly):
+        return str if isinstance(value, Text) else refuse("type() of a random value")
     if parts or not isinstance(value, RandomVariable):
         return type(value, *parts)
     types = _types(where_present(value.node))
@@ -421,7 +413,7 @@ def _type(value: Any, *parts: Any) -> Any:
 
 def _repr(value: Any) -> Any:
     if not isinstance(value, RandomVariable) or value.node.levels is None:
-        refuse("repr() of a random number")
+        return opaque.applied(repr, value)
     return RandomVariable(map_levels(value.node, repr))
 
 
@@ -443,6 +435,7 @@ LIFTED: dict[Any, Callable[..., Any]] = {
     builtins.int: _int,
     builtins.float: _float,
     builtins.str: _str,
+    builtins.format: lambda value, form="": text((value, form)),
     builtins.bool: truth,
     builtins.enumerate: _enumerate,
     builtins.isinstance: _isinstance,
@@ -488,6 +481,9 @@ CALLING: dict[Any, Callable[..., Any]] = {
 # Methods of lists and dictionaries.
 METHODS: dict[str, Callable[..., Any]] = {"count": _count_of, "index": _index_of}
 CALLING_METHODS: dict[str, Callable[..., Any]] = {"sort": sort_in_place, "most_common": most_common}
+
+KNOWN_OF_CALLED = (str, isinstance, type, format, bool)
+"""Functions that know what to do with values that only plain calls know."""
 
 # These look at the items of an iterator, which may hold anything.
 TAKING_ITERATORS = {sum, any, all, min, max, sorted, statistics.mean, statistics.fmean, statistics.median, math.prod}

@@ -1,7 +1,6 @@
 """Iteration in rewritten programs: item by item, or once for all rows of a plate, by position too."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from privug.model.node import Node
@@ -23,13 +22,13 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
-from privug.scoping import holding
+from privug.scoping import Held, holding
 
 Segment = tuple[Any, Mask, Plate | None]
 """An item, the condition under which it is there, and the plate whose rows it stands for, if any."""
 
 
-order_left_open: ContextVar[bool] = ContextVar("order_left_open", default=False)
+order_left_open: Held[bool] = Held(False)
 """Whether the program being traced went through items in an order that a library leaves open."""
 
 
@@ -192,7 +191,7 @@ def _entered(held: Iterable[Segment]) -> Iterator[Segment]:
                 yield item, there, plate
 
 
-item_mask: ContextVar[Mask] = ContextVar("item_mask", default=True)
+item_mask: Held[Mask] = Held(True)
 """Inside a comprehension over a list of random length: whether the item at hand is there."""
 
 

@@ -71,6 +71,24 @@ class Masked(ABC):
         return all(holds(mask) for _, mask in self.unordered())
 
 
+class CallOnly(ABC):
+    """A value of which nothing is known but what plain calls on it return."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @abstractmethod
+    def applied(self, function: Any) -> Any:
+        """Return what a plain function of it gives."""
+
+    @abstractmethod
+    def chosen(self, mask: Mask, new: Any, old: Any) -> Any:
+        """Return `new` where the mask holds and `old` elsewhere; one of them is this value."""
+
+    @abstractmethod
+    def released(self) -> Any:
+        """Return what stands for it in an output."""
+
+
 class Growing(Masked):
     """A container that may be one of several: what is put into it is put into the one whose condition holds."""
 
@@ -248,7 +266,7 @@ def one_of(alternatives: list[tuple[Mask, Any]]) -> Any:
     grown = next((value for _, value in possible if isinstance(value, Growing)), None)
     if grown is not None:
         return grown.one_of(possible)
-    if len(possible) > 1 and not all(is_value(value) for _, value in possible):
+    if len(possible) > 1 and not all(is_value(value) or isinstance(value, CallOnly) for _, value in possible):
         refuse("a choice between containers")
     chosen: Any = UNDEFINED
     for mask, value in possible:
@@ -280,6 +298,8 @@ def truth(value: Any) -> Mask:
         return value if value.node.dtype == np.dtype(bool) else value != 0
     if isinstance(value, Masked):
         return value.is_iterator or value.some_there()
+    if isinstance(value, CallOnly):
+        return value.applied(bool)
     return truth(value.size) if isinstance(value, RaggedTable) else bool(value)
 
 
@@ -310,6 +330,9 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         return old
     if isinstance(new, Guarded) or isinstance(old, Guarded):
         return selected(mask, new, old)
+    for value in (new, old):
+        if isinstance(value, CallOnly):
+            return value.chosen(mask, new, old)
     if _is_single(new) and _is_single(old):
         return _select_single(mask, new, old)
     if isinstance(new, MaskedList) and isinstance(old, MaskedList):

@@ -568,6 +568,13 @@ class _Rewriter(TryStatements):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         return runtime(_JOINING[type(node.op)], *(thunk(self.visit(value)) for value in node.values))
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        is_text = isinstance(node.left, ast.JoinedStr) or isinstance(getattr(node.left, "value", None), str)
+        if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.JoinedStr | ast.Constant) and is_text:
+            return runtime("percent", left, right)
+        return ast.BinOp(left, node.op, right)
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         operand = self.visit(node.operand)
         return runtime("not_", operand) if isinstance(node.op, ast.Not) else ast.UnaryOp(node.op, operand)
