@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 import privug as pv
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.rows.cells import Cell, CellCounts
-from privug.inference.exact.rows.likelihood import Group, Reaching, groups_of
+from privug.inference.exact.rows.likelihood import Group, Reaching, Seen, groups_of
 from privug.inference.exact.rows.posterior import Model
-from privug.inference.exact.rows.pullback import Seen
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 ROWS, SEEN = 8, 74

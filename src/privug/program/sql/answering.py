@@ -13,7 +13,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import polars
-from sqlglot import exp
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
@@ -107,12 +106,9 @@ def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:
 def _check_texts(statement: Statement, tables: Iterable[PlainTable], dialect: str) -> None:
     """Refuse numbers with fractions that are joined to texts: dialects write them in different ways."""
     kinds = [(name.lower(), kind) for table in tables for name, kind in zip(table.names, table.types, strict=True)]
-    for joined in statement.tree.find_all(exp.DPipe):
-        for side in (joined.this, joined.expression):
-            if isinstance(side, exp.Column) and (side.name.lower(), "DOUBLE") in kinds:
-                raise ArgumentError(
-                    f"sql: {side.sql()} as a text is not known to mean the same in {dialect} and DuckDB"
-                )
+    joined = [name for name in statement.joined if (name.lower(), "DOUBLE") in kinds]
+    if joined:
+        raise ArgumentError(f"sql: {joined[0]} as a text is not known to mean the same in {dialect} and DuckDB")
 
 
 def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -52,6 +52,8 @@ class Statement:
     """Its text for answers to many samples at once, with what rows are ordered by as further columns."""
     order: tuple[str, ...] = ()
     """By which of those columns, called c0, c1 and so on, rows are then ordered."""
+    joined: tuple[str, ...] = ()
+    """Columns that are joined to texts."""
 
 
 @dataclass(frozen=True)
@@ -325,7 +327,10 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
     for query in list(qualified.find_all(exp.Query)):
         if query is qualified or query.args.get("limit") is not None or query.args.get("offset") is not None:
             _put_in_order(query)
-    return Statement(qualified.sql(dialect=dialect), qualified, columns, is_value, *_unordered(qualified, dialect))
+    sides = (side for joined in qualified.find_all(exp.DPipe) for side in (joined.this, joined.expression))
+    names = tuple(side.name for side in sides if isinstance(side, exp.Column))
+    text, unordered = qualified.sql(dialect=dialect), _unordered(qualified, dialect)
+    return Statement(text, qualified, columns, is_value, *unordered, joined=names)
 
 
 def _unordered(tree: Tree, dialect: str) -> tuple[str, tuple[str, ...]]:
