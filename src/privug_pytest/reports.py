@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privug.escaping import inert
-from privug.report.text import as_json
+from privug.output import as_json
 
 PAGE = """<!doctype html>
 <html lang="en">
