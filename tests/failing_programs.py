@@ -217,6 +217,10 @@ def caught_otherwise(x, y):
 
 
 def text_out(x, y):
+    return str(round(x / y, 2)) + str(hash(x))[:0]
+
+
+def text_traced(x, y):
     return str(round(x / y, 2))
 
 

@@ -23,6 +23,7 @@ from failing_programs import (
     noisy,
     prior_of,
     text_out,
+    text_traced,
     two_kinds,
 )
 from privug.inference.case_plan import CasePlan, settled
@@ -154,6 +155,10 @@ def test_many_random_programs_fail_where_python_fails(hundred):
 def test_programs_that_cannot_be_traced_are_called(program):
     with pv.limited(native=False):
         compare(program, "python")
+
+
+def test_texts_fail_where_the_numbers_in_them_do():
+    compare(text_traced, "traced")
 
 
 @pytest.mark.parametrize("program", [early, divides_in_one_branch, in_a_loop, two_kinds], ids=name_of)

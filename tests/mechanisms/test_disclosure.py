@@ -64,7 +64,7 @@ def test_samples_of_rows_in_every_tier():
         return sum(rows)
 
     def spelled(rows):
-        return int(str(sum(rows)))
+        return sum(rows) + 0 * hash(sum(rows))
 
     prior = {"rows": [pv.DiscreteUniform(1, 2), pv.DiscreteUniform(1, 2)]}
     for program, tier in ((total, "traced"), (spelled, "python")):
