@@ -15,6 +15,7 @@ import scipy
 
 from privug.errors import ArgumentError, UnsuitableEngine
 from privug.inference.measure.density import (
+    SLACK,
     UNKNOWN,
     Analytic,
     Fine,
@@ -253,7 +254,6 @@ class Pushforward:
 Density = Analytic | Tabulated | Pushforward
 
 
-SLACK = 1e-15  # by which a probability may fall short of a level, for rounding
 MIXED = Inversion(1100, SLACK, 2.0)  # enough steps to halve any range of doubles to its last bit
 
 Parts = Sequence[tuple[float, Density]]

@@ -167,6 +167,8 @@ class Inversion(NamedTuple):
 
 
 PANELS = Inversion(80)
+SLACK = 1e-15  # by which a probability may miss a level, for rounding
+LAST_STEP = 1e-14  # of a search for a quantile, relative to the values
 
 
 def inverted(
@@ -176,7 +178,7 @@ def inverted(
 
     `split` returns the probabilities below and above some values.
     """
-    x = low / 2 + high / 2
+    x, width = low / 2 + high / 2, high - low
     for _ in range(until.most_steps):
         below, above = split(x)
         excess = np.where(p > 0.5, (1 - p) - above, below - p)
@@ -184,12 +186,25 @@ def inverted(
         low, high = np.where(reached, low, x), np.where(reached, x, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = x - excess / pdf(x)
+        found = _is_settled(x, step, excess, width, pdf)
         inside = (step > low) & (step < high)
-        before, x = x, np.where(inside, step, low / 2 + high / 2)
+        before, x = x, np.where(found, x, np.where(inside, step, low / 2 + high / 2))
         closed = high - low <= until.closest * np.spacing(np.maximum(np.abs(low), np.abs(high)))
-        if np.all(closed | (np.abs(x - before) <= np.spacing(np.abs(x)))):
+        if np.all(found | closed | (np.abs(x - before) <= np.spacing(np.abs(x)))):
             break
     return np.asarray(x)
+
+
+def _is_settled(x: Array, step: Array, excess: Array, width: Array, pdf: Function) -> Array:
+    """Say where Newton's next step follows no more than the rounding of a probability.
+
+    The density must go on below x: where it does not, the smallest value with this probability lies before a gap.
+    """
+    near = LAST_STEP * np.maximum(np.abs(x), width)
+    settled = (np.abs(excess) <= SLACK) & (np.abs(step - x) <= near)
+    if settled.any():
+        settled[settled] = np.asarray(pdf((x - near)[settled])) > np.asarray(pdf(x[settled])) / 2
+    return np.asarray(settled)
 
 
 @dataclass(frozen=True, eq=False)
