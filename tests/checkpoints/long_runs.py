@@ -15,13 +15,13 @@ SCALE = 1
 def digits(ages):
     """Do what only a call can tell."""
     time.sleep(2e-4)
-    total = sum(int(str(int(age))[::-1]) for age in ages)
+    total = sum(hash(age) * 0 + int(str(int(age))[::-1]) for age in ages)
     return round(total / max(1, len(ages)), 1), "high" if total > 200 else "low"
 
 
 def longest(records):
     time.sleep(1e-4)
-    return max((int(str(int(r.age))[::-1]) for r in records), default=0)
+    return max((hash(r.age) * 0 + int(str(int(r.age))[::-1]) for r in records), default=0)
 
 
 def called(path):

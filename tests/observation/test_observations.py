@@ -101,7 +101,7 @@ def test_huge_and_tiny_scales():
         (lambda: pv.equals(float("nan")), "NaN"),
         (lambda: pv.equals(pv.Uniform(0, 1)), "plain value"),
         (lambda: support(lambda x, y: x, 3), r"pv\.equals\(3\)"),
-        (lambda: support(lambda x, y: x, []), "observe must be"),
+        (lambda: support(lambda x, y: x, {}), "observe must be"),
         (lambda: support(lambda x, y: {"a": x}, {"b": 1}), "'b'"),
         (lambda: support(lambda x, y: pv.where(x > 3, "a", "b"), pv.between(0, 1)), "needs a number"),
     ],

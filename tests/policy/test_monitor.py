@@ -312,6 +312,7 @@ def test_programs_that_can_only_be_called_are_monitored_by_samples_where_they_ar
     prior = {"x": pv.DiscreteUniform(0, 39), "y": pv.Normal(0, sd=1)}
 
     def query(x, y):
+        hash(y)  # one plain value is needed: the program is called
         return (int(str(x)[0]) + int(y > 0)) % 3
 
     policy = pv.policy.max_belief(at_most=0.2)

@@ -92,10 +92,10 @@ def map_levels(node: Node, function: Callable[[Any], Any]) -> Node:
     return tabulated(node, *outcomes(function, node.levels))
 
 
-def tabulated(codes: Node, results: Sequence[Any], errors: Sequence[Exception | None]) -> Node:
+def tabulated(codes: Node, results: Sequence[Any], errors: Sequence[Exception | None], *, called: bool = False) -> Node:
     """Make the node of the plain values that belong to codes; for some codes there may be an error instead."""
     table, levels, whole = encode(results)
-    return looked_up(codes, table, levels, errors, whole)
+    return looked_up(codes, table, levels, errors, whole, called=called)
 
 
 def looked_up(
@@ -104,16 +104,21 @@ def looked_up(
     levels: tuple[Any, ...] | None = None,
     errors: Sequence[Exception | None] = (),
     whole: Whole = frozenset(),
+    *,
+    called: bool = False,
 ) -> Node:
-    """Make the node of `table[node]`, which fails where there are errors if the code at hand runs there."""
+    """Make the node of `table[node]`, which fails where there are errors if the code at hand runs there.
+
+    Where it was plain code that was `called` for the entries, it is not known how far it rounds.
+    """
     if all(error is None for error in errors):
-        return lookup(node, table, levels, whole=whole)
+        return lookup(node, table, levels, whole=whole, called=called)
     if node.shape == ():
         _tell_of_levels(node, errors)
     path, fine = path_condition.get(), constant(errors.index(None))
     if path is not None:  # where this code does not run, a level will do on which nothing goes wrong
         node = elementwise(Elementwise("where", np.where), [path.node, node, fine])
-    made = lookup(node, table, levels, tuple(errors), whole)
+    made = lookup(node, table, levels, tuple(errors), whole, called)
     return told(made) if node.shape == () else made
 
 

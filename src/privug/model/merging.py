@@ -120,7 +120,7 @@ def _analysed(nodes: Sequence[Node]) -> list[Roundoff | None]:
 
 def _followed(nodes: Sequence[Node]) -> list[Roundoff | None]:
     order = ancestors(nodes)
-    if len(order) > MOST_NODES or any(node.operation.opaque or node.dtype == object for node in order):
+    if len(order) > MOST_NODES or any(_is_called(node) for node in order):
         return [None] if len(nodes) == 1 else [_followed([node])[0] for node in nodes]
     samples = max(4, min(SAMPLES, MOST_NUMBERS // max(1, _numbers(order))))
     try:
@@ -128,6 +128,12 @@ def _followed(nodes: Sequence[Node]) -> list[Roundoff | None]:
     except (PrivugError, SampleFailure, ArithmeticError, MemoryError):
         return [None] * len(nodes)
     return [Roundoff.of(*found[node]) for node in nodes]
+
+
+def _is_called(node: Node) -> bool:
+    """Say whether plain code computes a quantity."""
+    operation = node.operation
+    return operation.opaque or node.dtype == object or (isinstance(operation, Lookup) and operation.called)
 
 
 def _numbers(order: Sequence[Node]) -> int:

@@ -350,6 +350,8 @@ class Lookup(Operation):
     table: Array = field(compare=False)
     errors: tuple[Exception | None, ...] = field(default=(), compare=False)
     listed_whole: Whole = field(default=False, compare=False)
+    called: bool = field(default=False, compare=False)
+    """Whether plain code computed the entries: how far it rounds is not known."""
 
     def whole(self, parents: Sequence[Node]) -> Whole:
         return self.listed_whole
@@ -385,10 +387,11 @@ def lookup(
     levels: tuple[Any, ...] | None = None,
     errors: tuple[Exception | None, ...] = (),
     whole: Whole = False,
+    called: bool = False,
 ) -> Node:
     """Make the node of `table[codes]`; with `errors`, of which some are None, the codes of the others fail."""
     shape: Shape = codes.shape + table.shape[1:]
-    node = Node(Lookup(table, errors, whole), (codes,), shape, table.dtype, levels, Kind.DISCRETE)
+    node = Node(Lookup(table, errors, whole, called), (codes,), shape, table.dtype, levels, Kind.DISCRETE)
     if levels is None and table.dtype.kind == "i":
         node.bound = largest(table)
     return node

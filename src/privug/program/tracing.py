@@ -453,15 +453,20 @@ def _traced(
     leaves = flatten(output)[1]
     if any(isinstance(leaf, RandomVariable) and leaf.node.operation.by_rows for leaf in leaves):
         return Trace(obstacle="its result is a table of random size")
-    levels = [leaf.node.levels for leaf in leaves if isinstance(leaf, RandomVariable) and leaf.node.levels is not None]
-    values = [*leaves, *(level for each in levels for level in each)]
-    part = next((part for part in map(incomparable, values) if part is not None), None)
+    part = next((part for part in map(incomparable, [*leaves, *_levels_made(leaves)]) if part is not None), None)
     if part is not None:
         return Trace(obstacle=f"its result holds {described(part)}")
     fallible_around = fallible.get()
     if fallible_around is not None:  # another program calls this one, and may have no use for its output
         fallible_around.extend(can_fail)
     return Trace(output, tuple(draws), no_end_seen=budget.left_a_loop)
+
+
+def _levels_made(leaves: Sequence[Any]) -> list[Any]:
+    """Return the values of categories in an output that the program made: those of its inputs are always the same."""
+    nodes = [leaf.node for leaf in leaves if isinstance(leaf, RandomVariable) and leaf.node.levels is not None]
+    given = {id(level) for node in ancestors(nodes) if node.is_random for level in node.levels or ()}
+    return [level for node in nodes for level in node.levels or () if id(level) not in given]
 
 
 def _budget(positional: Sequence[Any], named: Mapping[str, Any], work: int | None) -> TraceBudget:

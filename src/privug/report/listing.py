@@ -96,10 +96,10 @@ def explain(program: Any, **inputs: Any) -> Listing:
 
     >>> import privug as pv
     >>> def report(age):
-    ...     return str(age) + " years"
+    ...     return hash(age)
     >>> found = pv.explain(report, age=pv.Uniform(0, 100))
     >>> found.tier, found.reason
-    ('python', 'str() of a random number at line 2')
+    ('python', 'hash() of a random number at line 2')
     """
     asked = getattr(program, "question", None)
     if isinstance(asked, Question):

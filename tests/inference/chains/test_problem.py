@@ -178,6 +178,7 @@ def test_conditions_on_discrete_outputs_stay_conditions():
 
 def test_noise_of_the_program_itself_has_no_density():
     def program(x):
+        hash(x)  # one plain value is needed: the program is called
         return str(x)[:1] + str(pv.sample(pv.Normal(0, sd=1)))
 
     attack = pv.Attack(program, {"x": pv.Normal(0, sd=1)}, "x")

@@ -299,6 +299,7 @@ def test_impossible_observations(observe):
 
 def test_programs_called_state_by_state():
     def report(x, y):
+        hash(x)  # one plain value is needed: the program is called
         return str(x + y).zfill(3)
 
     attack = pv.Attack(report, {"x": pv.DiscreteUniform(0, 9), "y": pv.DiscreteUniform(0, 9)}, "x")
@@ -321,6 +322,7 @@ def test_randomness_of_the_programs_own_is_noticed():
         return str(x) if x < 7 else str(np.random.default_rng().random()) if x < 0 else str(np.random.rand())
 
     def drawn(x):
+        hash(x)
         return str(x + pv.sample(pv.Bernoulli(0.5)))
 
     for program in (coin, rare, drawn):

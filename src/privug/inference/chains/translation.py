@@ -183,6 +183,9 @@ def _selection(node: Node, backend: Backend, arguments: Sequence[Any]) -> Any:
 
 def _named(node: Node) -> str:
     operation = node.operation
+    calls = getattr(operation, "calls", None)
+    if calls is not None:
+        return f"what the program calls: {calls.name}"
     label = getattr(operation, "label", None) or getattr(operation, "name", None)
     return f"{type(operation).__name__} of {label}" if label else type(operation).__name__
 

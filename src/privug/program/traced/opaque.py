@@ -714,7 +714,7 @@ def _quantities(codes: Node, results: list[Any], errors: list[Exception | None])
         return _containers(kinds.pop(), codes, results, errors)
     if kinds & {list, dict, np.ndarray} or not all(map(is_value, results)):
         raise NoCall
-    node = tabulated(codes, results, errors)
+    node = tabulated(codes, results, errors, called=True)
     of_numpy = [isinstance(result, np.generic) for result in results]
     node.numpy = True if all(of_numpy) else None if any(of_numpy) else False
     return RandomVariable(node)
@@ -730,7 +730,8 @@ def _array(codes: Node, results: list[Any], errors: list[Exception | None]) -> N
         levels, places = np.unique(table, return_inverse=True)
         names = tuple(levels.tolist())
         return looked_up(codes, places.reshape(table.shape).astype(CODE_DTYPE), names, errors)
-    return looked_up(codes, table.astype({"b": bool, "i": np.int64, "f": np.float64}[kinds.pop()]), None, errors)
+    numbers = table.astype({"b": bool, "i": np.int64, "f": np.float64}[kinds.pop()])
+    return looked_up(codes, numbers, None, errors, called=True)
 
 
 def _containers(kind: type, codes: Node, results: list[Any], errors: list[Exception | None]) -> Any:
