@@ -96,10 +96,10 @@ def explain(program: Any, **inputs: Any) -> Listing:
 
     >>> import privug as pv
     >>> def report(age):
-    ...     return hash(age)
+    ...     return sum(range(round(age)))
     >>> found = pv.explain(report, age=pv.Uniform(0, 100))
     >>> found.tier, found.reason
-    ('python', 'hash() of a random number at line 2')
+    ('python', 'range() or a list subscript at line 2')
     """
     asked = getattr(program, "question", None)
     if isinstance(asked, Question):

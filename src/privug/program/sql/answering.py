@@ -60,8 +60,8 @@ def plain_table(name: str, table: Any) -> PlainTable:
     if odd:
         raise ArgumentError(f"sql: all rows of {name!r} need the columns {', '.join(names)}, unlike {shown(odd[0])}")
     rows = [[value.item() if isinstance(value := row[key], np.generic) else value for key in names] for row in table]
-    types = [_type_of(name, column, values) for column, values in zip(names, zip(*rows, strict=True), strict=True)]
-    return PlainTable(names, tuple(types), rows)
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return PlainTable(names, tuple(_type_of(name, column, values) for column, values in columns), rows)
 
 
 def _type_of(name: str, column: str, values: Sequence[Any]) -> str:

@@ -169,7 +169,7 @@ def parsed(text: str, dialect: str) -> Parsed:
     trees = _trees(text, dialect)
     if not trees:
         raise ArgumentError("sql: there is no query in this text")
-    tables: dict[str, None] = {}
+    tables: dict[str, str] = {}
     for tree in trees:
         _check(tree)
     if dialect in TRANSPILED:
