@@ -30,7 +30,18 @@ from privug.leakage.entropy import (
     of_both,
 )
 from privug.leakage.finite import LN2, Shares, aligned, shares_of
-from privug.leakage.register import ANY, CHANGE, NOTHING, PROBABILITY, Of, Row, drop_range, kl_range, measure, ranging
+from privug.leakage.register import (
+    ANY,
+    CHANGE,
+    NOTHING,
+    PROBABILITY,
+    Of,
+    Placement,
+    drop_range,
+    kl_range,
+    measure,
+    ranging,
+)
 from privug.model.node import Array, Kind
 
 POINTS_PER_PANEL = 64
@@ -137,7 +148,7 @@ def _dropped(estimate: Estimate, prior: Belief) -> str:
     return f"The belief is spread wider, by {how_many(bits, 'bit')}, which does not mean that nothing was learned."
 
 
-@measure(Of.BELIEFS, kl_range, Row(12, "here", _moved), difference=True)
+@measure(Of.BELIEFS, kl_range, Placement(12, "here", _moved), difference=True)
 def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
     """Kullback-Leibler divergence of the posterior from the prior: how surprising the posterior is to the prior.
 
@@ -170,7 +181,7 @@ def kl_divergence(posterior: Belief, prior: Belief) -> Estimate:
 @measure(
     Of.BELIEFS,
     PROBABILITY,
-    Row(11, "here", "This observation moves {percent} of the attacker's belief to other values.", discrete=True),
+    Placement(11, "here", "This observation moves {percent} of the attacker's belief to other values.", discrete=True),
     difference=True,
 )
 def total_variation(posterior: Belief, prior: Belief) -> Estimate:
@@ -221,7 +232,7 @@ def probability_change(prior: Belief, posterior: Belief, predicate: Callable[[An
     return plugin.difference(posterior.probability(predicate), prior.probability(predicate), "")
 
 
-@measure(Of.BELIEFS, drop_range, Row(40, "here", _dropped), difference=True)
+@measure(Of.BELIEFS, drop_range, Placement(40, "here", _dropped), difference=True)
 def entropy_drop(prior: Belief, posterior: Belief) -> Estimate:
     """Entropy drop: how many bits of uncertainty the observation took away.
 

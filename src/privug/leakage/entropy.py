@@ -16,7 +16,7 @@ from privug.inference.measure.curve import Curve
 from privug.leakage import plugin, register
 from privug.leakage.finite import LN2, Shares, alike_shares, equally_weighing, number_columns
 from privug.leakage.neighbours import knn_divergence, kozachenko_leonenko
-from privug.leakage.register import Of, Row, measure, ranging
+from privug.leakage.register import Of, Placement, measure, ranging
 from privug.leakage.strategy import unseen_output
 from privug.leakage.vulnerability import bayes_vulnerability, posterior_guessing_entropy
 from privug.model.node import Array, Kind
@@ -287,7 +287,7 @@ def _best_guess_here(estimate: Estimate, prior: Belief) -> str:
     return f"After this observation the best guess is right with probability {percent_text(2.0**-estimate.value)}."
 
 
-@measure(Of.BELIEF, register.entropy_range, Row(41, "before", _uncertainty))
+@measure(Of.BELIEF, register.entropy_range, Placement(41, "before", _uncertainty))
 def entropy(belief: Belief) -> Estimate:
     """Shannon entropy of a discrete belief; the differential entropy, and called so, of a continuous one.
 
@@ -341,7 +341,7 @@ def differential_entropy(belief: Belief, estimator: str = "kozachenko-leonenko",
     return neighbour_entropy(*equally_weighted(belief), k)
 
 
-@measure(Of.BELIEF, register.min_entropy_range, Row(10, "here", _best_guess_here, discrete=True))
+@measure(Of.BELIEF, register.min_entropy_range, Placement(10, "here", _best_guess_here, discrete=True))
 def min_entropy(belief: Belief) -> Estimate:
     """Min-entropy: how hard it is to guess the value in one try.
 

@@ -28,7 +28,7 @@ from privug.leakage.black_box import one_by_one
 from privug.leakage.entropy import entropy
 from privug.leakage.finite import Pairs, alike_pairs, check_joint, distinct_values, pairs_of, shares_of
 from privug.leakage.plugin import difference
-from privug.leakage.register import Of, Row, information_range, measure, rest_range
+from privug.leakage.register import Of, Placement, information_range, measure, rest_range
 from privug.model.batch import Batch, Column
 from privug.model.node import Array, Kind
 
@@ -396,7 +396,7 @@ def _left(estimate: Estimate, prior: Belief) -> str:
 
 
 @kinds_checked
-@measure(Of.JOINT, information_range, Row(30, "", _told), difference=True)
+@measure(Of.JOINT, information_range, Placement(30, "", _told), difference=True)
 def mutual_information(joint: Joint, k: int = 3) -> Estimate:
     """Mutual information of secret and output: how many bits about the secret the output tells on average.
 
@@ -434,7 +434,7 @@ def mutual_information(joint: Joint, k: int = 3) -> Estimate:
 
 
 @kinds_checked
-@measure(Of.JOINT, rest_range, Row(42, "after", _left))
+@measure(Of.JOINT, rest_range, Placement(42, "after", _left))
 def conditional_entropy(joint: Joint, k: int = 3) -> Estimate:
     """Entropy of the secret given the output: how uncertain the attacker still is on average.
 

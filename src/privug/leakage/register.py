@@ -50,7 +50,7 @@ class Of(StrEnum):
     CHANNEL = "channel"
 
 
-class Row(NamedTuple):
+class Placement(NamedTuple):
     """A place of a measure in the leakage table: its order, what it is about there, and what the number means.
 
     `meaning` is a sentence with {percent} or {tries} in it, or a function of the estimate and the prior belief.
@@ -70,7 +70,7 @@ class Registered(NamedTuple):
 
     function: Callable[..., Estimate]
     of: Of
-    rows: tuple[Row, ...]
+    rows: tuple[Placement, ...]
 
 
 REGISTER: dict[str, Registered] = {}
@@ -141,7 +141,7 @@ def ranging(
 
 
 def measure(
-    of: Of, range_of: "Callable[..., Range] | Range", *rows: Row, difference: bool = False
+    of: Of, range_of: "Callable[..., Range] | Range", *rows: Placement, difference: bool = False
 ) -> Callable[[Measure[Arguments]], Measure[Arguments]]:
     """Return a decorator that registers a measure, and keeps it within its range."""
 
@@ -444,7 +444,7 @@ def _computed(prior: Belief, posterior: Belief | None, joint: Joint | None) -> L
     return LeakageTable(tuple(rows), tuple(left_out))
 
 
-def _places(prior: Belief) -> Iterator[tuple[str, Row, Registered]]:
+def _places(prior: Belief) -> Iterator[tuple[str, Placement, Registered]]:
     """Yield the places in the table that make sense for a secret."""
     for name, known in REGISTER.items():
         for row in known.rows:
@@ -453,7 +453,7 @@ def _places(prior: Belief) -> Iterator[tuple[str, Row, Registered]]:
 
 
 def _computation(
-    row: Row, known: Registered, prior: Belief, posterior: Belief | None, joint: Joint | None
+    row: Placement, known: Registered, prior: Belief, posterior: Belief | None, joint: Joint | None
 ) -> Callable[[], Estimate] | None:
     """Return how a measure is computed at a place: of this observation, or of all outputs; None if there is no such."""
     if row.about == "here":
@@ -474,7 +474,7 @@ def _called(name: str, about: str, prior: Belief) -> tuple[str, str]:
     return ("differential_entropy", about) if name == "entropy" else (name, f"{about} (differential)")
 
 
-def _meaning(row: Row, estimate: Estimate, prior: Belief) -> str:
+def _meaning(row: Placement, estimate: Estimate, prior: Belief) -> str:
     """Return a sentence with the value in it, as a number or as a percentage."""
     if not isinstance(row.meaning, str):
         return row.meaning(estimate, prior)
