@@ -335,10 +335,12 @@ def test_a_rough_answer_comes_first_where_the_other_takes_long(explorer):
     client = Client(explorer(SLOW, "--samples", "6000"))
     run = client.run({})
     answer = client.wait(run)
-    order = [key for event in client.events if event["run"] == run for key in ("rough", "answer") if key in event]
-    assert order == ["rough", "answer"]
-    assert not answer["answer"]["exact"]
     client.close()
+    order = [key for event in client.events if event["run"] == run for key in ("rough", "answer") if key in event]
+    assert order[0] == "rough"  # of a hundred samples, and where there is time of a thousand
+    assert order[-1] == "answer"
+    assert set(order[:-1]) == {"rough"}
+    assert not answer["answer"]["exact"]
 
 
 def test_the_script_prints_the_same_numbers(explorer, tmp_path):
