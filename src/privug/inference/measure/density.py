@@ -201,7 +201,8 @@ def _is_settled(x: Array, step: Array, excess: Array, width: Array, pdf: Functio
     The density must go on below x: where it does not, the smallest value with this probability lies before a gap.
     """
     near = LAST_STEP * np.maximum(np.abs(x), width)
-    settled = (np.abs(excess) <= SLACK) & (np.abs(step - x) <= near)
+    moved = np.abs(step - x)
+    settled = (moved <= 2 * np.spacing(np.abs(x))) | ((np.abs(excess) <= SLACK) & (moved <= near))
     if settled.any():
         settled[settled] = np.asarray(pdf((x - near)[settled])) > np.asarray(pdf(x[settled])) / 2
     return np.asarray(settled)
