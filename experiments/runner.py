@@ -36,7 +36,7 @@ def reproduce(chosen: Sequence[Experiment], folder: Path, *, printed_json: bool 
     except KeyboardInterrupt:
         code = INTERRUPTED
     done = [experiment for experiment in chosen if experiment.seconds]
-    write_whole(folder / "index.html", page(done))
+    write_whole(folder / "index.html", f"{page(done)}\n")
     if printed_json:
         click.echo(as_json([experiment.to_dict() for experiment in done]))
     for words in said:

@@ -1,4 +1,6 @@
+import datetime
 import gc
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -32,6 +34,14 @@ def _no_contradiction(monkeypatch):
         pytest.fail(f"draws contradict an exact answer of {request}: {what}")
 
     monkeypatch.setattr("privug.inference.exact.engine.contradiction", contradiction)
+
+
+def pytest_configure(config):
+    """Note that ArviZ was imported today, before workers that do so at once take the note from each other."""
+    if not hasattr(config, "workerinput") and importlib.util.find_spec("arviz") is not None:
+        folder = Path(importlib.import_module("platformdirs").user_cache_dir("arviz", "arviz"))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "daily_warning").write_text(datetime.date.today().isoformat())
 
 
 def pytest_collection_finish():

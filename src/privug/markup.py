@@ -65,4 +65,4 @@ def page(title: str, body: str, style: str = "") -> str:
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     head += f"<title>{text(title)}</title><style>{css}</style>"
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>'

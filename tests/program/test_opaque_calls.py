@@ -26,7 +26,7 @@ from privug.errors import UnsuitableEngine
 from privug.model.plan import Plan
 from privug.prior.family import Draw
 from privug.program.lifting import apply
-from privug.program.traced.listing import Listing
+from privug.program.traced.listing import PossibleValues
 
 N, M = 21, 10
 
@@ -389,7 +389,7 @@ def test_listed_values_hold_all_that_are_drawn(seed):
         left, right = (pool[rng.integers(len(pool))] for _ in range(2))
         pool.append(operations[rng.integers(len(operations))](left, right))
     node = pool[-1].node
-    values = Listing().values(node)
+    values = PossibleValues().values(node)
     if values is not None and not isinstance(node.operation, Draw):
         drawn = np.unique(Plan([node]).run(5_000, np.random.Generator(np.random.SFC64(1)))[0])
         assert set(drawn.tolist()) <= set(values.tolist())

@@ -38,7 +38,7 @@ def write(paths: Iterable[Path], formats: Mapping[str, Callable[[], str]]) -> No
     """Write files in the formats that their names end in, and say so on standard error."""
     for path in paths:
         try:
-            write_whole(path, f"{formats[path.suffix.lower()]().rstrip()}\n")
+            write_whole(path, f"{formats[path.suffix.lower()]()}\n")
         except OSError as error:
             raise Refusal(f"{path} cannot be written: {error.strerror}") from None
         click.echo(f"wrote {path}", err=True)

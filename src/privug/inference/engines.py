@@ -289,6 +289,7 @@ def loaded(name: str) -> Any:
     if not place.is_installed:
         raise UnsuitableEngine(f"engine={name!r} needs more: pip install 'privug[{name}]'; engine='rare' needs nothing")
     with _silent():
+        importlib.import_module("privug.inference.chains.arviz_seam")
         return importlib.import_module(place.module)
 
 

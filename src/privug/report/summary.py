@@ -403,8 +403,8 @@ def _attacker(result: Any) -> Attacker:
 
 def _known_facts(facts: Sequence[Callable[..., Any]]) -> str:
     """Return what an attacker knows besides distributions, as the end of 'An attacker who knows'."""
-    told = listed([f"that {fact.words}" if isinstance(fact, StatedFact) else words_of(fact) for fact in facts])
-    if all(isinstance(fact, StatedFact) for fact in facts) and len(told) <= LONGEST_CLAUSE:
+    stated = [f"that {fact.words}" for fact in facts if isinstance(fact, StatedFact)]
+    if len(stated) == len(facts) and len(told := listed(stated)) <= LONGEST_CLAUSE:
         return told
     return how_many(len(facts), "fact") + " about the inputs"
 

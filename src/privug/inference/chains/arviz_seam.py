@@ -4,11 +4,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import arviz
 import numpy as np
 
 from privug.model.node import Array
 from privug.runtime.critical import quietly
+
+try:
+    import arviz
+except FileNotFoundError:  # ArviZ notes its first import of a day in a file, which another process moved meanwhile
+    import arviz
 
 
 @contextmanager

@@ -185,8 +185,9 @@ def inverted(
         reached = excess >= -until.slack
         low, high = np.where(reached, low, x), np.where(reached, x, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = x - excess / pdf(x)
-        found = _is_settled(x, step, excess, width, pdf)
+            density = pdf(x)
+            step = x - excess / density
+        found = _is_settled(x, step, excess, width, density, pdf)
         inside = (step > low) & (step < high)
         before, x = x, np.where(found, x, np.where(inside, step, low / 2 + high / 2))
         closed = high - low <= until.closest * np.spacing(np.maximum(np.abs(low), np.abs(high)))
@@ -195,7 +196,7 @@ def inverted(
     return np.asarray(x)
 
 
-def _is_settled(x: Array, step: Array, excess: Array, width: Array, pdf: Function) -> Array:
+def _is_settled(x: Array, step: Array, excess: Array, width: Array, density: Array, pdf: Function) -> Array:
     """Say where Newton's next step follows no more than the rounding of a probability.
 
     The density must go on below x: where it does not, the smallest value with this probability lies before a gap.
@@ -204,7 +205,7 @@ def _is_settled(x: Array, step: Array, excess: Array, width: Array, pdf: Functio
     moved = np.abs(step - x)
     settled = (moved <= 2 * np.spacing(np.abs(x))) | ((np.abs(excess) <= SLACK) & (moved <= near))
     if settled.any():
-        settled[settled] = np.asarray(pdf((x - near)[settled])) > np.asarray(pdf(x[settled])) / 2
+        settled[settled] = np.asarray(pdf((x - near)[settled])) > np.asarray(density)[settled] / 2
     return np.asarray(settled)
 
 

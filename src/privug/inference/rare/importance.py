@@ -41,7 +41,7 @@ LEAST_GAP = 2.5  # between two places, in units of their spread; the halves of o
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedProposal:
     """A distribution near the particles: its mean, and a factor of its covariance."""
 
     mean: Array
@@ -57,7 +57,7 @@ class Fitted:
         return type(self)(np.concatenate([self.mean, np.zeros(width - known)]), larger)
 
 
-class Fit(Fitted):
+class Fit(FittedProposal):
     """A normal distribution near the particles."""
 
     @classmethod
@@ -84,7 +84,7 @@ class Fit(Fitted):
         return np.asarray(0.5 * ((standard**2).sum(axis=0) - (points**2).sum(axis=1)))
 
 
-class Student(Fitted):
+class Student(FittedProposal):
     """Student's distribution near the particles: tails heavier than any normal ones, so that no weight is endless."""
 
     @classmethod

@@ -203,9 +203,7 @@ def _apart(tree: Tree, tables: Collection[str]) -> Tree:
 def _transpiled(tree: Tree, dialect: str) -> Tree:
     """Return a query of another dialect as DuckDB has it; what means something else there is refused."""
     for node in tree.walk():
-        same = isinstance(node, ALIKE) or not isinstance(node, exp.Func) or _means_the_same(node, dialect)
-        same = same and not isinstance(node, exp.SimilarTo) and _has_no_escapes(node, dialect)
-        if not same or (isinstance(node, exp.Collate | exp.Lateral | exp.Unnest | exp.Mod) and not _divides(node)):
+        if not _means_the_same(node, dialect):
             raise ArgumentError(f"sql: {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB")
         if isinstance(node, exp.Div) and not (_divides(node) and _is_of_floats(node, dialect)):
             raise ArgumentError(
@@ -216,7 +214,18 @@ def _transpiled(tree: Tree, dialect: str) -> Tree:
 
 
 def _means_the_same(node: Tree, dialect: str) -> bool:
+    """Say whether one node of a query, given its parts, has the same value in a dialect and in DuckDB."""
     match node:
+        case exp.SimilarTo() | exp.Collate() | exp.Lateral() | exp.Unnest():
+            return False
+        case exp.Mod():
+            return _divides(node)
+        case exp.Like() | exp.ILike():  # some dialects escape by backslashes
+            return isinstance(node.expression, exp.Literal) and "\\" not in node.expression.this
+        case exp.DPipe():  # the text of a number has other digits
+            texts = (exp.Column, exp.DPipe, exp.Upper, exp.Lower, exp.Substring, exp.Paren)
+            sides = (node.this, node.expression)
+            return all(getattr(side, "is_string", False) or isinstance(side, texts) for side in sides)
         case exp.Cast():  # as text, numbers have other digits
             return bool(node.to.this == exp.DataType.Type.DOUBLE)
         case exp.Avg():  # of integers, Snowflake keeps six digits
@@ -226,20 +235,7 @@ def _means_the_same(node: Tree, dialect: str) -> bool:
         case exp.Substring():
             start = node.args.get("start")
             return isinstance(start, exp.Literal) and start.this.isdigit() and int(start.this) > 0
-    return False
-
-
-def _has_no_escapes(node: Tree, dialect: str) -> bool:
-    """Say whether a pattern reads the same with and without escapes by backslashes; texts are joined to texts alone."""
-    if isinstance(node, exp.DPipe):
-        texts = (exp.Column, exp.DPipe, exp.Upper, exp.Lower, exp.Substring, exp.Paren)
-        return all(
-            getattr(side, "is_string", False) or isinstance(side, texts) for side in (node.this, node.expression)
-        )
-    if not isinstance(node, exp.Like | exp.ILike):
-        return True
-    pattern = node.expression
-    return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
+    return isinstance(node, ALIKE) or not isinstance(node, exp.Func)
 
 
 def _divides(node: Tree) -> bool:

@@ -24,7 +24,7 @@ EXPONENT = 700.0  # the logarithm of how rare a value must be to be left out: no
 Listed = Array | None
 
 
-class Listing:
+class PossibleValues:
     """The values of quantities that were asked for so far, in ascending order; those of an array are of its elements.
 
     A category has the codes of its levels.

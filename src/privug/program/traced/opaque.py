@@ -58,7 +58,7 @@ from privug.program.outputs import is_same
 from privug.program.reachable import Memory, reached
 from privug.program.traced.conditions import Mask, Notes
 from privug.program.traced.dictionaries import unmasked
-from privug.program.traced.listing import Listing
+from privug.program.traced.listing import PossibleValues
 from privug.program.traced.masks import CallOnly, Masked, MaskedList
 from privug.runtime.critical import quietly
 from privug.runtime.pickling import portable
@@ -343,7 +343,17 @@ def _kind_of(results: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
     return ("f8" if all(isinstance(result, float | np.floating) for result in results) else "O"), ()
 
 
-class Unlisted(CallOnly):
+class _Calling(CallOnly):
+    """A value that functions are applied to by plain calls."""
+
+    def applied(self, function: Any, *others: Any) -> Any:
+        return applied(function, self, *others)
+
+    def chosen(self, mask: Mask, new: Any, old: Any) -> Any:
+        return _chosen(mask, new, old)
+
+
+class Unlisted(_Calling):
     """A value that is no number, of which there are more than can be listed."""
 
     def __init__(self, node: Node) -> None:
@@ -352,31 +362,19 @@ class Unlisted(CallOnly):
     def released(self) -> Any:
         return RandomVariable(self.node)
 
-    def applied(self, function: Any, *others: Any) -> Any:
-        return applied(function, self, *others)
-
-    def chosen(self, mask: Mask, new: Any, old: Any) -> Any:
-        return _chosen(mask, new, old)
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return partial(method, self, name)
 
 
-class Text(FormattedText, CallOnly):
+class Text(FormattedText, _Calling):
     """A text whose fields are random numbers: what is asked of it is asked of the texts that it may be."""
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def released(self) -> Any:
         return self
-
-    def applied(self, function: Any, *others: Any) -> Any:
-        return applied(function, self, *others)
-
-    def chosen(self, mask: Mask, new: Any, old: Any) -> Any:
-        return _chosen(mask, new, old)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(str, name):
@@ -629,7 +627,7 @@ class _Codes(Operation):
 
 def _tabled(calls: PlainCalls) -> Any:
     """Return the result of calls as what belongs to each combination of values that their arguments can have."""
-    listing = Listing()
+    listing = PossibleValues()
     found = [_determining(calls.nodes, listing, only_roots) for only_roots in (False, True)]
     ways = [way for way in found if way is not None and _combinations(way) <= MOST_ENTRIES]
     if not ways:
@@ -677,7 +675,7 @@ def _joined(codes: Sequence[Node], widths: Sequence[int]) -> Node:
     return total
 
 
-def _determining(nodes: Sequence[Node], listing: Listing, only_roots: bool) -> list[_Digit] | None:
+def _determining(nodes: Sequence[Node], listing: PossibleValues, only_roots: bool) -> list[_Digit] | None:
     """Return quantities of finitely many values from which others follow: these, or what is behind them."""
     digits_found: dict[Node, _Digit] = {}
     waiting, seen = list(reversed(nodes)), set[Node]()
