@@ -12,6 +12,7 @@ from multimodal_questions import MULTIMODAL, Sides
 from privug.inference.belief import Belief
 from privug.model.batch import Batch
 from rare_problems import PROBLEMS, Rare
+from tiers import tiered
 
 RUNS = 400
 # A 95 % interval that is right covers between 92 % and 98 % of 400 runs, with room for 4 standard errors; exact
@@ -47,13 +48,18 @@ BELIEFS = {
 }
 
 
-@pytest.mark.parametrize("name", BELIEFS)
+LONG = {"normal", "exponential", "one in five weighted"}
+
+
+@pytest.mark.parametrize("name", tiered(BELIEFS, LONG.__contains__))
 def test_mean(name):
     make, truth = BELIEFS[name]
     assert LEAST <= covered(make, lambda belief: belief.mean(), truth.mean()) <= MOST
 
 
-@pytest.mark.parametrize("name", [name for name in BELIEFS if name != "one in five weighted"])
+@pytest.mark.parametrize(
+    "name", tiered([name for name in BELIEFS if name != "one in five weighted"], LONG.__contains__)
+)
 def test_standard_deviation(name):
     make, truth = BELIEFS[name]
     assert LEAST <= covered(make, lambda belief: belief.std(), truth.std()) <= MOST
@@ -175,7 +181,9 @@ def searched(problem: Rare, seeds, times: float = 1.0) -> Asked:
     return Asked(len(results), evidence, belief)
 
 
-@pytest.mark.parametrize("name", ["a rare flag", "a discrete needle", "two modes", "several flags"])
+@pytest.mark.parametrize(
+    "name", tiered(["a discrete needle", "a rare flag", "two modes", "several flags"], lambda name: "rare" in name)
+)
 def test_rare_observations(name):
     """Within three standard errors, also where a rare value or a mode that is found late carries the mass."""
     assert searched(PROBLEMS[name], range(2), times=1.5) == (2, 2, 2)

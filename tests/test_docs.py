@@ -17,6 +17,7 @@ import yaml
 
 import privug
 from pages import BLOCK, PAGES, PROJECT, name_of, printed_by, printed_by_examples
+from tiers import tiered
 
 MODULES = [module.name for module in pkgutil.walk_packages(privug.__path__, "privug.")]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -33,7 +34,10 @@ def test_docstrings(name):
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+LONG_PAGES = {"query-logs.md", "engines.md", "bi-query.md", "policies.md", "exact.md", "sql.md", "studies.md"}
+
+
+@pytest.mark.parametrize("page", tiered(PAGES, lambda page: page.name in LONG_PAGES), ids=name_of)
 def test_blocks_run_in_order_and_print_what_is_shown(page, tmp_path, monkeypatch):
     """`python tests/pages.py --update` puts what is printed into the pages."""
     monkeypatch.chdir(tmp_path)
@@ -106,15 +110,11 @@ def _at_least(least: int, people: int) -> float:
 
 # Of these tests/studies/test_calibrate.py, tests/mechanisms/test_case_studies.py and test_anonymisers.py ask the same.
 LONG_EXAMPLES = {"choose_epsilon.py", "differential_privacy.py", "k_anonymity.py"}
+# The pages of examples and of the explorer show these, and tests/explorer asks the same.
+LONG_EXAMPLES |= {"attackers_from_data.py", "explore_epsilon.py", "opendp_context.py", "naive_anonymisation.py"}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in LONG_EXAMPLES else [])
-        for path in EXAMPLES
-    ],
-)
+@pytest.mark.parametrize("path", tiered(EXAMPLES, lambda path: path.name in LONG_EXAMPLES), ids=lambda path: path.name)
 def test_examples_run(path):
     outcome = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr

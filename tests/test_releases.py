@@ -11,7 +11,8 @@ import pytest
 import privug as pv
 from oracles.releases import RELEASES
 from oracles.releases.beyond import BEYOND
-from oracles.releases.kinds import KINDS, LONG, LONG_JOINT, NO_JOINT, REFUSED
+from oracles.releases.kinds import KINDS, LONG, LONG_INFORMATION, LONG_JOINT, NO_JOINT, REFUSED
+from tiers import tiered
 
 ORACLES = json.loads((Path(__file__).parent / "oracles" / "releases" / "releases.json").read_text(encoding="utf-8"))
 # Of 114 comparisons with draws one would be further away by chance in one of 1,300 sets; and the draws are fixed.
@@ -51,9 +52,8 @@ def exact(name: str) -> pv.Result:
 def named(*keys: str):
     """Return the releases of which something is known; those whose answer takes long are for the slow suite."""
     names = [name for name in RELEASES if all(key in ORACLES[name] for key in keys)]
-    return pytest.mark.parametrize(
-        "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in names]
-    )
+    long = {*LONG, *(LONG_INFORMATION if "information" in keys else ())}
+    return pytest.mark.parametrize("name", tiered(names, long.__contains__))
 
 
 @pytest.mark.slow

@@ -22,7 +22,6 @@ from functools import lru_cache, reduce
 from typing import Any, cast
 
 import numpy as np
-import scipy
 
 from privug.errors import ImpossibleObservation, ObservationError
 from privug.inference.diagnostics import effective_sample_size
@@ -190,14 +189,6 @@ def _drawn_between(
 
 def _tails(family: ScalarFamily, parameters: Sequence[Array]) -> tuple[Any, Any, Any, Any]:
     """Return the probabilities below and above a value, and their inverses."""
-    if family.gaussian:
-        mean, sd = parameters
-        return (
-            lambda x: scipy.special.ndtr((x - mean) / sd),
-            lambda x: scipy.special.ndtr((mean - x) / sd),
-            lambda p: mean + sd * scipy.special.ndtri(p),
-            lambda p: mean - sd * scipy.special.ndtri(p),
-        )
     if all(parameter.size == 1 for parameter in parameters):
         distribution = _frozen(family.frozen, *(parameter.item() for parameter in parameters))
     else:

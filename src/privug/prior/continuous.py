@@ -20,8 +20,6 @@ from privug.prior.scalar import (
     Fitted,
     Kernel,
     ScalarFamily,
-    StandardNormal,
-    StandardUniform,
     check_spread,
     deviation,
     middle_and_width,
@@ -29,6 +27,7 @@ from privug.prior.scalar import (
     scale_of,
     scaled,
 )
+from privug.prior.standard import Located, StandardNormal, StandardUniform
 
 POSITIVE_NUMBERS = Constraint(lambda x: x > 0, "positive numbers")
 # Below, values would be beyond the largest float; above, all would be one number.
@@ -179,13 +178,12 @@ UNIFORM = ScalarFamily(
     "Uniform",
     (("low", REAL), ("high", REAL)),
     lambda rng, size, low, high: scaled(rng.random(size), low, high - low),
-    lambda low, high: scipy.stats.uniform(low, high - low),
+    lambda low, high: Located(StandardUniform(), high - low, low),
     ordered=("low", "high"),
     ends=("low", "high"),
     finite_at_ends=True,
     log_concave=True,
     quantiles=lambda xp, z, low, high: low + (high - low) * xp.ndtr(z),
-    standard=lambda low, high: (StandardUniform(), high - low, low),
     location_scale=True,
     kernel=Kernel.BOX,
     pymc=lambda low, high: ("Uniform", {"lower": low, "upper": high}),
@@ -196,13 +194,12 @@ NORMAL = ScalarFamily(
     "Normal",
     (("mean", REAL), ("sd", POSITIVE)),
     lambda rng, size, mean, sd: scaled(rng.standard_normal(size), mean, sd),
-    lambda mean, sd: scipy.stats.norm(mean, sd),
+    lambda mean, sd: Located(StandardNormal(), sd, mean),
     placed=("mean", "sd"),
     gaussian=True,
     log_concave=True,
     quantiles=lambda xp, z, mean, sd: mean + sd * z,
-    log_densities=lambda values, mean, sd: np.asarray(scipy.stats.norm.logpdf(values, mean, sd)),
-    standard=lambda mean, sd: (StandardNormal(), sd, mean),
+    log_densities=lambda values, mean, sd: Located(StandardNormal(), sd, mean).logpdf(values),
     location_scale=True,
     pymc=lambda mean, sd: ("Normal", {"mu": mean, "sigma": sd}),
     numpyro=lambda mean, sd: ("Normal", {"loc": mean, "scale": sd}),

@@ -28,6 +28,7 @@ from privug.prior.scalar import (
     Fitted,
     ScalarFamily,
 )
+from privug.prior.standard import BinomialCounts
 
 COUNTS = Constraint(lambda x: (x >= 0) & (x == np.floor(x)), "whole numbers from 0 on")
 WHOLE_NUMBERS = Constraint(lambda x: x == np.floor(x), "whole numbers")
@@ -53,7 +54,7 @@ BINOMIAL = ScalarFamily(
     "Binomial",
     (("n", COUNT), ("p", PROBABILITY)),
     lambda rng, size, n, p: rng.binomial(np.asarray(n, np.int64), p, size),
-    lambda n, p: scipy.stats.binom(n, p),
+    BinomialCounts,
     Kind.DISCRETE,
     ends=(0, "n"),
     largest=lambda n, p: n,

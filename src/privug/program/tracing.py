@@ -252,11 +252,11 @@ class Unlikely:
         Values of some roots are given. What has parameters that cannot be had is left to be drawn.
         """
         depth, together = rng.random(each + patterned), rng.choice(MIXED, patterned)
-        courses = [self._course(number, each, together, depth, rng) for number in range(len(self._columns))]
         chosen = {
             root: cells
-            for column, course in zip(self._columns, courses, strict=True)
-            for root, cells in _laid_out(column, course, rng)
+            for number, column in enumerate(self._columns)
+            if patterned or column.values is not None  # else all of it is drawn
+            for root, cells in _laid_out(column, self._course(number, each, together, depth, rng), rng)
         }
         needed = set(ancestors(chosen)) - set(given)
         values, context = dict(given), Context(each + patterned, rng)

@@ -29,6 +29,7 @@ from privug.model.plan import Plan
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.prior.plating import nodes_of
+from privug.prior.standard import binomial
 from privug.prior.table import Records
 from privug.reidentification.laws import Block, Coding, NoClosedForm, RowLaw
 
@@ -450,11 +451,11 @@ class Crowd:
         self._demand_one_kind()
         both = product(self.factors(columns, secret, "both"))
         x, same = both.chances[:, 0], both.chances[:, 1]
-        rows = scipy.stats.binom.pmf(others, self._scene.counts[:, :1], x[None]) if others >= 0 else np.zeros((1, 1))
+        rows = binomial(others, self._scene.counts[:, :1], x[None]) if others >= 0 else np.zeros((1, 1))
         weights = both.weights * (self._scene.chances @ rows)
         odds = np.divide(same, x, out=np.zeros(len(x)), where=x > 0)
         numbers = np.arange(max(others, 0) + 1)
-        return np.asarray(weights @ scipy.stats.binom.pmf(numbers, others, np.minimum(odds, 1.0)[:, None]))
+        return np.asarray(weights @ binomial(numbers, others, np.minimum(odds, 1.0)[:, None]))
 
     def posterior(self, columns: Sequence[str], secret: str, seen: Mapping[int, int]) -> Array:
         """Return the probability of each secret together with the numbers of matching rows that have each value.
@@ -527,7 +528,7 @@ def _sums(counts: Array, chances: Factor) -> Array:
     for weight, line, open_ones in zip(chances.weights, chances.chances, unsure, strict=True):
         certain = int(counts[line >= 1].sum())
         drawn = zip(counts[open_ones], line[open_ones], strict=True)
-        parts = [scipy.stats.binom.pmf(np.arange(n + 1), n, x) for n, x in drawn]
+        parts = [binomial(np.arange(n + 1), n, x) for n, x in drawn]
         law = reduce(np.convolve, parts, np.ones(1))
         total[certain : certain + len(law)] += weight * law
     return total
@@ -547,6 +548,6 @@ def _binomial_mixture(rows: int, weights: Array, chances: Array) -> Array:
     total = np.zeros(rows + 1)
     for part in parts:
         low, high = int(lowest[part].min()), int(highest[part].max())
-        probabilities = scipy.stats.binom.pmf(np.arange(low, high + 1), rows, x[part][:, None])
+        probabilities = binomial(np.arange(low, high + 1), rows, x[part][:, None])
         total[low : high + 1] += weights[order][part] @ probabilities
     return total

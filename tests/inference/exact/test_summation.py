@@ -27,7 +27,7 @@ from privug.prior.continuous import (
     TRUNCATED_NORMAL,
     UNIFORM,
 )
-from privug.prior.scalar import StandardNormal
+from privug.prior.standard import StandardNormal
 
 MEAN, SD, LOW, HIGH = 40.0, 25.0, 18.0, 90.0
 UNIT = Curve.of_family(UNIFORM, 0.0, 1.0)

@@ -136,3 +136,11 @@ LONG = (
     "whether Alice earns more than Bob",
 )
 """Releases whose posterior takes more than some seconds."""
+
+LONG_INFORMATION = (
+    "shared rate behind a suppressed count",
+    "clamped mean with Laplace noise",
+    "risk of all behind an illness",
+    "one cell of a histogram, label asked",
+)
+"""Releases whose mutual information takes more than some seconds."""

@@ -48,7 +48,7 @@ from privug.inference.measure.transforms import SumTerm, inverted_sum
 from privug.inference.workload import spend
 from privug.model.batch import repeated
 from privug.model.node import Array
-from privug.prior.scalar import StandardNormal, StandardUniform, UniformPlusNormal
+from privug.prior.standard import StandardNormal, StandardUniform, UniformPlusNormal
 
 CHUNK = 1 << 9  # stretches whose values at the nodes stay in the processor's cache
 COST_OF_STRETCH = 5000.0  # elementary operations

@@ -32,7 +32,8 @@ from privug.inference.measure.density import (
 )
 from privug.model.batch import Batch, grouped
 from privug.model.node import Array
-from privug.prior.scalar import ScalarFamily, StandardNormal
+from privug.prior.scalar import ScalarFamily
+from privug.prior.standard import Located, StandardNormal
 from privug.program.predicates import holds
 
 INNER = 15  # points put between two that differ, in each round
@@ -366,9 +367,10 @@ class Curve:
     @classmethod
     def of_family(cls, family: ScalarFamily, *parameters: float) -> "Curve":
         """Make a distribution of a continuous family with known parameters."""
-        if family.standard is not None:
-            return cls(((1.0, Analytic(*family.standard(*map(float, parameters)))),))
-        return cls(((1.0, Analytic(family.frozen(*parameters), kinks=family.kinks(*parameters))),))
+        frozen = family.frozen(*map(float, parameters))
+        if isinstance(frozen, Located):
+            return cls(((1.0, Analytic(frozen.standard, frozen.scale, frozen.shift)),))
+        return cls(((1.0, Analytic(frozen, kinks=family.kinks(*parameters))),))
 
     @classmethod
     def mixture(cls, weights: Any, curves: "Sequence[Curve]") -> "Curve":
@@ -420,7 +422,12 @@ class Curve:
     def pdf(self, x: Any) -> Array:
         """Return the density of the part that has one; it integrates to `continuous_share`."""
         points = np.asarray(x, float)
-        return sum((weight * part.pdf(points) for weight, part in self.parts), np.zeros(points.shape))
+        total = np.zeros(points.shape)
+        for weight, part in self.parts:
+            density = part.pdf(points)
+            density *= weight
+            total += density
+        return total
 
     def logpdf(self, x: Any) -> Array:
         """Return the natural logarithm of the density, which does not vanish where the density underflows."""

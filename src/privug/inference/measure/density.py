@@ -259,7 +259,10 @@ class Analytic:
 
     def pdf(self, x: Array) -> Array:
         """Return the density."""
-        density = density_of(self.frozen, (x - self.shift) / self.scale) / (abs(self.scale) * self.total)
+        places = np.subtract(x, self.shift)
+        places /= self.scale
+        density = density_of(self.frozen, places)
+        density /= abs(self.scale) * self.total  # in place: tables of pairs ask for millions
         if self.low == -math.inf and self.high == math.inf:
             return density
         return np.where((x >= self.low) & (x <= self.high), density, 0.0)

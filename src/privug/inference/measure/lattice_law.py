@@ -9,6 +9,7 @@ import scipy
 
 from privug.model.batch import grouped
 from privug.model.node import Array
+from privug.prior.standard import binomial
 
 LOST = 1e-16
 MOST_COUNTS = 1 << 20
@@ -88,7 +89,7 @@ def _by_counts(values: Array, probabilities: Array, count: int, ranges: Sequence
         fits = times <= left[owner]
         owner, times = owner[fits], times[fits]
         # Given how often the earlier ones came up, this one is binomial among the rest.
-        chances = chances[owner] * scipy.stats.binom.pmf(times, left[owner], min(1.0, chance / share))
+        chances = chances[owner] * binomial(times, left[owner], min(1.0, chance / share))
         sums = sums[owner] + times[:, np.newaxis] * (value - values[0])
         left, share = left[owner] - times, share - chance
     distinct, total = grouped(sums, chances)

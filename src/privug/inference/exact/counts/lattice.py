@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from privug.inference.exact.finite.states import States
 from privug.inference.measure.lattice_law import sum_law, total_law
 from privug.inference.workload import spend
 from privug.model.batch import combined, digits, first_places, repeated
 from privug.model.node import Array
+from privug.prior.standard import log_binomial
 
 CHUNK = 1 << 20  # states that are computed at a time
 MOST_STATES = 20_000_000
@@ -32,7 +32,6 @@ COST_OF_STEP = 2e5  # in elementary operations
 COST_OF_CELL = 15.0
 HOPEFUL = 2.5e9  # elementary operations that are spent on what may be too many count vectors: some two seconds
 EXCESS, MOST_COST = 3.0, 1e11  # the same where they are known to be fewer
-TINY = 1e-290
 WIDEST = 600.0  # logarithms of weights that far apart are still added in floats
 
 
@@ -433,7 +432,7 @@ class _Walk:
             own = block.chances[:, step.number]
             rest = block.chances[:, others].sum(axis=1)
             share = np.divide(own, own + rest, out=np.zeros(len(own)), where=own + rest > 0)
-            logs = logs + log_binomial(times, left, share[columns[SHARED]])
+            logs = logs + log_binomial(times, left, np.minimum(share[columns[SHARED]], 1.0))
             columns["left", step.block] = left - times
         self._add(columns, times, block.values[step.number])
         return States(columns, logs)
@@ -483,15 +482,6 @@ class _Walk:
             return States({**states.arrays, ("kept", r): values}, states.weights)
         logs = states.weights + values
         return States(states.arrays, logs).take(logs > -math.inf)
-
-
-def log_binomial(times: Array, left: Array, share: Array) -> Array:
-    """Return the logarithm of a binomial probability, to all digits where it is no smaller than a float can be."""
-    chances = np.asarray(scipy.stats.binom.pmf(times, left, np.minimum(share, 1.0)))
-    logs, tiny = _logs(chances), chances < TINY
-    if tiny.any():
-        logs[tiny] = scipy.stats.binom.logpmf(times[tiny], left[tiny], np.minimum(share[tiny], 1.0))
-    return logs
 
 
 def _logs(chances: Array) -> Array:

@@ -614,7 +614,8 @@ class _Tabulation:
         moved = outcome.own(self._grid.found[number].cell)
         shift = moved.at(x[:1] if moved.is_flat else x)
         own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
-        return codes, (chance * weights)[:, np.newaxis] * own
+        own *= (chance * weights)[:, np.newaxis]
+        return codes, own
 
     def _crossing(self, formula: Dense, y: Array) -> Array:
         """Return the density that the row's number gives outputs all by itself."""
@@ -634,10 +635,12 @@ class _Tabulation:
         grid = self._grid
 
         def densities(y: Array, some: Array | None = None) -> Array:
-            table = np.zeros((len(grid.values), len(y)))
+            table, every = np.zeros((len(grid.values), len(y))), np.arange(len(grid.values))
             for formula in several:
                 codes, part = self._density(formula, y, some)
-                if len(np.unique(codes)) == len(codes):
+                if np.array_equal(codes, every):
+                    table += part
+                elif len(np.unique(codes)) == len(codes):
                     table[codes] += part
                 else:
                     np.add.at(table, codes, part)

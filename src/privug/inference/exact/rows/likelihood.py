@@ -342,14 +342,13 @@ class Outcome:
             low, high = sorted(float(image.values(np.array([end]))[0]) for end in image.piece_ends(int(piece)))
             flat = y.reshape(-1)
             inside = (flat >= low) & (flat <= high)
-            x = np.full(flat.shape, np.nan)
-            slopes = np.ones(flat.shape)
+            x, slopes = np.zeros(flat.shape), np.ones(flat.shape)
             x[inside] = image.inverse(int(piece), flat[inside])
             slopes[inside] = np.abs(image.slope(x[inside]))
-            there = np.nan_to_num(x, nan=np.inf).reshape(y.shape)
-            with np.errstate(invalid="ignore"):
-                part = np.where(np.isfinite(there), law.pdf(np.where(np.isfinite(there), there, 0.0) - shift), 0.0)
-            total = total + part / slopes.reshape(y.shape)
+            inside &= np.isfinite(x)
+            part = law.pdf(np.where(inside, x, 0.0).reshape(y.shape) - shift)
+            part /= slopes.reshape(y.shape)
+            total += part if inside.all() else np.where(inside.reshape(y.shape), part, 0.0)
         return total
 
 

@@ -223,10 +223,11 @@ def positions(cluster: Cluster, size: int) -> list[tuple[int, int]]:
     if len(special) > MOST_EXPANDED:
         raise NotRows("too many of its rows are used one by one")
     codes[special] = -1
-    alike = [np.flatnonzero(codes == code) for code in np.unique(codes[codes >= 0])]
+    distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    alike = [(int(place), int(count)) for code, place, count in zip(distinct, first, counts, strict=True) if code >= 0]
     if len(alike) > MOST_EXPANDED:
         raise NotRows("too many of its rows are unlike each other")
-    return [(position, 1) for position in special] + [(int(some[0]), len(some)) for some in alike]
+    return [(position, 1) for position in special] + alike
 
 
 def _merge(cluster: Cluster, other: Cluster) -> None:
