@@ -64,7 +64,7 @@ INSIDE = {
         "framed",
         "pandas_frames polars_frames structure",
         "batch graph",
-        "merging",
+        "conditions merging",
     ],
     "prior": [
         "family reading standard",

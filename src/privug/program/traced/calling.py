@@ -334,7 +334,7 @@ def _stacked(argument: Any) -> Any:
 class Runtime:
     """What rewritten code finds under the name `__privug__`."""
 
-    Frame = control.Frame
+    Activation = control.Activation
     and_ = staticmethod(expressions.and_)
     or_ = staticmethod(expressions.or_)
     not_ = staticmethod(expressions.not_)

@@ -25,7 +25,7 @@ from privug.program.traced.masks import (
     Mask,
     Masked,
     MaskedList,
-    Merged,
+    OneOfDicts,
     any_of,
     both,
     current,
@@ -211,7 +211,7 @@ def unmasked(value: Any) -> Any:
         for field in dataclasses.fields(value):
             object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
         return made
-    if type(value) in (dict, Merged):
+    if type(value) in (dict, OneOfDicts):
         return {key: unmasked(item) for key, item in value.items()}
     if isinstance(value, RandomVariable) and any(
         type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from privug.model.conditions import assuming
 from privug.model.graph import UniqueTable
 from privug.model.node import Node
 from privug.model.plates import Pass, Pending, current_pass, current_plate, fold
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.conditions import assuming
 from privug.program.traced.iteration import PlatedList, Segment
 from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.laws import is_number, left_by_the_last, summed

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from privug.model.categories import unify
+from privug.model.conditions import assuming
 from privug.model.graph import UniqueTable, substitute
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Kind, Node, ancestors
@@ -29,7 +30,6 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
 from privug.prior.plating import RaggedDraw
 from privug.program.logic import where
-from privug.program.traced.conditions import assuming
 from privug.program.traced.masks import Mask, both, is_value, select
 from privug.program.traced.slots import (
     HANDED_ON,

@@ -10,6 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from privug.model.categories import map_levels
+from privug.model.conditions import Mask as Mask
+from privug.model.conditions import any_of as any_of
+from privug.model.conditions import both as both
+from privug.model.conditions import either as either
+from privug.model.conditions import holds as holds
+from privug.model.conditions import negated as negated
 from privug.model.maybe import Maybe, is_maybe, surely_present
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import ArrayFunction, array_function
@@ -19,14 +25,8 @@ from privug.model.plates import current_plate
 from privug.model.table import like_row
 from privug.model.variable import Columns, RandomVariable, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.conditions import Mask as Mask
-from privug.program.traced.conditions import any_of as any_of
-from privug.program.traced.conditions import both as both
 from privug.program.traced.conditions import current as current
-from privug.program.traced.conditions import either as either
 from privug.program.traced.conditions import fail_where as fail_where
-from privug.program.traced.conditions import holds as holds
-from privug.program.traced.conditions import negated as negated
 from privug.program.traced.conditions import under as under
 from privug.program.traced.slots import Unreadable, selected
 
@@ -343,11 +343,11 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         parts = [select(mask, a, b) for a, b in zip(new, old, strict=True)]
         return like_row(new, parts) if isinstance(new, tuple) else type(new)(parts)
     if isinstance(new, dict) and isinstance(old, dict) and list(new) == list(old):
-        return Merged({key: select(mask, new[key], old[key]) for key in new})
+        return OneOfDicts({key: select(mask, new[key], old[key]) for key in new})
     return refuse("a choice between values of different structure")
 
 
-class Merged(dict[Any, Any]):
+class OneOfDicts(dict[Any, Any]):
     """One of two dictionaries, depending on a random condition: to be read, not to be changed."""
 
 
