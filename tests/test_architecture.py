@@ -49,7 +49,7 @@ INSIDE = {
         "tasks",
     ],
     "model": [
-        "refusal traits",
+        "traits",
         "node",
         "integers values",
         "operations",

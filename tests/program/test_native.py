@@ -17,9 +17,10 @@ from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
+from privug.program import calls as work
 from privug.program import lifting
 from privug.program.lifting import apply
-from privug.program.native import kernel, work
+from privug.program.native import kernel
 from privug.program.native import kernel as native
 from privug.program.native import kernel as storage
 from privug.program.native.kernel import fingerprint

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.node import Array, Context, Node, Operation, Whole, fallible, path_condition
+from privug.model.node import Array, Context, Node, Operation, Whole, fallible, path_condition, refuse
 from privug.model.propositions import implies
-from privug.model.refusal import refuse
 from privug.model.values import retyped
 
 

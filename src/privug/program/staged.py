@@ -21,7 +21,7 @@ from privug.model.variable import RandomVariable
 from privug.program.logic import recorded
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import call
-from privug.program.traced.dictionaries import without_masks
+from privug.program.traced.masks import without_masks
 from privug.runtime.pickling import Portable
 
 PILOT_CALLS = 8

@@ -34,12 +34,12 @@ from privug.program.traced.functions import (
     text,
     whole_array,
 )
+from privug.program.traced.iteration import holds_random
 from privug.program.traced.keyed import GrownList
 from privug.program.traced.keys import has_random
 from privug.program.traced.masks import CallOnly, Masked, MaskedList, OfStanding, Standing
 from privug.program.traced.rewriting import RUNTIME, rewritten_code
 from privug.program.traced.selections import Selection, selection_of
-from privug.program.traced.sorting import holds_random
 
 _LIBRARY = (
     *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),

@@ -1,31 +1,23 @@
 """Dictionaries and sets of rewritten programs: entries are there or not, depending on random conditions."""
 
-import copy
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from privug.model.categories import map_levels
 from privug.model.maybe import maybe
 from privug.model.plates import fold
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
-from privug.prior.frame import MISSING_TYPES
 from privug.program.logic import where
-from privug.program.outputs import settled
-from privug.program.traced.conditions import with_failures
 from privug.program.traced.iteration import Segment, order_left_open, segments
 from privug.program.traced.keyed import Changeable, Fillable, Grown, GrownList
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     UNDEFINED,
-    CallOnly,
     Growing,
     Mask,
     Masked,
     MaskedList,
-    OneOfDicts,
     any_of,
     both,
     current,
@@ -39,7 +31,6 @@ from privug.program.traced.masks import (
     places_of,
     select,
 )
-from privug.program.traced.slots import Unreadable
 
 Pairs = list[tuple[Any, Mask]]
 
@@ -182,60 +173,6 @@ def _set_of(other: Any) -> MaskedSet:
     if isinstance(other, Masked):
         return MaskedSet(other.unordered())
     return MaskedSet((item, True) for item in other)
-
-
-MOST_BRANCHES = 8
-"""Of which one appends to a list at a time."""
-
-
-def without_masks(value: Any) -> Any:
-    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
-    return with_failures(unmasked(value))
-
-
-def unmasked(value: Any) -> Any:
-    """Return a value with the program's own containers as plain ones."""
-    if isinstance(value, Unreadable):
-        refuse("the last row's value of a variable, after a loop over many rows,")
-    if type(value) is MaskedList and not value.is_certain:
-        items = in_turn(value.pairs())
-        return unmasked(value.plain() if items is None else items)
-    if isinstance(value, Masked | CallOnly):
-        return unmasked(value.released()) if isinstance(value, Masked) else value.released()
-    if type(value) in (list, tuple):
-        return type(value)(unmasked(item) for item in value)
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(map(unmasked, value))
-    if dataclasses.is_dataclass(value) and not type(value).__module__.startswith(("privug.", "builtins")):
-        made = copy.copy(value)
-        for field in dataclasses.fields(value):
-            object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
-        return made
-    if type(value) in (dict, OneOfDicts):
-        return {key: unmasked(item) for key, item in value.items()}
-    if isinstance(value, RandomVariable) and any(
-        type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
-    ):
-        return RandomVariable(map_levels(value.node, settled))
-    return value
-
-
-def in_turn(pairs: list[tuple[Any, Mask]]) -> list[Any] | None:
-    """Return a list to which one of several branches appends at a time; None if its length is random.
-
-    Items that follow each other, and of which exactly one is there, are one item of the list.
-    """
-    items: list[Any] = []
-    waiting: list[tuple[Mask, Any]] = []
-    for item, there in pairs:
-        overlapping = any(not holds(negated(both(there, other))) for other, _ in waiting)
-        if overlapping or len(waiting) == MOST_BRANCHES:
-            return None
-        waiting.append((there, item))
-        if holds(any_of([mask for mask, _ in waiting])):
-            items.append(one_of(waiting))
-            waiting = []
-    return None if waiting else items
 
 
 MOST_ORDERED = 24

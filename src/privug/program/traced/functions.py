@@ -35,6 +35,7 @@ from privug.program.traced.iteration import (
     collected,
     enumerated,
     has_plates,
+    holds_random,
     listed,
     segments,
 )
@@ -62,7 +63,6 @@ from privug.program.traced.sorting import (
     Call,
     extreme,
     foremost,
-    holds_random,
     mode,
     most_common,
     sort_in_place,

@@ -155,6 +155,19 @@ def has_plates(items: Any) -> bool:
     )
 
 
+def holds_random(value: Any) -> bool:
+    """Say whether a value is random or a container of something random."""
+    if isinstance(value, RandomVariable):
+        return True
+    if isinstance(value, Standing) or has_plates(value):
+        return True
+    if isinstance(value, Masked):
+        return not value.is_certain or any(holds_random(item) for item, _ in value.unordered())
+    if isinstance(value, list | tuple):
+        return any(holds_random(item) for item in value)
+    return isinstance(value, dict) and any(holds_random(item) for item in value.values())
+
+
 def listed(items: Any, ordered: bool = True) -> list[tuple[Any, Mask]]:
     """Return the items of anything iterable with their conditions."""
     loosely = isinstance(items, Masked) and not ordered and not items.is_iterator

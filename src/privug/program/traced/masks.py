@@ -1,5 +1,6 @@
 """Values and containers under conditions: what is there, which of several it is, and in which order."""
 
+import copy
 import dataclasses
 import operator
 from abc import ABC, abstractmethod
@@ -24,10 +25,13 @@ from privug.model.plated_tables import RaggedTable
 from privug.model.plates import current_plate
 from privug.model.table import like_row
 from privug.model.variable import Columns, RandomVariable, refuse, stack_values
+from privug.prior.frame import MISSING_TYPES
 from privug.program.logic import where
+from privug.program.outputs import settled
 from privug.program.traced.conditions import current as current
 from privug.program.traced.conditions import fail_where as fail_where
 from privug.program.traced.conditions import under as under
+from privug.program.traced.conditions import with_failures
 from privug.program.traced.slots import Unreadable, selected
 
 
@@ -444,3 +448,57 @@ class Standing(Columns, Masked):
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         return refuse(f"np.{function.__name__} of {self.kind}")
+
+
+MOST_BRANCHES = 8
+"""Of which one appends to a list at a time."""
+
+
+def without_masks(value: Any) -> Any:
+    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
+    return with_failures(unmasked(value))
+
+
+def unmasked(value: Any) -> Any:
+    """Return a value with the program's own containers as plain ones."""
+    if isinstance(value, Unreadable):
+        refuse("the last row's value of a variable, after a loop over many rows,")
+    if type(value) is MaskedList and not value.is_certain:
+        items = in_turn(value.pairs())
+        return unmasked(value.plain() if items is None else items)
+    if isinstance(value, Masked | CallOnly):
+        return unmasked(value.released()) if isinstance(value, Masked) else value.released()
+    if type(value) in (list, tuple):
+        return type(value)(unmasked(item) for item in value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(unmasked, value))
+    if dataclasses.is_dataclass(value) and not type(value).__module__.startswith(("privug.", "builtins")):
+        made = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
+        return made
+    if type(value) in (dict, OneOfDicts):
+        return {key: unmasked(item) for key, item in value.items()}
+    if isinstance(value, RandomVariable) and any(
+        type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
+    ):
+        return RandomVariable(map_levels(value.node, settled))
+    return value
+
+
+def in_turn(pairs: list[tuple[Any, Mask]]) -> list[Any] | None:
+    """Return a list to which one of several branches appends at a time; None if its length is random.
+
+    Items that follow each other, and of which exactly one is there, are one item of the list.
+    """
+    items: list[Any] = []
+    waiting: list[tuple[Mask, Any]] = []
+    for item, there in pairs:
+        overlapping = any(not holds(negated(both(there, other))) for other, _ in waiting)
+        if overlapping or len(waiting) == MOST_BRANCHES:
+            return None
+        waiting.append((there, item))
+        if holds(any_of([mask for mask, _ in waiting])):
+            items.append(one_of(waiting))
+            waiting = []
+    return None if waiting else items

@@ -58,9 +58,8 @@ from privug.program.logic import where
 from privug.program.outputs import is_same
 from privug.program.reachable import Memory, reached
 from privug.program.traced.conditions import Notes
-from privug.program.traced.dictionaries import unmasked
 from privug.program.traced.listing import PossibleValues
-from privug.program.traced.masks import CallOnly, Masked, MaskedList
+from privug.program.traced.masks import CallOnly, Masked, MaskedList, unmasked
 from privug.runtime.critical import quietly
 from privug.runtime.pickling import portable
 

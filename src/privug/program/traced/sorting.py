@@ -15,7 +15,7 @@ from privug.model.variable import RandomVariable, as_node, harmless, refuse, sta
 from privug.program.logic import where
 from privug.program.traced.dictionaries import MaskedDict, View
 from privug.program.traced.expressions import equal, gathered
-from privug.program.traced.iteration import PlatedList, Stream, has_plates, listed, segments
+from privug.program.traced.iteration import PlatedList, Stream, has_plates, holds_random, listed, segments
 from privug.program.traced.laws import at_row, is_number
 from privug.program.traced.masks import (
     UNDEFINED,
@@ -23,7 +23,6 @@ from privug.program.traced.masks import (
     Masked,
     MaskedList,
     OneOf,
-    Standing,
     both,
     current,
     either,
@@ -37,19 +36,6 @@ from privug.program.traced.selections import Selection, extreme_of, selection_of
 from privug.program.traced.slots import found
 
 Call = Callable[..., Any]
-
-
-def holds_random(value: Any) -> bool:
-    """Say whether a value is random or a container of something random."""
-    if isinstance(value, RandomVariable):
-        return True
-    if isinstance(value, Standing) or has_plates(value):
-        return True
-    if isinstance(value, Masked):
-        return not value.is_certain or any(holds_random(item) for item, _ in value.unordered())
-    if isinstance(value, list | tuple):
-        return any(holds_random(item) for item in value)
-    return isinstance(value, dict) and any(holds_random(item) for item in value.values())
 
 
 _MISSING = object()
