@@ -8,13 +8,11 @@ from privug.model.maybe import maybe
 from privug.model.plates import fold
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
-from privug.program.logic import where
-from privug.program.traced.iteration import Segment, order_left_open, segments
-from privug.program.traced.keyed import Changeable, Fillable, Grown, GrownList
+from privug.program.traced.iteration import PlatedList, Segment, order_left_open, segments
+from privug.program.traced.keyed import Changeable, Grown
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     UNDEFINED,
-    Growing,
     Mask,
     Masked,
     MaskedList,
@@ -25,6 +23,7 @@ from privug.program.traced.masks import (
     fail_where,
     fixed_order,
     holds,
+    how_many,
     is_value,
     negated,
     one_of,
@@ -35,7 +34,7 @@ from privug.program.traced.masks import (
 Pairs = list[tuple[Any, Mask]]
 
 
-class MaskedSet(Changeable, Fillable, Growing):
+class MaskedSet(Changeable):
     """A set of the program's own."""
 
     def __init__(self, items: Iterable[tuple[Any, Mask]] = ()) -> None:
@@ -136,9 +135,7 @@ class MaskedSet(Changeable, Fillable, Growing):
                 made.masks[level] = either(made.masks.get(level, False), found)
         return made
 
-    @staticmethod
-    def one_of(possible: list[tuple[Mask, Any]]) -> "MaskedSet":
-        """Return the set whose condition holds."""
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> "MaskedSet":
         return OneOfSets(possible)
 
     intersection, union, difference = __and__, __or__, __sub__
@@ -272,7 +269,7 @@ class MaskedDict(Changeable):
         if len(self.stored) > MOST_ORDERED:
             refuse(f"the order of more than {MOST_ORDERED} random dictionary keys")
         places = {key: self._place(key) for key in self.stored}
-        total = _count(self.masks.values())
+        total = how_many(self.masks.values())
         entries: Pairs = []
         for position in range(len(self.stored)):
             hits = [(key, both(self.masks[key], places[key] == position)) for key in self.stored]
@@ -285,7 +282,7 @@ class MaskedDict(Changeable):
         """Return how many entries came in before this one."""
         rank = self.ranks[key]
         before = [both(self.masks[other], self.ranks[other] < rank) for other in self.stored if other != key]
-        return _count(before)
+        return how_many(before)
 
     def _in_fixed_order(self) -> list[Any] | None:
         """Return the keys in the order in which they came in; None if that is random."""
@@ -447,7 +444,7 @@ class MaskedDict(Changeable):
     def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
         before = self.mask_at(level)
         self.stored[level] = grown(self.stored.get(level, UNDEFINED), before)
-        if isinstance(self.stored[level], GrownList | MaskedSet):
+        if isinstance(self.stored[level], PlatedList | MaskedSet):
             self._own.add(level)
         if before is False:
             self.ranks[level] = self._events + first
@@ -522,10 +519,3 @@ class View(Masked):
 
     def __len__(self) -> int:
         return len(self.plain())
-
-
-def _count(masks: Iterable[Mask]) -> Any:
-    total: Any = 0
-    for mask in masks:
-        total = total + (int(mask) if isinstance(mask, bool) else where(mask, 1, 0))
-    return total

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -69,6 +70,10 @@ class Masked(ABC):
         """Return what stands for it in an output."""
         return self.plain()
 
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> Any:
+        """Return the container whose condition holds; what is put into it is put into that one."""
+        return possible[0][1] if len(possible) == 1 else refuse("a choice between containers")
+
     @property
     def is_certain(self) -> bool:
         """Whether all items are there for sure."""
@@ -91,15 +96,6 @@ class CallOnly(ABC):
     @abstractmethod
     def released(self) -> Any:
         """Return what stands for it in an output."""
-
-
-class Growing(Masked):
-    """A container that may be one of several: what is put into it is put into the one whose condition holds."""
-
-    @staticmethod
-    @abstractmethod
-    def one_of(possible: list[tuple[Mask, Any]]) -> Any:
-        """Return the container whose condition holds."""
 
 
 class MaskedList(list[Any], Masked):
@@ -146,6 +142,11 @@ class MaskedList(list[Any], Masked):
         if not self.is_certain:
             refuse("a list of random length")
         return [item for item, _ in self.pairs()]
+
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> Any:
+        if not all(isinstance(value, MaskedList) for _, value in possible):
+            refuse("a choice between containers")
+        return possible[0][1] if possible[0][0] is True else OneOf(possible)
 
     def __len__(self) -> int:
         return len(self.plain())
@@ -251,10 +252,17 @@ class OneOf(MaskedList):
 
 def _positions(pairs: list[tuple[Any, Mask]]) -> list[Any]:
     """Return for each item how many are there before it."""
-    positions: list[Any] = [0]
-    for _, there in pairs:
-        positions.append(positions[-1] + (int(there) if isinstance(there, bool) else where(there, 1, 0)))
-    return positions[:-1]
+    return list(itertools.accumulate((counted(there) for _, there in pairs[:-1]), initial=0)) if pairs else []
+
+
+def counted(mask: Mask) -> Any:
+    """Return one where a condition holds, and else zero."""
+    return int(mask) if isinstance(mask, bool) else where(mask, 1, 0)
+
+
+def how_many(masks: Iterable[Mask]) -> Any:
+    """Return how many conditions hold."""
+    return sum(map(counted, masks))
 
 
 def _between(start: int | None, place: Any, stop: int | None) -> Mask:
@@ -265,11 +273,9 @@ def _between(start: int | None, place: Any, stop: int | None) -> Mask:
 def one_of(alternatives: list[tuple[Mask, Any]]) -> Any:
     """Return the alternative whose condition holds; a list stays one that can be appended to."""
     possible = [(mask, value) for mask, value in alternatives if mask is not False and value is not UNDEFINED]
-    if possible and all(isinstance(value, MaskedList) for _, value in possible):
-        return possible[0][1] if possible[0][0] is True else OneOf(possible)
-    grown = next((value for _, value in possible if isinstance(value, Growing)), None)
-    if grown is not None:
-        return grown.one_of(possible)
+    containers = [value for _, value in possible if isinstance(value, Masked)]
+    if containers:
+        return next((one for one in containers if not isinstance(one, MaskedList)), containers[0]).one_of(possible)
     if len(possible) > 1 and not all(is_value(value) or isinstance(value, CallOnly) for _, value in possible):
         refuse("a choice between containers")
     chosen: Any = UNDEFINED

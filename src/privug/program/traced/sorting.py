@@ -27,6 +27,7 @@ from privug.program.traced.masks import (
     current,
     either,
     fail_where,
+    how_many,
     negated,
     select,
     truth,
@@ -181,7 +182,7 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
     moved = [gathered(values, order[position]) for position in range(len(values))]
     if all(there is True for _, there in pairs):
         return MaskedList(moved)
-    total = sum(where(there, 1, 0) for _, there in pairs)
+    total = how_many(there for _, there in pairs)
     some = isinstance(items, Masked) and not items.is_iterator and items.some_there() is True
     there = [True if some and position == 0 else total > position for position in range(len(moved))]
     return MaskedList.of_pairs(zip(moved, there, strict=True))
