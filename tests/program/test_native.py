@@ -511,7 +511,7 @@ def test_work_is_judged_by_steps_alone():
 @pytest.fixture
 def automatic(monkeypatch):
     """Compiling pays soon."""
-    monkeypatch.setattr(work, "SECONDS_WORTH_COMPILING", 0.05)
+    monkeypatch.setattr(calls, "SECONDS_WORTH_COMPILING", 0.05)
     with pv.limited(native="auto"):
         yield
 
@@ -576,7 +576,7 @@ def test_tables_of_all_sizes_are_compiled_or_none(untraceable, automatic):
 
 
 def test_why_a_program_is_not_compiled(untraceable, automatic, monkeypatch):
-    monkeypatch.setattr(work, "SECONDS_WORTH_COMPILING", 1e-4)
+    monkeypatch.setattr(calls, "SECONDS_WORTH_COMPILING", 1e-4)
 
     def why(program, argument, samples=2000):
         attack = pv.Attack(program, {"x": argument}, secret="x")
