@@ -67,7 +67,7 @@ INSIDE = {
         "merging",
     ],
     "prior": [
-        "family reading",
+        "family reading standard",
         "frame scalar",
         "continuous",
         "discrete",

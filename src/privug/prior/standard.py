@@ -18,6 +18,8 @@ FARTHEST = 39.0  # deviations: beyond, nothing is left in floats
 class StandardNormal:
     """The normal distribution of mean 0 and deviation 1, as far as it is needed here."""
 
+    of_scipy = "norm"
+
     def pdf(self, x: Array) -> Array:
         density = np.asarray(np.square(x, dtype=float))  # in place: tables of pairs ask for millions
         density *= -0.5
@@ -52,6 +54,8 @@ class StandardNormal:
 
 class StandardUniform:
     """The uniform distribution between 0 and 1, as far as it is needed here."""
+
+    of_scipy = "uniform"
 
     def pdf(self, x: Array) -> Array:
         return np.where((np.asarray(x) >= 0) & (np.asarray(x) <= 1), 1.0, 0.0)
@@ -152,7 +156,7 @@ def _integral(z: Array) -> Array:
 
 
 class Located:
-    """A standard distribution, stretched and shifted."""
+    """A standard distribution, stretched and shifted; what is asked for seldom, SciPy answers."""
 
     def __init__(self, standard: Any, scale: Any, shift: Any) -> None:
         self.standard, self.scale, self.shift = standard, scale, shift
@@ -187,6 +191,11 @@ class Located:
 
     def std(self) -> Any:
         return self.standard.std() * self.scale
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(getattr(scipy.stats, self.standard.of_scipy)(self.shift, self.scale), name)
 
 
 class BinomialCounts:
