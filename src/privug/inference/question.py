@@ -21,8 +21,7 @@ from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Index, constant
 from privug.model.plan import Plan
-from privug.model.plates import PlatedTable
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
 from privug.model.structure import flatten, random_leaves, spelled_out
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import Likelihood

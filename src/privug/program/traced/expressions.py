@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.model.categories import map_levels
 from privug.model.maybe import Maybe, is_maybe
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import RaggedTable
 from privug.model.table import Row, Table
 from privug.model.variable import RandomVariable, item_of, refuse
 from privug.program.traced import opaque

@@ -19,8 +19,8 @@ from privug.model.failures import diversions, fails, fails_where, told
 from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
 from privug.model.operations import Elementwise, Stack, elementwise, fail_samples
-from privug.model.plates import Plate, PlatedTable, fold
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
+from privug.model.plates import Plate, fold
 from privug.model.traits import OPERATIONS, Role, Traits, traits_of
 from privug.model.values import number_types
 from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values

@@ -6,8 +6,8 @@ from typing import Any
 from privug.model.node import Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Index
-from privug.model.plates import Plate, PlatedTable, current_plate, fold, going_through
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
+from privug.model.plates import Plate, current_plate, fold, going_through
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.accumulators import Accumulator, State
 from privug.program.traced.masks import (

@@ -14,8 +14,8 @@ from privug.model.maybe import Maybe, is_maybe, surely_present
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import ArrayFunction, array_function
 from privug.model.plan import Plan
+from privug.model.plated_tables import RaggedTable
 from privug.model.plates import current_plate
-from privug.model.ragged import RaggedTable
 from privug.model.table import Row
 from privug.model.variable import Columns, RandomVariable, refuse, stack_values
 from privug.program.logic import where
