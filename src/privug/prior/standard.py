@@ -4,6 +4,7 @@ Binomial probabilities are Loader's: Fast and accurate computation of binomial p
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from privug.model.node import Array
 
 MOST_STEPS, CLOSE, LEAST_DENSITY = 100, 1e-15, 1e-300
 FARTHEST = 39.0  # deviations: beyond, nothing is left in floats
+FAR_BELOW, TERMS = 5.0, 32
 
 
+@dataclass(frozen=True)
 class StandardNormal:
     """The normal distribution of mean 0 and deviation 1, as far as it is needed here."""
 
@@ -50,6 +53,7 @@ class StandardNormal:
         return 1.0
 
 
+@dataclass(frozen=True)
 class StandardUniform:
     """The uniform distribution between 0 and 1, as far as it is needed here."""
 
@@ -81,14 +85,14 @@ class StandardUniform:
         return math.sqrt(1 / 12)
 
 
+@dataclass(frozen=True)
 class UniformPlusNormal:
     """The sum of a standard normal quantity and one that is uniform between 0 and a width (Bhattacharjee, 1963).
 
     With G(z) = z Phi(z) + phi(z), the integral of Phi, its distribution function is (G(x) - G(x - width)) / width.
     """
 
-    def __init__(self, width: float) -> None:
-        self.width = width
+    width: float
 
     def pdf(self, x: Array) -> Array:
         side = np.where(np.asarray(x) > self.width / 2, -1.0, 1.0)  # differences from the nearer end
@@ -141,14 +145,20 @@ class UniformPlusNormal:
 
 
 def _integral(z: Array) -> Array:
-    """Return the integral of the normal distribution function up to some places.
+    """Return the integral of the normal distribution function up to some places: phi(z) + z Phi(z).
 
-    In the lower tail, where its two terms cancel, it is a parabolic cylinder function.
+    In the lower tail, where its two terms cancel, the ratio of tail and density (Mills) is a continued fraction.
     """
     z = np.maximum(z, -FARTHEST)
-    whole = z * scipy.special.ndtr(z) + np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
-    tail = np.exp(-0.25 * np.square(z)) / math.sqrt(2 * math.pi) * scipy.special.pbdv(-2.0, np.maximum(-z, 1.0))[0]
-    return np.where(z < -1.0, tail, whole)
+    density = np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
+    away = np.maximum(-z, FAR_BELOW)
+    fraction = away  # a + 1 / (a + 2 / (a + 3 / ...)), from its end
+    for term in range(TERMS, 1, -1):
+        fraction = away + term / fraction
+    near = np.minimum(-z, FAR_BELOW)
+    ratio = np.where(z < 0, 1 - near * math.sqrt(math.pi / 2) * scipy.special.erfcx(near / math.sqrt(2)), 1.0)
+    tail = density * np.where(-z > FAR_BELOW, 1 / (1 + away * fraction), ratio)
+    return np.where(z < 0, tail, density + z * scipy.special.ndtr(z))
 
 
 class Located:

@@ -228,6 +228,11 @@ class Pushforward:
         first, last = -np.inf if endless[0] else inner[0], np.inf if endless[1] else inner[-1]
         return np.array([first, *inner[1:-1], last])
 
+    @property
+    def track(self) -> Array:
+        """Finite edges from which to resolve the density."""
+        return followed(self, self.breaks)
+
     @cached_property
     def edges(self) -> Array:
         """The panels on which the density is a polynomial but for rounding."""
@@ -389,7 +394,7 @@ class Curve:
         kinks = np.unique(np.concatenate([part.breaks for _, part in self.parts]))
         inner = kinks[np.isfinite(kinks)]
         ends = (bool(np.isinf(kinks[0])), bool(np.isinf(kinks[-1])))
-        tracks = [part.edges if isinstance(part, Tabulated) else followed(part, part.breaks) for _, part in self.parts]
+        tracks = [part.track for _, part in self.parts]
         spans = np.array([track[[0, -1]] for track in tracks])
         edges = np.concatenate([united(tracks), inner, [spans.min(), spans.max()]])
         total, error, table = tabulate(partial(_added, self.parts, spans), edges, inner, ends)
