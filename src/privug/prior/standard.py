@@ -147,18 +147,25 @@ class UniformPlusNormal:
 def _integral(z: Array) -> Array:
     """Return the integral of the normal distribution function up to some places: phi(z) + z Phi(z).
 
-    In the lower tail, where its two terms cancel, the ratio of tail and density (Mills) is a continued fraction.
+    In the lower tail, where its two terms cancel, it is the density times 1 - a M(a), a = -z, with the ratio M of tail
+    and density (Mills): by the scaled error function where few digits cancel, and by a continued fraction beyond.
     """
     z = np.maximum(z, -FARTHEST)
     density = np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
-    away = np.maximum(-z, FAR_BELOW)
-    fraction = away  # a + 1 / (a + 2 / (a + 3 / ...)), from its end
+    below = np.clip(-z, 0.0, FAR_BELOW)
+    tail = 1 - below * math.sqrt(math.pi / 2) * scipy.special.erfcx(below / math.sqrt(2))
+    far = z < -FAR_BELOW
+    if far.any():
+        tail[far] = _far_ratio(-z[far])
+    return density * tail + np.maximum(z, 0.0) * scipy.special.ndtr(z)
+
+
+def _far_ratio(a: Array) -> Array:
+    """Return 1 - a M(a) for Mills' ratio M = 1 / (a + 1 / (a + 2 / (a + ...))), from the end of the fraction."""
+    fraction = a
     for term in range(TERMS, 1, -1):
-        fraction = away + term / fraction
-    near = np.minimum(-z, FAR_BELOW)
-    ratio = np.where(z < 0, 1 - near * math.sqrt(math.pi / 2) * scipy.special.erfcx(near / math.sqrt(2)), 1.0)
-    tail = density * np.where(-z > FAR_BELOW, 1 / (1 + away * fraction), ratio)
-    return np.where(z < 0, tail, density + z * scipy.special.ndtr(z))
+        fraction = a + term / fraction
+    return 1 / (1 + a * fraction)
 
 
 class Located:

@@ -243,6 +243,8 @@ class Analytic:
     @cached_property
     def total(self) -> float:
         """The probability of the interval in the whole distribution."""
+        if not self._is_partial:
+            return 1.0
         return float(self._between(np.array([self.low]), np.array([self.high]))[0])
 
     def _between(self, low: Array, high: Array) -> Array:

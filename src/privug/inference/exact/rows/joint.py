@@ -636,8 +636,8 @@ class _Tabulation:
         moved = outcome.own(self._grid.found[number].cell)
         shift = moved.at(x[:1] if moved.is_flat else x)
         own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
-        own *= (chance * weights)[:, np.newaxis]
-        return codes, own
+        weights = (chance * weights)[:, np.newaxis]
+        return codes, np.multiply(own, weights, out=own if len(own) == len(weights) else None)
 
     def _crossing(self, formula: Dense, y: Array) -> Array:
         """Return the density that the row's number gives outputs all by itself."""
