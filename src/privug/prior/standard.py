@@ -150,10 +150,10 @@ def _integral(z: Array) -> Array:
     In the lower tail, where its two terms cancel, it is the density times 1 - a M(a), a = -z, with the ratio M of tail
     and density (Mills): by the scaled error function where few digits cancel, and by a continued fraction beyond.
     """
-    z = np.maximum(z, -FARTHEST)
+    z = np.asarray(np.maximum(z, -FARTHEST))
     density = np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
     below = np.clip(-z, 0.0, FAR_BELOW)
-    tail = 1 - below * math.sqrt(math.pi / 2) * scipy.special.erfcx(below / math.sqrt(2))
+    tail = np.asarray(1 - below * math.sqrt(math.pi / 2) * scipy.special.erfcx(below / math.sqrt(2)))
     far = z < -FAR_BELOW
     if far.any():
         tail[far] = _far_ratio(-z[far])
