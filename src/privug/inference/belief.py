@@ -341,6 +341,9 @@ class Belief:
         values = self._numbers("quantile")
         if not self.exact:
             return quantile_estimate(values, self._weighting, level, self.method, confidence)
+        if self.error <= NEGLIGIBLE:  # the bounds would not be mentioned
+            value = self._exact_quantile(values, level)
+            return self._exactly(value, value, value, self.resolution)
         shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
         value, low, high = (self._exact_quantile(values, share) for share in shares)
         return self._exactly(value, low, high, self.resolution)
