@@ -26,7 +26,6 @@ from privug.model.values import number_types
 from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced import opaque
-from privug.program.traced.accumulators import term_where
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.expressions import equal
 from privug.program.traced.iteration import (
@@ -58,6 +57,7 @@ from privug.program.traced.masks import (
 )
 from privug.program.traced.opaque import Text
 from privug.program.traced.selections import Selection, selection_of
+from privug.program.traced.slots import term_where
 from privug.program.traced.sorting import (
     Call,
     extreme,

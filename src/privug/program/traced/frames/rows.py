@@ -20,11 +20,11 @@ from privug.model.propositions import implies
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.accumulators import LOST
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, hits_of, surely_known
 from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth, under
 from privug.program.traced.selections import Selection
+from privug.program.traced.slots import LOST
 
 MOST_SPELLED_OUT = 256
 """How many rows may be taken one by one."""
