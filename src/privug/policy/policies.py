@@ -15,7 +15,8 @@ from privug.estimate import CONFIDENCE, ROUNDING, UNDERFLOW, Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs
-from privug.model.node import Array
+from privug.leakage.vulnerability import RARE
+from privug.model.node import Array, Kind
 from privug.policy.verdict import Limit, Status, all_of, any_of
 from privug.scoping import holding
 
@@ -53,6 +54,13 @@ class Levels(NamedTuple):
     def clipped(self) -> "Levels":
         """Return the same levels, each within its own interval."""
         return Levels(self.value, np.minimum(self.low, self.value), np.maximum(self.high, self.value))
+
+
+def posterior_after(pairs: Pairs, place: int) -> Belief:
+    """Return what is believed after one output of an exact finite joint."""
+    own = slice(pairs.starts[place], None if place + 1 == len(pairs.starts) else pairs.starts[place + 1])
+    shares = pairs.probability[own]
+    return Belief.of([pairs.secrets[k] for k in pairs.secret[own]], probabilities=shares / shares.sum())
 
 
 def share_of(wanted: Array, pairs: Pairs, error: float = 0.0) -> Levels:
@@ -248,11 +256,15 @@ class Clause(Policy):
         """Return the number after one observation."""
 
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        """Return the number after each output of a finite joint; None if posteriors are needed one by one.
+        """Return the number after each output of a finite joint; None if a sampled joint does not determine it.
 
-        `error` bounds the error of exact probabilities.
+        `error` bounds the error of exact probabilities: after outputs that are too rare for them nothing is known.
         """
-        return None
+        if not pairs.exact or pairs.copies is not None or prior.kind is not Kind.DISCRETE or not prior.exact:
+            return None
+        values = np.array([self.after(prior, posterior_after(pairs, k)).value for k in range(len(pairs.outputs))])
+        known = pairs.marginal > RARE * error
+        return Levels(values, np.where(known, values, -np.inf), np.where(known, values, np.inf))
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
         """Return bounds of the number, given bounds of the posterior: a row for each, a column for each secret.
