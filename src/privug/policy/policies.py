@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import scipy
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
-from privug.estimate import CONFIDENCE, ROUNDING, UNDERFLOW, Estimate
+from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs
+from privug.leakage.finite import Pairs, share_intervals
 from privug.leakage.vulnerability import RARE
 from privug.model.node import Array, Kind
 from privug.policy.verdict import Limit, Status, all_of, any_of
@@ -84,16 +83,7 @@ def largest_share(pairs: Pairs, error: float = 0.0) -> Levels:
 
 
 def _with_interval(share: Array, pairs: Pairs, error: float, looks_below: int, looks_above: int) -> Levels:
-    share = np.clip(share, 0.0, 1.0)
-    if pairs.exact:
-        lost = UNDERFLOW / pairs.marginal
-        doubt = 2 * (error / pairs.marginal + np.where(lost > ROUNDING, lost, 0.0))  # elsewhere zero is zero
-        return Levels(share, np.maximum(share - doubt, 0.0), np.minimum(share + doubt, 1.0))
-    samples = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
-    hits, misses, tail = share * samples, (1 - share) * samples, error_allowed() / 2
-    low = np.where(hits > 0, scipy.special.betaincinv(np.maximum(hits, 1e-300), misses + 1, tail / looks_below), 0.0)
-    above = scipy.special.betaincinv(hits + 1, np.maximum(misses, 1e-300), 1 - tail / looks_above)
-    return Levels(share, low, np.where(misses > 0, above, 1.0)).clipped()
+    return Levels(*share_intervals(share, pairs, error, (looks_below, looks_above), error_allowed() / 2))
 
 
 def difference(after: Levels, before: Estimate) -> Levels:
