@@ -83,7 +83,7 @@ class Slot:
         own = self.plate.row
         if isinstance(key, str) and key in self.plate.names and isinstance(own[key], RandomVariable):
             like = own[key].node
-            return self._leaf(key, like.dtype, like.levels, lambda value: _item(value, key))
+            return self._leaf(key, like.dtype, like.levels, lambda value: _item(value, key), like.kind)
         if isinstance(key, str):
             refuse(HANDED_ON)
         return self._leaf(key, np.dtype(float), None, lambda value: _item(value, key))
@@ -94,7 +94,7 @@ class Slot:
         for name, cell in zip(self.plate.names, self.plate.row, strict=True):
             if isinstance(cell, RandomVariable):
                 part = self._part_at(table, name, row_at)
-                cells.append(self._leaf((id(table), name), cell.node.dtype, cell.node.levels, part))
+                cells.append(self._leaf((id(table), name), cell.node.dtype, cell.node.levels, part, cell.node.kind))
             else:
                 cells.append(cell)
         return row_maker(self.plate.names)(cells)
@@ -103,9 +103,11 @@ class Slot:
     def _part_at(table: Any, name: str, row_at: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
         return lambda position: row_at(table, position)[name]
 
-    def _leaf(self, key: Hashable, dtype: Any, levels: Any, part_of: Callable[[Any], Any]) -> RandomVariable:
+    def _leaf(
+        self, key: Hashable, dtype: Any, levels: Any, part_of: Callable[[Any], Any], kind: Kind | None = None
+    ) -> RandomVariable:
         if key not in self.leaves:
-            self.leaves[key] = _pending(dtype, levels), part_of
+            self.leaves[key] = _pending(dtype, levels, kind), part_of
         return RandomVariable(self.leaves[key][0])
 
 
@@ -113,9 +115,10 @@ def _item(value: Any, key: Any) -> Any:
     return value[key] if isinstance(value, tuple) else refuse(HANDED_ON)
 
 
-def _pending(dtype: Any, levels: Any) -> Node:
+def _pending(dtype: Any, levels: Any, kind: Kind | None = None) -> Node:
     """Return a leaf that stands for what an earlier row left; nobody but the loop itself can tell what that is."""
-    return Node(Pending(lambda: refuse(HANDED_ON)), (), (), dtype, levels, Kind.DISCRETE if levels else Kind.MIXED)
+    kind = kind or (Kind.DISCRETE if levels else Kind.MIXED)
+    return Node(Pending(lambda: refuse(HANDED_ON)), (), (), dtype, levels, kind)
 
 
 class CarriedVariable(Unreadable):
