@@ -24,7 +24,7 @@ from privug.model.operations import Index, constant
 from privug.model.plan import Plan
 from privug.model.plated_tables import PlatedTable, RaggedTable
 from privug.model.structure import flatten, random_leaves, spelled_out
-from privug.model.variable import RandomVariable
+from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of, looked_at, told_by
 from privug.prior.choice import Constant
@@ -220,6 +220,9 @@ class Question(Shared):
 
         Which rows there are beyond those sizes is not looked at. Samples of all sizes are then evaluated together.
         """
+        return None if self.facts else self._for_all_sizes(largest)  # samples are looked at by size, given facts
+
+    def _for_all_sizes(self, largest: Sizes) -> Case | None:
         with critical_section():
             if largest not in self._of_all_sizes:
                 by_name = dict(zip(self.random_tables, largest, strict=True))
@@ -245,23 +248,24 @@ class Question(Shared):
     def _is_given(self, largest: Sizes, sizes: Sizes, traced: Case) -> bool | None:
         """Say whether the model of all sizes is at some sizes what was traced; None if it has another form there."""
         found = self._at(sizes, largest)
-        parts = [[one.inputs, one.secret, one.output] for one in (found, traced) if one is not None]
+        parts = [[one.inputs, one.secret, one.output, one.facts] for one in (found, traced) if one is not None]
         return is_made_alike(*parts) if len(parts) == 2 else None
 
     def _at(self, sizes: Sizes, largest: Sizes) -> Case | None:
         """Return the model of all sizes up to the largest at some sizes; None if it has another form there."""
-        case = self.case_of_all_sizes(largest)
+        case = self._for_all_sizes(largest)
         if case is None:
             return None
         try:
             by_name = dict(zip(self.random_tables, sizes, strict=True))
-            inputs, (secret, output) = at_sizes(case.inputs, by_name, (case.secret, case.output))
+            inputs, (secret, output, facts) = at_sizes(case.inputs, by_name, (case.secret, case.output, case.facts))
         except OfAnotherForm:
             return None
-        return Case(inputs, secret, output, case.lifting)
+        open_facts = [RandomVariable(as_node(fact)) for fact in facts if fact is not True]
+        return Case(inputs, secret, output, case.lifting, tuple(open_facts))
 
     def _build_for_all_sizes(self, largest: Mapping[str, int]) -> Case | None:
-        if self.facts or any(limit < 1 for limit in largest.values()):
+        if any(limit < 1 for limit in largest.values()):
             return None
         typical = dict(zip(self.random_tables, self.typical_sizes, strict=True))
         ragged = {name: self.prior[name].ragged(largest[name], max(1, typical[name])) for name in largest}
