@@ -157,7 +157,7 @@ def _integral(z: Array) -> Array:
     far = z < -FAR_BELOW
     if far.any():
         tail[far] = _far_ratio(-z[far])
-    return density * tail + np.maximum(z, 0.0) * scipy.special.ndtr(z)
+    return np.asarray(density * tail + np.maximum(z, 0.0) * scipy.special.ndtr(z))
 
 
 def _far_ratio(a: Array) -> Array:
