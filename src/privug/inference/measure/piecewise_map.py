@@ -21,7 +21,7 @@ from privug.inference.measure.density import Analytic, Function, Tabulated
 from privug.inference.workload import spend
 from privug.model.batch import grouped
 from privug.model.graph import between, signature
-from privug.model.node import Array, Node
+from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
@@ -230,11 +230,26 @@ class _Cutting:
         if left not in still and right not in still and left is not right:
             self._same_direction(node, left, right, opposite=True)
         equal, signs = 0 in traits.signs, traits.signs
-        if not signs or (1 in signs) is not equal:
-            self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
-        if not signs or (-1 in signs) is not equal:
-            self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
+        compared: list[np.ufunc] = [np.greater] * (not signs or (1 in signs) is not equal)
+        compared += [np.greater_equal] * (not signs or (-1 in signs) is not equal)
+        place = self._passing(left, right, compared[0]) if len(compared) == 1 else None
+        if place is not None:
+            self.edges = np.union1d(self.edges, [place] if self.edges[0] < place < self.edges[-1] else [])
+        else:
+            for one in compared:
+                self._cut_where(partial(self._compared, one, left, right))
         self._flat |= {node} if signs else set()
+
+    def _compared(self, compared: np.ufunc, left: Node, right: Node, x: Array) -> Array:
+        return np.asarray(compared(self._at(left, x), self._at(right, x)))
+
+    def _passing(self, left: Node, right: Node, compared: np.ufunc) -> float | None:
+        """Return the number from which on a comparison of it and a constant changes; None of other quantities."""
+        for number, other, is_next in ((left, right, np.greater), (right, left, np.greater_equal)):
+            value = _number(other)
+            if number is self._argument and number.dtype == np.float64 and value is not None:
+                return float(np.nextafter(value, np.inf)) if compared is is_next else value
+        return None
 
     def _same_direction(self, node: Node, left: Node, right: Node, opposite: bool) -> None:
         low, high = inner_ends(self.edges)
@@ -242,6 +257,15 @@ class _Cutting:
         other = np.sign(self._at(right, high) - self._at(right, low))
         if np.any(one * other == (1 if opposite else -1)):
             raise Unfollowed("it puts two quantities together that rise and fall against each other", node)
+
+
+def _number(node: Node) -> float | None:
+    """Return the number that a node is a constant of, if it is one."""
+    if not isinstance(node.operation, ConstantValue) or node.levels is not None:
+        return None
+    array = node.operation.array
+    value = float(array.item()) if array.size == 1 and array.dtype.kind in "bif" else math.nan
+    return None if math.isnan(value) else value
 
 
 def _name(node: Node) -> Any:
