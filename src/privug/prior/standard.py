@@ -52,6 +52,9 @@ class StandardNormal:
     def std(self) -> float:
         return 1.0
 
+    def entropy(self) -> float:
+        return 0.5 * math.log(2 * math.pi * math.e)
+
 
 @dataclass(frozen=True)
 class StandardUniform:
@@ -83,6 +86,9 @@ class StandardUniform:
 
     def std(self) -> float:
         return math.sqrt(1 / 12)
+
+    def entropy(self) -> float:
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -204,6 +210,12 @@ class Located:
 
     def std(self) -> Any:
         return self.standard.std() * self.scale
+
+    def var(self) -> Any:
+        return np.square(self.std())
+
+    def entropy(self) -> Array:
+        return np.asarray(self.standard.entropy() + np.log(self.scale))
 
 
 class BinomialCounts:
