@@ -21,6 +21,8 @@ FAR_BELOW, TERMS = 5.0, 26
 class StandardNormal:
     """The normal distribution of mean 0 and deviation 1, as far as it is needed here."""
 
+    of_scipy = "norm"
+
     def pdf(self, x: Array) -> Array:
         density = np.asarray(np.square(x, dtype=float))  # in place: tables of pairs ask for millions
         density *= -0.5
@@ -52,13 +54,12 @@ class StandardNormal:
     def std(self) -> float:
         return 1.0
 
-    def entropy(self) -> float:
-        return 0.5 * math.log(2 * math.pi * math.e)
-
 
 @dataclass(frozen=True)
 class StandardUniform:
     """The uniform distribution between 0 and 1, as far as it is needed here."""
+
+    of_scipy = "uniform"
 
     def pdf(self, x: Array) -> Array:
         return np.where((np.asarray(x) >= 0) & (np.asarray(x) <= 1), 1.0, 0.0)
@@ -86,9 +87,6 @@ class StandardUniform:
 
     def std(self) -> float:
         return math.sqrt(1 / 12)
-
-    def entropy(self) -> float:
-        return 0.0
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def _far_ratio(a: Array) -> Array:
 
 
 class Located:
-    """A standard distribution, stretched and shifted."""
+    """A standard distribution, stretched and shifted; what is asked for seldom, SciPy answers."""
 
     def __init__(self, standard: Any, scale: Any, shift: Any) -> None:
         self.standard, self.scale, self.shift = standard, scale, shift
@@ -211,11 +209,10 @@ class Located:
     def std(self) -> Any:
         return self.standard.std() * self.scale
 
-    def var(self) -> Any:
-        return np.square(self.std())
-
-    def entropy(self) -> Array:
-        return np.asarray(self.standard.entropy() + np.log(self.scale))
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(getattr(scipy.stats, self.standard.of_scipy)(self.shift, self.scale), name)
 
 
 class BinomialCounts:
