@@ -230,26 +230,16 @@ class _Cutting:
         if left not in still and right not in still and left is not right:
             self._same_direction(node, left, right, opposite=True)
         equal, signs = 0 in traits.signs, traits.signs
-        compared: list[np.ufunc] = [np.greater] * (not signs or (1 in signs) is not equal)
-        compared += [np.greater_equal] * (not signs or (-1 in signs) is not equal)
-        place = self._passing(left, right, compared[0]) if len(compared) == 1 else None
-        if place is not None:
+        beyond = half_line(node, self._argument)
+        if beyond is not None:
+            place = beyond[0] if math.isfinite(beyond[0]) else math.nextafter(beyond[1], math.inf)
             self.edges = np.union1d(self.edges, [place] if self.edges[0] < place < self.edges[-1] else [])
         else:
-            for one in compared:
-                self._cut_where(partial(self._compared, one, left, right))
+            if not signs or (1 in signs) is not equal:
+                self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
+            if not signs or (-1 in signs) is not equal:
+                self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
         self._flat |= {node} if signs else set()
-
-    def _compared(self, compared: np.ufunc, left: Node, right: Node, x: Array) -> Array:
-        return np.asarray(compared(self._at(left, x), self._at(right, x)))
-
-    def _passing(self, left: Node, right: Node, compared: np.ufunc) -> float | None:
-        """Return the number from which on a comparison of it and a constant changes; None of other quantities."""
-        for number, other, is_next in ((left, right, np.greater), (right, left, np.greater_equal)):
-            value = _number(other)
-            if number is self._argument and number.dtype == np.float64 and value is not None:
-                return float(np.nextafter(value, np.inf)) if compared is is_next else value
-        return None
 
     def _same_direction(self, node: Node, left: Node, right: Node, opposite: bool) -> None:
         low, high = inner_ends(self.edges)
@@ -257,6 +247,20 @@ class _Cutting:
         other = np.sign(self._at(right, high) - self._at(right, low))
         if np.any(one * other == (1 if opposite else -1)):
             raise Unfollowed("it puts two quantities together that rise and fall against each other", node)
+
+
+def half_line(node: Node, argument: Node) -> tuple[float, float] | None:
+    """Return the numbers that are less, or greater, than a constant, if that is what a node says of its argument."""
+    signs = node.operation.traits.signs if isinstance(node.operation, Elementwise) else ()
+    if len(set(signs) - {0}) != 1 or argument.dtype != np.float64 or argument not in node.parents:
+        return None
+    is_left = node.parents[0] is argument
+    value = _number(node.parents[1 if is_left else 0])
+    if value is None:
+        return None
+    rises = (1 in signs) is is_left
+    end = value if 0 in signs else math.nextafter(value, math.inf if rises else -math.inf)
+    return (end, math.inf) if rises else (-math.inf, end)
 
 
 def _number(node: Node) -> float | None:
