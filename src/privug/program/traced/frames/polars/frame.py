@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,21 @@ import numpy as np
 from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, chosen, mapped
-from privug.program.traced.frames.columns import ONE, Column, as_column, compared, divided, is_truths, masks_of
+from privug.program.traced.frames.cells import Cell, cell_of, chosen
+from privug.program.traced.frames.columns import ONE, Column, as_column, compared, is_truths, masks_of
+from privug.program.traced.frames.dialects import POLARS
 from privug.program.traced.frames.pandas.values import number
-from privug.program.traced.frames.polars.column import SUMMARIES, fill_null, is_plain, polars, python_value
+from privug.program.traced.frames.polars.column import (
+    OPERATORS,
+    SUMMARIES,
+    fill_null,
+    is_plain,
+    polars,
+    python_value,
+    true_quotient,
+)
 from privug.program.traced.frames.polars.expressions import (
+    Call,
     Expr,
     HasColumns,
     Scope,
@@ -27,8 +38,7 @@ from privug.program.traced.frames.polars.expressions import (
 )
 from privug.program.traced.frames.polars.sorting import (
     UnorderedList,
-    in_order,
-    in_random_order,
+    closed,
     listed,
     only_value,
     released_column,
@@ -40,7 +50,17 @@ from privug.program.traced.frames.polars.sorting import (
     with_open_order,
 )
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.relations import ColumnGroups, Key, largest_of
+from privug.program.traced.frames.relations import (
+    LOOKED_UP,
+    Groups,
+    Key,
+    can_look_up,
+    in_order,
+    in_random_order,
+    joined,
+    joined_by_lookup,
+    largest_of,
+)
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth
 
@@ -61,7 +81,7 @@ class Series(HasColumns):
         return python_value(found.cells[0]) if found.single else Series(found)
 
     @property
-    def name(self) -> str:
+    def name(self) -> Any:
         """What it is called."""
         return self.column.name
 
@@ -98,7 +118,7 @@ class Series(HasColumns):
         return refuse("such a subscript of a Series")
 
     def contains(self, item: Any) -> Mask:
-        hits = [compared(np.equal, cell, as_column(item).cells[0]) for cell in self.column.cells]
+        hits = [compared(POLARS, np.equal, cell, as_column(item).cells[0]) for cell in self.column.cells]
         masks = [both(hit.known, truth(hit.value)) for hit in hits]
         found = self.column.rows.among(masks)
         return positive(found.count) if found.has_plates else any_of(found.there)
@@ -109,7 +129,7 @@ class Series(HasColumns):
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""
         column, name = self.column, self.name  # equal values are the same, in whatever order they stood
-        return Series(in_random_order({name: column}, column.rows, [(column, descending, nulls_last)])[0][name])
+        return Series(in_random_order({name: column}, closed(column.rows), [(column, descending, nulls_last)])[0][name])
 
     def top_k(self, k: int = 5) -> "Series":
         return self.sort(descending=True, nulls_last=True).head(k)
@@ -119,7 +139,7 @@ class Series(HasColumns):
 
     def unique(self) -> "Series":
         """Return the values that occur, in an order that polars leaves open."""
-        return Series(ColumnGroups([self.column], self.column.rows).key_columns()[0])
+        return Series(Groups(POLARS, [self.column], self.column.rows).key_columns()[0])
 
     def to_frame(self, name: str | None = None) -> "Frame":
         return Frame({name or self.name: self.column}, self.column.rows)
@@ -129,7 +149,7 @@ class Series(HasColumns):
         called = name if name is not None else "proportion" if normalize else "count"
         counts: Frame = self.to_frame().group_by(self.name).len(called)
         if normalize:
-            share = divided(counts.held[called], as_column(Cell(self.column.rows.count).value))
+            share = true_quotient(counts.held[called], as_column(Cell(self.column.rows.count).value))
             counts = counts._made({**counts.held, called: share}, counts.kept)
         return counts.sort(called, descending=True) if sort else counts
 
@@ -138,42 +158,23 @@ class Series(HasColumns):
         column = self.column
         if not column.rows.axis.sorted:
             refuse("an array of rows whose order polars leaves open")
-        if all(cell.known is True for cell in column.cells) and column.rows.are_all:
-            return column.rows.axis.whole([cell.value for cell in column.cells])
-        return reductions.selection([Cell(number(cell)) for cell in column.cells], column.rows)
+        if column.is_known and column.rows.are_all:
+            return column.whole
+        return reductions.selection(column.each(lambda cell: Cell(number(cell))))
 
 
 with_methods(Series)
 
 
-def joined(
-    columns: Mapping[str, Column], rows: Rows, other: Any, left: Any, right: Any, how: str
-) -> tuple[dict[str, Column], Rows]:
-    """Return columns with those of a fixed table beside them, in the rows that have a counterpart there."""
-    left, right = (key[0] if isinstance(key, list) and len(key) == 1 else key for key in (left, right))
-    if not (isinstance(left, str) and isinstance(right, str) and is_plain(other, "DataFrame", "LazyFrame")):
-        refuse("join() with anything but a fixed table, on one column")
-    if how not in ("inner", "left", "semi", "anti") or left not in columns:
-        refuse(f"join() with how={how!r}")
-    table = other.lazy().collect().drop_nulls(right)
-    if table[right].n_unique() < table.height and how in ("inner", "left"):
-        refuse("join() with a table of repeated keys")
-    keys, found = table[right].to_list(), columns[left]
-    there = [mapped(lambda level: level in keys, cell) for cell in found.cells]
-    matching = [both(cell.known, truth(cell.value)) for cell in there]
-    if how == "anti":
-        matching = [negated(mask) for mask in matching]
-    kept = rows if how == "left" else rows.among(matching)
-    made = {name: column.on(kept) for name, column in columns.items()}
-    if how in ("semi", "anti"):
-        return made, kept
-    others = [name for name in table.columns if name != right]
-    if columns.keys() & set(others):
-        refuse("join() with a table of columns of the same name")
-    for name in others:
-        values = dict(zip(keys, table[name].to_list(), strict=True))
-        made[name] = Column(tuple(mapped(values.get, cell) for cell in found.cells), kept, name)
-    return made, kept
+def standing(table: Any) -> "Frame":
+    """Return a plain frame as one of constants; one that is not plain as it is."""
+    if isinstance(table, Frame):
+        return table
+    if not is_plain(table, "DataFrame", "LazyFrame"):
+        refuse("a table that is no frame")
+    plain = table.lazy().collect()
+    data = {name: [cell_of(value) for value in plain[name].to_list()] for name in plain.columns}
+    return Frame.of_cells(data, Rows.all_of(Axis((None,) * plain.height)))
 
 
 class GroupBy(Standing):
@@ -181,7 +182,7 @@ class GroupBy(Standing):
 
     kind = "GroupBy"
 
-    def __init__(self, frame: Any, groups: ColumnGroups, maintain_order: bool) -> None:
+    def __init__(self, frame: Any, groups: Groups, maintain_order: bool) -> None:
         self.frame = frame
         self.groups = groups
         self.maintain_order = maintain_order
@@ -210,7 +211,7 @@ class GroupBy(Standing):
             several = [part[place] for part in parts]
             if not all(part.single for part in (column, *several)):
                 refuse("agg() of lists")
-            cells = tuple(part.cells[0] for part in several)
+            cells = [part.cells[0] for part in several]
             columns.append(Column(cells, rows, column.name, largest=largest_of(several)))
         found = {column.name: column for column in columns}
         if len(found) < len(columns):
@@ -221,8 +222,8 @@ class GroupBy(Standing):
         if not self.maintain_order or not self.groups.rows.axis.sorted:
             return type(self.frame)(columns, rows)
         made = Rows(Axis(rows.axis.plates), rows.there)
+        first = Column([*map(Cell, self.groups.first_places())], made)
         placed = {name: column.on(made) for name, column in columns.items()}
-        first = Column(tuple(map(Cell, self.groups.first_places())), made)
         return type(self.frame)(*in_random_order(placed, made, [(first, False, False)]))
 
     def len(self, name: str = "len") -> Any:
@@ -249,14 +250,14 @@ def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns
         refuse("pivot() without names for on, index and values")
     if how is not None and how not in SUMMARIES:
         refuse(f"pivot() with aggregate_function={how!r}")
-    across = ColumnGroups([frame.scope.column(on)], frame.kept)
-    down = GroupBy(frame, ColumnGroups([frame.scope.column(name) for name in names], frame.kept), maintain_order)
+    across = Groups(POLARS, [frame.scope.column(on)], frame.kept)
+    down = GroupBy(frame, Groups(POLARS, [frame.scope.column(name) for name in names], frame.kept), maintain_order)
     parts = [(_column_name(label), members) for label, members in across.members]
 
     def at(name: str, masks: Sequence[Mask]) -> Expr:
         return Expr(
             lambda scope: [_pivot_cell(scope.column(values).on(scope.rows.among(masks)), how).named(name)],
-            lambda: refuse("a part of pivot()"),
+            Call("pivot"),
         )
 
     made = down.agg(*(at(name, members.there) for name, members in parts))
@@ -292,7 +293,7 @@ class Frame(Standing):
     kind = "DataFrame"
 
     def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
-        self.held = {name: column.named(name) for name, column in columns.items()}
+        self.held = {name: column.on(rows).named(name) for name, column in columns.items()}
         """The columns, those that may be absent as well."""
         self.kept = rows
         self.present: Mapping[str, Mask] = {}
@@ -307,7 +308,7 @@ class Frame(Standing):
     @staticmethod
     def of_cells(data: Mapping[str, Sequence[Cell]], rows: Rows) -> "Frame":
         """Return the frame of some cells."""
-        return Frame({name: Column(tuple(cells), rows, name) for name, cells in data.items()}, rows)
+        return Frame({name: Column(cells, rows, name) for name, cells in data.items()}, rows)
 
     def _made(self, columns: Mapping[str, Column], rows: Rows) -> "Frame":
         made = Frame(columns, rows)
@@ -458,9 +459,9 @@ class Frame(Standing):
 
     def with_columns(self, *arguments: Any, **named: Any) -> "Frame":
         found = self._columns_of(arguments, named)
-        made = {name: column.beside_rows(self.kept) for name, column in found.items()}
-        if self.present.keys() & made.keys():
+        if self.present.keys() & found.keys():
             refuse("a new column in the place of one that may be absent")
+        made = {name: column.beside_rows(self.kept) for name, column in found.items()}
         return self._made({**self.held, **made}, self.kept)
 
     def drop(self, *names: Any, strict: bool = True) -> "Frame":
@@ -493,12 +494,12 @@ class Frame(Standing):
     def with_row_index(self, name: str = "index") -> "Frame":
         if not self.kept.are_all or not self.kept.axis.sorted:
             refuse("with_row_index() of a random number of rows")
-        cells = tuple(Cell(place) for place in self.kept.axis.positions())
+        cells = [Cell(place) for place in self.kept.axis.positions()]
         return self._made({name: Column(cells, self.kept, name, largest=self.kept.axis.size), **self.held}, self.kept)
 
     # Other rows.
     def _on(self, rows: Rows) -> "Frame":
-        return self._made(self.scope.on(rows).columns, rows)
+        return self._made(self.held, rows)
 
     def filter(self, *predicates: Any, **values: Any) -> "Frame":
         conditions = [*predicates, *(expression(name) == value for name, value in values.items())]
@@ -514,11 +515,8 @@ class Frame(Standing):
         rows = self.kept
         for name in names:
             rows = rows.among([cell.known for cell in self.scope.column(name).cells])
-        made = dict(self.scope.on(rows).columns)
-        known = {
-            name: replace(made[name], cells=tuple(Cell(cell.value) for cell in made[name].cells)) for name in names
-        }
-        return self._made({**made, **known}, rows)
+        known = {name: self.held[name].without_gaps() for name in names}
+        return self._made({**self.held, **known}, rows)
 
     def sort(
         self, by: Any, *more: Any, descending: Any = False, nulls_last: Any = False, maintain_order: bool = False
@@ -530,7 +528,7 @@ class Frame(Standing):
             made = self._on(with_open_order(self.kept))
             made.ordering = (*order, *(self.ordering if maintain_order else ()))
             return made
-        made = self._made(*in_order(self.held, self.kept, order))
+        made = self._made(*in_order(self.held, closed(self.kept), order))
         made.ordering = ()
         return made
 
@@ -571,7 +569,7 @@ class Frame(Standing):
         others = [name for name in self.data if name not in names]
         if keep not in ("any", "first") or (others and keep != "first"):
             refuse(f"unique() with keep={keep!r}")
-        groups = GroupBy(self, ColumnGroups([self.scope.column(name) for name in names], self.kept), maintain_order)
+        groups = GroupBy(self, Groups(POLARS, [self.scope.column(name) for name in names], self.kept), maintain_order)
         found: Frame = groups.agg(*(expression(name).first() for name in others))
         return found.select(*self.data)
 
@@ -579,20 +577,30 @@ class Frame(Standing):
         self, other: Any, on: Any = None, how: str = "inner", *, left_on: Any = None, right_on: Any = None,
         maintain_order: Any = None, validate: str = "m:m", coalesce: Any = None,
     ) -> "Frame":  # fmt: skip
-        if isinstance(other, Frame):
-            other._in_fixed_order()
-        left, right = (on, on) if on is not None else (left_on, right_on)
-        columns, rows = joined(self.data, self.kept, other, left, right, how)
+        table = standing(other)
+        table._in_fixed_order()
+        pairs = [key if isinstance(key, list) else [key] for key in ((left_on, right_on) if on is None else (on, on))]
+        others = {name: column for name, column in table.data.items() if name not in pairs[1]}
+        if how not in LOOKED_UP or not all(isinstance(name, str) for key in pairs for name in key):
+            refuse(f"join() with how={how!r}, or by anything but names")
+        if how in ("inner", "left") and self.held.keys() & others.keys():
+            refuse("join() with a table of columns of the same name")
+        keys = [[self.scope.column(name) for name in pairs[0]], [table.scope.column(name) for name in pairs[1]]]
+        left, right = (self.data, self.kept), (others, table.kept)
+        if len(keys[0]) == 1 and can_look_up(keys[0][0], keys[1][0]):
+            columns, rows = joined_by_lookup(left, right, keys[0][0], keys[1][0], how)
+        else:
+            keyed = {**others, **{f"#{k}": column for k, column in enumerate(keys[1])}}
+            columns, rows = joined(left, (keyed, table.kept), lambda at, _: _equal(at, pairs[0]), how)
         if how == "inner" and maintain_order not in ("left", "left_right"):
             rows = Rows(replace(rows.axis, sorted=False), rows.there)
-            columns = {name: column.on(rows) for name, column in columns.items()}
-        return self._made(columns, rows)
+        return self._made({name: column for name, column in columns.items() if name[:1] != "#"}, rows)
 
     # Groups.
     def group_by(self, *by: Any, maintain_order: bool = False, **named: Any) -> GroupBy:
         self._in_fixed_order()
         keys = [column for one in expressions(by, named) for column in one.columns(self.scope)]
-        return GroupBy(self, ColumnGroups(keys, self.kept), maintain_order)
+        return GroupBy(self, Groups(POLARS, keys, self.kept), maintain_order)
 
     def pivot(
         self, on: Any, *, index: Any = None, values: Any = None, aggregate_function: Any = None,
@@ -621,11 +629,17 @@ class Frame(Standing):
         return function(self, *arguments, **named)
 
 
+def _equal(columns: Mapping[str, Column], names: Sequence[str]) -> list[Mask]:
+    """Return in which pairs of rows all keys are equal."""
+    equal = [OPERATORS["eq"](columns[name], columns[f"#{place}"]) for place, name in enumerate(names)]
+    return masks_of(reduce(OPERATORS["and"], equal))
+
+
 def _summary(name: str) -> Callable[..., Frame]:
     def method(self: Frame, *arguments: Any, **options: Any) -> Frame:
         summary = SUMMARIES[name]
         found = {one: summary(self.held[one], *arguments, **options) for one in self.columns}
-        return Frame({one: replace(column, rows=ONE, single=False) for one, column in found.items()}, ONE)
+        return Frame(found, ONE)
 
     method.__name__ = name
     return method

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from privug.model.sparse import Labels, SparseFrame, SparseList
 from privug.model.variable import refuse
-from privug.program.traced.frames.cells import Cell, applied, chosen, converted, mapped, without_nan
-from privug.program.traced.frames.columns import Column, refuse_nan
+from privug.program.traced.frames.cells import Cell, without_nan
+from privug.program.traced.frames.columns import Column
 from privug.program.traced.frames.polars.column import python_value
-from privug.program.traced.frames.relations import Key, Relation
+from privug.program.traced.frames.relations import Key, Relation, in_random_order, unrolled
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
@@ -20,36 +18,10 @@ from privug.program.traced.frames.rows import (
     leaf,
     only_cell,
     singled_out,
-    sorted_rows,
     spelled_out,
 )
 from privug.program.traced.iteration import order_left_open
 from privug.program.traced.masks import Mask, MaskedList, both, places_of
-
-
-def in_fixed_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> Relation:
-    """Return rows in the order of columns of plain values; equal ones are in a known order only if they were before."""
-    order = list(range(len(rows.there)))
-    for key, down, last in reversed(keys):
-        values = [cell.value if cell.known else None for cell in key.cells]
-        order.sort(key=lambda place: key.place_of(values[place]), reverse=down)
-        order.sort(key=lambda place: (values[place] is None) == last)
-    labels = {tuple(key.cells[place] for key, _, _ in keys) for place in order}
-    axis = Axis((None,) * len(order), sorted=rows.axis.sorted or len(labels) == len(order))
-    made = Rows(axis, tuple(rows.there[place] for place in order))
-    found = {}
-    for name, column in columns.items():
-        hits = column.known_hits and tuple(column.known_hits[place] for place in order)
-        cells = tuple(column.cells[place] for place in order)
-        found[name] = replace(column, cells=cells, rows=made, known_hits=hits)
-    return found, made
-
-
-def in_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> Relation:
-    """Return rows in the order of columns, random or plain."""
-    fixed = all(key.is_fixed for key, _, _ in keys) and not rows.has_plates
-    return (in_fixed_order if fixed else in_random_order)(columns, rows, keys)
-
 
 _EQUALS = "rows after sort() by columns in which some are equal, which polars leaves in any order,"
 
@@ -59,38 +31,16 @@ def with_open_order(rows: Rows) -> Rows:
     return replace(rows, axis=replace(rows.axis, ranks=lambda: refuse(_EQUALS)))
 
 
+def closed(rows: Rows) -> Rows:
+    """Return rows as if they stood in this order: where what follows is the same in any order."""
+    return replace(rows, axis=replace(rows.axis, sorted=True, ranks=None))
+
+
 def tell_apart(keys: Sequence[Column]) -> bool:
     """Say whether those of some columns that are not random differ from row to row."""
     fixed = [key for key in keys if key.is_fixed]
     labels = {tuple(key.cells[place] for key in fixed) for place in range(len(keys[0].cells))}
     return len(labels) == len(keys[0].cells)
-
-
-def in_random_order(columns: Mapping[str, Column], rows: Rows, keys: Sequence[Key]) -> Relation:
-    """Return rows in the order of random columns, equal ones as they stand."""
-    rows = replace(rows, axis=replace(rows.axis, sorted=True, ranks=None))
-    data: Any = {name: column.cells for name, column in columns.items()}
-    by = [_numbers(*key) for key in keys]
-    data, rows = sorted_rows(data, rows, by, [True] * len(by), None)
-    made = Rows(Axis(rows.axis.plates, leading=rows.there), rows.there)
-    return {name: column.moved(data[name], made) for name, column in columns.items()}, made
-
-
-def _numbers(key: Column, descending: bool, nulls_last: bool) -> list[Cell]:
-    """Return numbers that are in the order of a column: missing values before or behind all others."""
-    refuse_nan(key, "an order")
-    cells = list(key.cells)
-    if key.is_text:
-        values = {value for hits in key.hits for value in hits if value is not None}
-        ranks = {value: place for place, value in enumerate(sorted(values, key=key.place_of))}
-        cells = [mapped(ranks.__getitem__, cell) for cell in cells]
-    sign, last = Cell(-1 if descending else 1), Cell(np.finfo(float).max if nulls_last else -np.inf)
-    found = [cell if cell.known is False else applied(np.multiply, cell, sign) for cell in cells]
-    if all(cell.known is True for cell in found):
-        return found
-    return [
-        last if cell.known is False else chosen(cell.known, converted(Cell(cell.value), float), last) for cell in found
-    ]
 
 
 BEHIND_ROWS = 2**52
@@ -173,13 +123,12 @@ def some_rows(columns: Mapping[str, Column], rows: Rows, offset: int, number: in
     """Return some rows of those that are there, after as many others as the offset says."""
     if not rows.axis.sorted:
         refuse("the first of rows whose order polars leaves open")
-    there = singled_out([Cell(0)] * len(rows.there), rows)[1]
-    cells = {name: singled_out(column.cells, rows)[0] for name, column in columns.items()}
-    end = len(there) if number is None else offset + number
-    kept = counted_off(there, rows.axis.leading, offset, end)
+    columns, rows = unrolled(columns, rows)
+    end = len(rows.there) if number is None else offset + number
+    kept = counted_off(rows.there, rows.axis.leading, offset, end)
     places = [place for place, mask in enumerate(kept) if mask is not False]
     made = Rows(Axis((None,) * len(places)), tuple(kept[place] for place in places))
-    return {name: one.moved([cells[name][place] for place in places], made) for name, one in columns.items()}, made
+    return {name: one.taken(places, made) for name, one in columns.items()}, made
 
 
 def released_column(column: Column) -> Any:
@@ -213,7 +162,7 @@ def released_frame(
     order = None if rows.axis.sorted else _labels(columns, rows)
     if order is not None and ordering:
         order = replace(order, keys=tuple(_published(key, columns) for key, _, _ in ordering))
-        columns, rows = in_random_order(columns, rows, ordering)
+        columns, rows = in_random_order(columns, closed(rows), ordering)
     if rows.are_all and order is None and not present and len(discovered) < 2:
         return {name: released_column(column) for name, column in columns.items()}
     lists = {}
