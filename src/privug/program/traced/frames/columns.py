@@ -3,7 +3,7 @@
 What is computed of something missing is missing; what comparisons and divisions give otherwise, a dialect says.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -180,6 +180,13 @@ def combined(function: Callable[..., Cell], *columns: Column, largest: int | Non
     made = [function(*several) for several in zip(*cells, strict=True)]
     literal = all(column.literal for column in columns)
     return Column(made, rows, columns[0].name, alone, literal, largest)
+
+
+def with_methods(kind: Any, methods: Mapping[str, Callable[..., Any]]) -> None:
+    """Give a class methods by their names in a library."""
+    for name, method in methods.items():
+        method.__name__ = name
+        setattr(kind, name, method)
 
 
 # Types.

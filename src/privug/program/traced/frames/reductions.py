@@ -233,3 +233,5 @@ REDUCTIONS: dict[str, Reduction] = {
     "size": lambda column: Cell(column.rows.count),
 }  # fmt: skip
 """By the names of pandas."""
+SUMMARIES = tuple(name for name in REDUCTIONS if name not in ("size", "average", "first", "last"))
+"""Those that are methods of columns and frames."""

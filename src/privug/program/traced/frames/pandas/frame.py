@@ -15,7 +15,7 @@ from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import MISSING, Cell, cell_of, chosen, is_truth, kind
-from privug.program.traced.frames.columns import Column, compared
+from privug.program.traced.frames.columns import COMPARISONS, Column, compared, with_methods
 from privug.program.traced.frames.dialects import PANDAS
 from privug.program.traced.frames.pandas.group import GroupBy, merged, pivoted, unstacked
 from privug.program.traced.frames.pandas.series import (
@@ -27,7 +27,6 @@ from privug.program.traced.frames.pandas.series import (
     observes_by_default,
     repeated,
     sorted_rows,
-    with_summaries,
 )
 from privug.program.traced.frames.pandas.values import (
     Found,
@@ -43,7 +42,7 @@ from privug.program.traced.frames.pandas.values import (
     of_one_type,
     renamed,
 )
-from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.reductions import SUMMARIES, positive
 from privug.program.traced.frames.relations import unrolled
 from privug.program.traced.frames.rows import (
     Axis,
@@ -275,9 +274,6 @@ class Frame(Standing):
             made[name] = value(made) if callable(value) else value
         return made
 
-    def copy(self, deep: bool = True) -> Any:
-        return self.made(self.held, self.rows, self.present)
-
     def drop(self, labels: Any = None, *, columns: Any = None, axis: Any = 0) -> Any:
         names = columns if columns is not None else labels if axis in (1, "columns") else refuse("drop() of rows")
         dropped = names if isinstance(names, list) else [names]
@@ -398,8 +394,6 @@ class Frame(Standing):
         cells = [demanded(labels, found_at(labels, column, self.rows))[0] for column in columns]
         return labelled(list(self.data), cells, label)
 
-    pipe = Series.pipe
-
     def sort_values(self, by: Any, ascending: Any = True, kind: str = "quicksort") -> Any:
         names = by if isinstance(by, list) else [by]
         upwards = list(ascending) if isinstance(ascending, list) else [ascending] * len(names)
@@ -415,15 +409,6 @@ class Frame(Standing):
     def _extremes(self, n: int, by: Any, ascending: bool) -> Any:
         self.whole()
         return Frame(*sorted_rows(self.data, self.rows, [self.column(by).column], [ascending], n))
-
-    def nlargest(self, n: int, columns: Any) -> Any:
-        return self._extremes(n, columns, False)
-
-    def nsmallest(self, n: int, columns: Any) -> Any:
-        return self._extremes(n, columns, True)
-
-    def sort_index(self) -> Any:
-        return self if self.rows.axis.sorted else refuse("sort_index()")
 
     def reset_index(self, drop: bool = False) -> Any:
         self.whole()
@@ -451,15 +436,6 @@ class Frame(Standing):
         names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
         again = repeated([self.column(name).column for name in names], self.rows, keep)
         return Series(Column([Cell(mask) for mask in again], self.rows, None))
-
-    def drop_duplicates(self, subset: Any = None, keep: Any = "first") -> Any:
-        return self[~self.duplicated(subset, keep)]
-
-    def where(self, condition: Any, other: Any = None) -> Any:
-        return self._chosen("where", condition, other)
-
-    def mask(self, condition: Any, other: Any = None) -> Any:
-        return self._chosen("mask", condition, other)
 
     def _chosen(self, how: str, condition: Any, other: Any) -> Any:
         told = condition(self) if callable(condition) else condition
@@ -496,9 +472,6 @@ class Frame(Standing):
         if any(isinstance(bound, Standing) for bound in (lower, upper)):
             refuse("clip() with bounds that differ from cell to cell")
         return self.each(lambda column: column.clip(lower, upper))
-
-    def map(self, function: Any) -> Any:
-        return self.each(lambda column: column.apply(function))
 
     @staticmethod
     def _unstacked(column: Series, fill_value: Any) -> "Frame":
@@ -633,12 +606,6 @@ class Frame(Standing):
                 found.append(function(self.kept(name)))
         return found
 
-    def idxmax(self, axis: Any = 0) -> Any:
-        return self._extreme_labels("idxmax", np.greater, axis)
-
-    def idxmin(self, axis: Any = 0) -> Any:
-        return self._extreme_labels("idxmin", np.less, axis)
-
     def _extreme_labels(self, how: str, better: np.ufunc, axis: Any) -> Any:
         """Return at which row each column is the largest, or at which column each row is: the first of equal ones."""
         if axis not in (1, "columns"):
@@ -687,6 +654,21 @@ class Frame(Standing):
         if not isinstance(on, str) or set(columns) & set(self.data) or None in columns:
             refuse("join() with anything but columns of other names, on one column")
         return self.assign(**{name: self.column(on).map(column) for name, column in columns.items()})
+
+
+with_methods(Frame, {
+    "pipe": lambda self, function, *arguments, **named: function(self, *arguments, **named),
+    "copy": lambda self, deep=True: self.made(self.held, self.rows, self.present),
+    "nlargest": lambda self, n, columns: self._extremes(n, columns, False),
+    "nsmallest": lambda self, n, columns: self._extremes(n, columns, True),
+    "sort_index": lambda self: self if self.rows.axis.sorted else refuse("sort_index()"),
+    "drop_duplicates": lambda self, subset=None, keep="first": self[~self.duplicated(subset, keep)],
+    "where": lambda self, condition, other=None: self._chosen("where", condition, other),
+    "mask": lambda self, condition, other=None: self._chosen("mask", condition, other),
+    "map": lambda self, function: self.each(lambda column: column.apply(function)),
+    "idxmax": lambda self, axis=0: self._extreme_labels("idxmax", np.greater, axis),
+    "idxmin": lambda self, axis=0: self._extreme_labels("idxmin", np.less, axis),
+})  # fmt: skip
 
 
 def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
@@ -788,10 +770,6 @@ def _summary(name: str) -> Any:
     return lambda self, **options: self._summaries(name, **options)
 
 
-with_summaries(Frame, _summary, ("size", "average", "first", "last"))
-Series.frame = Frame
-
-
 def _by_column(name: str) -> Any:
     """Return an operator or method of whole frames: that of their columns, each with what stands beside it."""
 
@@ -801,14 +779,16 @@ def _by_column(name: str) -> Any:
     return method
 
 
-_OPERATORS = "add sub mul truediv floordiv mod pow"
-_COMPARISONS = "eq ne lt le gt ge"
-for _name in (
-    *(f"__{one}__" for one in f"{_OPERATORS} {_COMPARISONS} and or xor".split()),
-    *(f"__r{one}__" for one in f"{_OPERATORS} and or xor".split()),
-    *f"{_OPERATORS} div divide {_COMPARISONS}".split(),
-):
-    setattr(Frame, _name, _by_column(_name))
-for _name in ("__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna"):
-    setattr(Frame, _name, lambda self, _name=_name: self.each(lambda column: getattr(column, _name)()))
+def _of_each(name: str) -> Any:
+    return lambda self: self.each(lambda column: getattr(column, name)())
+
+
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+_NAMES = [f"__{one}__" for one in (*_ARITHMETIC, *COMPARISONS, "and", "or", "xor")]
+_NAMES += [f"__r{one}__" for one in (*_ARITHMETIC, "and", "or", "xor")]
+with_methods(Frame, {name: _by_column(name) for name in (*_NAMES, *_ARITHMETIC, "div", "divide", *COMPARISONS)})
+with_methods(Frame, {name: _of_each(name) for name in (
+    "__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna")})  # fmt: skip
+with_methods(Frame, {name: _summary(name) for name in SUMMARIES})
+Series.frame = Frame
 Frame.__hash__ = None  # type: ignore[assignment]

@@ -11,9 +11,9 @@ import numpy as np
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, kind, surely_known
-from privug.program.traced.frames.columns import Column, comparison, divided, masks_of
+from privug.program.traced.frames.columns import Column, comparison, divided, masks_of, with_methods
 from privug.program.traced.frames.dialects import PANDAS
-from privug.program.traced.frames.pandas.series import Series, labelled, with_summaries
+from privug.program.traced.frames.pandas.series import Series, labelled
 from privug.program.traced.frames.pandas.values import native
 from privug.program.traced.frames.relations import Groups, Relation, can_look_up, joined, joined_by_lookup
 from privug.program.traced.frames.relations import stacked as one_after_the_other
@@ -298,7 +298,7 @@ def _summary(name: str) -> Any:
     return lambda self, *arguments, **options: self._summary(name, *arguments, **options)
 
 
-with_summaries(GroupBy, _summary, ("size", "average"))
+with_methods(GroupBy, {name: _summary(name) for name in (*reductions.SUMMARIES, "first", "last")})
 
 
 Crossed = tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]

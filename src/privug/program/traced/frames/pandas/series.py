@@ -38,6 +38,7 @@ from privug.program.traced.frames.columns import (
     divided,
     division,
     exclusive,
+    with_methods,
 )
 from privug.program.traced.frames.dialects import PANDAS
 from privug.program.traced.frames.pandas.values import (
@@ -92,15 +93,6 @@ MOST_COMPARED = 32
 """How many rows may be compared with each other, each with all."""
 _OF_ITS_TYPE = {"sum", "min", "max", "first", "last"}
 """What is a number of the column's own type."""
-
-
-def with_summaries(kind: Any, made: Callable[[str], Any], others: Sequence[str]) -> None:
-    """Give a class the methods that summarise columns, but for some others."""
-    for name in reductions.REDUCTIONS:
-        if name not in others:
-            method = made(name)
-            method.__name__ = name
-            setattr(kind, name, method)
 
 
 def _each(function: Callable[..., Cell]) -> Any:
@@ -278,9 +270,6 @@ class Series(Standing):
     def item(self) -> Any:
         """Return the only value."""
         return native(only_cell(of_one_type(self.cells), self.rows))
-
-    def to_frame(self, name: Any = None) -> Any:
-        return self.frame({self.name if name is None else name: self.column}, self.rows)
 
     def unique(self) -> Any:
         if not self.is_known:
@@ -480,9 +469,6 @@ class Series(Standing):
     index: Any = property(lambda self: Index(self.rows))
     """The labels of the rows."""
 
-    def keys(self) -> Any:
-        return self.index
-
     # Arithmetic and functions of NumPy.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options or ufunc.nout != 1:
@@ -587,19 +573,7 @@ class Series(Standing):
         """Call a function on each value; it is traced once for rows that are alike."""
         return self.with_cells(called(function, of_one_type(self.cells), self.rows, native))
 
-    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(self, *arguments, **named)
-
-    def copy(self, deep: bool = True) -> Any:
-        return self.on(self.rows)
-
     # Other rows, and rows compared with each other.
-    def dropna(self) -> Any:
-        return self.on(self.rows.among([cell.known for cell in self.cells]))
-
-    def head(self, n: int = 5) -> Any:
-        return self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n))
-
     def squeeze(self) -> Any:
         certain = type(self.rows.count) is int and self.rows.count == 1
         return self.iloc[0] if certain else refuse("squeeze() of a random number of rows")
@@ -618,21 +592,12 @@ class Series(Standing):
         columns, rows = sorted_rows({0: self.column}, self.rows, [self.column], [ascending], most)
         return Series(columns[0].on(rows))
 
-    def nlargest(self, n: int = 5) -> Any:
-        return self.sort_values(False, n)
-
-    def nsmallest(self, n: int = 5) -> Any:
-        return self.sort_values(True, n)
-
     def reset_index(self, drop: bool = False, name: Any = None) -> Any:
         if not drop:
             return self.to_frame(name).reset_index()
         if self.rows.axis.sorted and not self.rows.has_plates:
             return self.on(renumbered(self.rows))
         return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
-
-    def cumsum(self) -> Any:
-        return self.with_cells(reductions.cumulative(self.column))
 
     def shift(self, periods: int = 1) -> Any:
         """Return the cells some rows further down; where nothing comes from, they are missing."""
@@ -643,12 +608,6 @@ class Series(Standing):
         size = len(self.cells)
         cells = [with_gaps(cell) for cell in self.cells] if periods else self.cells
         return self.with_cells([cells[k - periods] if 0 <= k - periods < size else cell_of(None) for k in range(size)])
-
-    def diff(self, periods: int = 1) -> Any:
-        return self - self.shift(periods)
-
-    def duplicated(self, keep: Any = "first") -> Any:
-        return self.with_cells([Cell(mask) for mask in repeated([self.column], self.rows, keep)])
 
     def rank(self, method: str = "average", ascending: bool = True, pct: bool = False) -> Any:
         """Return the rank of each value among those that are known: one for the first, equal ones alike."""
@@ -666,9 +625,6 @@ class Series(Standing):
         return self.with_cells(found)
 
     # Groups.
-    def value_counts(self, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
-        return counted_values([self.column], self.rows, normalize, descending=sort and not ascending)
-
     def groupby(self, by: Any, **options: Any) -> Any:
         if not all(isinstance(key, Series) for key in (by if isinstance(by, list) else [by])):
             refuse("groupby() of a Series by its labels")
@@ -682,8 +638,24 @@ class Series(Standing):
         axis = Axis((None,) * len(there), tuple(range(len(there))), anonymous=True, renumbered=True)
         return Series(Column([cell_of(level) for level, _ in groups.members], Rows(axis, there), self.name))
 
-    def unstack(self, fill_value: Any = None) -> Any:
-        return self.frame._unstacked(self, fill_value)
+
+with_methods(Series, {
+    "to_frame": lambda self, name=None: self.frame({self.name if name is None else name: self.column}, self.rows),
+    "keys": lambda self: self.index,
+    "pipe": lambda self, function, *arguments, **named: function(self, *arguments, **named),
+    "copy": lambda self, deep=True: self.on(self.rows),
+    "dropna": lambda self: self.on(self.rows.among([cell.known for cell in self.cells])),
+    "head": lambda self, n=5: self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n)),
+    "nlargest": lambda self, n=5: self.sort_values(False, n),
+    "nsmallest": lambda self, n=5: self.sort_values(True, n),
+    "cumsum": lambda self: self.with_cells(reductions.cumulative(self.column)),
+    "diff": lambda self, periods=1: self - self.shift(periods),
+    "duplicated": lambda self, keep="first": (
+        self.with_cells([Cell(mask) for mask in repeated([self.column], self.rows, keep)])),
+    "value_counts": lambda self, normalize=False, sort=True, ascending=False: (
+        counted_values([self.column], self.rows, normalize, descending=sort and not ascending)),
+    "unstack": lambda self, fill_value=None: self.frame._unstacked(self, fill_value),
+})  # fmt: skip
 
 
 def _summary(name: str) -> Any:
@@ -691,7 +663,7 @@ def _summary(name: str) -> Any:
     return lambda self, *arguments, **options: given(self.summary(name, *arguments, **options))
 
 
-with_summaries(Series, _summary, ("size", "average", "first", "last"))
+with_methods(Series, {name: _summary(name) for name in reductions.SUMMARIES})
 
 _SEEING_GAPS = {"isnan", "isfinite", "isinf", "signbit", "logical_not", "logical_and", "logical_or", "logical_xor",
                 "fmax", "fmin"}  # fmt: skip
@@ -755,14 +727,13 @@ _ARITHMETIC: dict[str, Method] = {
     **dict.fromkeys(("truediv", "div", "divide"), division(PANDAS)),
 }  # fmt: skip
 _LOGIC = {"and": conjunction, "or": disjunction, "xor": exclusive}
-for _name, _method in _ARITHMETIC.items():
-    setattr(Series, _name, _operator(_method))
-for _name, _method in {**_ARITHMETIC, **{name: _of_known(method) for name, method in _LOGIC.items()}}.items():
-    setattr(Series, f"__{_name}__", _operator(_method))
-    setattr(Series, f"__r{_name}__", _operator(_method, swapped=True))
-for _name, _function in COMPARISONS.items():
-    setattr(Series, _name, _comparison(comparison(PANDAS, _function)))
-    setattr(Series, f"__{_name}__", _comparison(comparison(PANDAS, _function)))
+_OPERATORS = {**_ARITHMETIC, **{name: _of_known(method) for name, method in _LOGIC.items()}}
+_COMPARISONS = {name: comparison(PANDAS, function) for name, function in COMPARISONS.items()}
+with_methods(Series, {name: _operator(method) for name, method in _ARITHMETIC.items()})
+with_methods(Series, {f"__{name}__": _operator(method) for name, method in _OPERATORS.items()})
+with_methods(Series, {f"__r{name}__": _operator(method, swapped=True) for name, method in _OPERATORS.items()})
+with_methods(Series, {name: _comparison(method) for name, method in _COMPARISONS.items()})
+with_methods(Series, {f"__{name}__": _comparison(method) for name, method in _COMPARISONS.items()})
 Series.__hash__ = None  # type: ignore[assignment]
 
 

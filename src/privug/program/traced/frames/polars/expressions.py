@@ -11,7 +11,7 @@ import numpy as np
 
 from privug.model.variable import refuse
 from privug.program.traced.frames.cells import Cell, applied, chosen
-from privug.program.traced.frames.columns import Column, as_column, combined, is_truths, single
+from privug.program.traced.frames.columns import Column, as_column, combined, is_truths, single, with_methods
 from privug.program.traced.frames.dialects import POLARS
 from privug.program.traced.frames.polars.column import (
     ACCESSORS,
@@ -282,24 +282,18 @@ def reflected(method: Callable[..., Column]) -> Callable[..., Column]:
     return lambda column, other: method(as_column(other), column)
 
 
-def with_methods(kind: Any) -> None:
+def with_column_methods(kind: Any) -> None:
     """Give a class that knows how to derive something from itself all methods of columns."""
 
     def made(name: str, method: Callable[..., Column]) -> Any:
-        def called(self: Any, *arguments: Any, **options: Any) -> Any:
-            return self.derived(method, name, arguments, options)
+        return lambda self, *arguments, **options: self.derived(method, name, arguments, options)
 
-        called.__name__ = name
-        return called
-
-    for name, method in METHODS.items():
-        setattr(kind, name, made(name, method))
-    for name in REFLECTED:
-        setattr(kind, f"__r{name}__", made(f"__r{name}__", reflected(OPERATORS[name])))
+    with_methods(kind, {name: made(name, method) for name, method in METHODS.items()})
+    with_methods(kind, {f"__r{name}__": made(f"__r{name}__", reflected(OPERATORS[name])) for name in REFLECTED})
     kind.__hash__ = None
 
 
-with_methods(Expr)
+with_column_methods(Expr)
 
 
 def rows_expression() -> Expr:

@@ -11,7 +11,7 @@ from privug.model.node import Kind
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen
-from privug.program.traced.frames.columns import ONE, Column, as_column, compared, is_truths, masks_of
+from privug.program.traced.frames.columns import ONE, Column, as_column, compared, is_truths, masks_of, with_methods
 from privug.program.traced.frames.dialects import POLARS
 from privug.program.traced.frames.pandas.values import number
 from privug.program.traced.frames.polars.column import (
@@ -34,7 +34,7 @@ from privug.program.traced.frames.polars.expressions import (
     expressions,
     resolved,
     rows_expression,
-    with_methods,
+    with_column_methods,
 )
 from privug.program.traced.frames.polars.sorting import (
     UnorderedList,
@@ -85,9 +85,6 @@ class Series(HasColumns):
         """What it is called."""
         return self.column.name
 
-    def rename(self, name: str) -> "Series":
-        return Series(self.column.named(name))
-
     def listing(self) -> Any:
         return values_of(self.column)
 
@@ -102,13 +99,7 @@ class Series(HasColumns):
         """How many values there are."""
         return (self.length(),)
 
-    def is_empty(self) -> Any:
-        return negated(positive(self.column.rows.count))
-
     to_list = listing
-
-    def item(self, index: int | None = None) -> Any:
-        return only_value(self.column) if index is None else value_at(self.column, index)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int):
@@ -123,26 +114,14 @@ class Series(HasColumns):
         found = self.column.rows.among(masks)
         return positive(found.count) if found.has_plates else any_of(found.there)
 
-    def head(self, n: int = 10) -> "Series":
-        return Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name))
-
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""
         column, name = self.column, self.name  # equal values are the same, in whatever order they stood
         return Series(in_random_order({name: column}, closed(column.rows), [(column, descending, nulls_last)])[0][name])
 
-    def top_k(self, k: int = 5) -> "Series":
-        return self.sort(descending=True, nulls_last=True).head(k)
-
-    def bottom_k(self, k: int = 5) -> "Series":
-        return self.sort(nulls_last=True).head(k)
-
     def unique(self) -> "Series":
         """Return the values that occur, in an order that polars leaves open."""
         return Series(Groups(POLARS, [self.column], self.column.rows).key_columns()[0])
-
-    def to_frame(self, name: str | None = None) -> "Frame":
-        return Frame({name or self.name: self.column}, self.column.rows)
 
     def value_counts(self, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> "Frame":
         """Return how often each value occurs, in an order that polars leaves open among equals."""
@@ -163,7 +142,18 @@ class Series(HasColumns):
         return reductions.selection(column.each(lambda cell: Cell(number(cell))))
 
 
-with_methods(Series)
+with_methods(Series, {
+    "rename": lambda self, name: Series(self.column.named(name)),
+    "is_empty": lambda self: negated(positive(self.column.rows.count)),
+    "item": lambda self, index=None: only_value(self.column) if index is None else value_at(self.column, index),
+    "head": lambda self, n=10: Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name)),
+    "top_k": lambda self, k=5: self.sort(descending=True, nulls_last=True).head(k),
+    "bottom_k": lambda self, k=5: self.sort(nulls_last=True).head(k),
+    "to_frame": lambda self, name=None: Frame({name or self.name: self.column}, self.column.rows),
+})  # fmt: skip
+
+
+with_column_methods(Series)
 
 
 def standing(table: Any) -> "Frame":
@@ -235,12 +225,11 @@ def _summary_of_groups(name: str) -> Callable[..., Any]:
         keys = {key.name for key in self.groups.keys}
         return self.agg(*(getattr(expression(one), name)(*arguments) for one in self.frame.data if one not in keys))
 
-    method.__name__ = name
     return method
 
 
-for _name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique", "quantile"):
-    setattr(GroupBy, _name, _summary_of_groups(_name))
+with_methods(GroupBy, {name: _summary_of_groups(name) for name in (
+    "sum", "mean", "min", "max", "median", "first", "last", "n_unique", "quantile")})  # fmt: skip
 
 
 def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns: bool, maintain_order: bool) -> Any:
@@ -372,23 +361,9 @@ class Frame(Standing):
         self._in_fixed_order()
         return MaskedList(list(self.data))
 
-    def is_empty(self) -> Any:
-        return negated(positive(self.kept.count))
-
-    def lazy(self) -> "Frame":
-        return self
-
-    collect = clone = lazy
-
     def get_column(self, name: str) -> Series:
         """Return a column."""
         return Series(self.scope.column(name))
-
-    def get_columns(self) -> Any:
-        return self.listing()
-
-    def to_series(self, index: int = 0) -> Series:
-        return self.get_column(list(self.columns)[index])
 
     def __getitem__(self, key: Any) -> Any:
         match key:
@@ -417,12 +392,6 @@ class Frame(Standing):
         names, tuples = list(self.columns), list(zip(*columns, strict=True))
         return listed([dict(zip(names, row, strict=True)) for row in tuples] if named else tuples, self.kept)
 
-    def to_dicts(self) -> Any:
-        return self.rows(named=True)
-
-    def iter_rows(self, *, named: bool = False) -> Any:
-        return self.rows(named=named)
-
     def row(self, index: int, *, named: bool = False) -> Any:
         if not isinstance(index, int):
             refuse("row() by anything but a position")
@@ -431,9 +400,6 @@ class Frame(Standing):
         fail_where(negated(truth(enough)), error)
         values = [value_at(self.held[name], index) for name in self.columns]
         return dict(zip(self.held, values, strict=True)) if named else tuple(values)
-
-    def to_dict(self, *, as_series: bool = True) -> Any:
-        return {name: (Series if as_series else values_of)(self.held[name]) for name in self.columns}
 
     # Other columns.
     def _columns_of(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Column]:
@@ -544,12 +510,6 @@ class Frame(Standing):
             refuse("some of rows whose order polars leaves open, or counted from the end,")
         return self._made(*some_rows(self.held, self.kept, offset, length))
 
-    def top_k(self, k: int, *, by: Any) -> "Frame":
-        return self._extremes(k, by, True)
-
-    def bottom_k(self, k: int, *, by: Any) -> "Frame":
-        return self._extremes(k, by, False)
-
     def _extremes(self, k: int, by: Any, descending: bool) -> "Frame":
         """Return the rows with the largest values: of others, polars takes any among equals."""
         keys = expressions([by], {})
@@ -609,9 +569,6 @@ class Frame(Standing):
         table: Frame = pivoted(self, on, index, values, aggregate_function, sort_columns, maintain_order)
         return table
 
-    def n_unique(self) -> Any:
-        return self.unique().height
-
     def describe(self) -> "Frame":
         """Return the table of nine summaries of each column of numbers."""
         self._in_fixed_order()
@@ -625,8 +582,21 @@ class Frame(Standing):
             data[name] = [SUMMARIES[how](column, *arguments).cells[0] for how, arguments in parts]
         return Frame.of_cells(data, Rows.all_of(Axis((None,) * len(names))))
 
-    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(self, *arguments, **named)
+
+with_methods(Frame, {
+    "is_empty": lambda self: negated(positive(self.kept.count)),
+    **dict.fromkeys(("lazy", "collect", "clone"), lambda self: self),
+    "get_columns": lambda self: self.listing(),
+    "to_series": lambda self, index=0: self.get_column(list(self.columns)[index]),
+    "to_dicts": lambda self: self.rows(named=True),
+    "iter_rows": lambda self, *, named=False: self.rows(named=named),
+    "to_dict": lambda self, *, as_series=True: (
+        {name: (Series if as_series else values_of)(self.held[name]) for name in self.columns}),
+    "top_k": lambda self, k, *, by: self._extremes(k, by, True),
+    "bottom_k": lambda self, k, *, by: self._extremes(k, by, False),
+    "n_unique": lambda self: self.unique().height,
+    "pipe": lambda self, function, *arguments, **named: function(self, *arguments, **named),
+})  # fmt: skip
 
 
 def _equal(columns: Mapping[str, Column], names: Sequence[str]) -> list[Mask]:
@@ -641,9 +611,8 @@ def _summary(name: str) -> Callable[..., Frame]:
         found = {one: summary(self.held[one], *arguments, **options) for one in self.columns}
         return Frame(found, ONE)
 
-    method.__name__ = name
     return method
 
 
-for _name in ("sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile"):
-    setattr(Frame, _name, _summary(_name))
+with_methods(Frame, {name: _summary(name) for name in (
+    "sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile")})  # fmt: skip
