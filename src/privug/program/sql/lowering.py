@@ -25,8 +25,7 @@ from privug.program.traced.frames.dialects import Dialect
 from privug.program.traced.frames.polars.column import OPERATORS as OF_COLUMNS
 from privug.program.traced.frames.polars.column import of_values
 from privug.program.traced.frames.polars.expressions import FUNCTIONS, Call, Expr, Scope, case
-from privug.program.traced.frames.polars.frame import Frame, standing
-from privug.program.traced.frames.polars.sorting import closed, tell_apart
+from privug.program.traced.frames.polars.frame import Frame, closed, standing, tell_apart
 from privug.program.traced.frames.reductions import positive
 from privug.program.traced.frames.relations import (
     LOOKED_UP,
