@@ -107,7 +107,7 @@ def _columns(frame: Any) -> tuple[str, ...]:
 
 def _answered(statement: Statement, frames: Mapping[str, Frame], dialect: Dialect) -> Any:
     tables = {name.lower(): frame for name, frame in frames.items()}
-    found = Lowering(tables, dialect).frame(statement.tree, ordered=True)
+    found = standing(Lowering(tables, dialect).frame(statement.tree, ordered=True))
     found = found.rename(dict(zip(found.held, statement.columns, strict=True)))
     if not dialect.has_booleans:
         truths = [name for name, column in found.held.items() if is_truths(column)]
@@ -320,7 +320,7 @@ class Lowering:
 
     def _aggregate(self, node: Tree, chosen: Callable[[Expression], Expression], known: Known) -> Expression:
         _read(node)
-        if not isinstance(node, exp.Count | exp.CountIf | exp.Sum) and type(node) not in SUMMARIES:
+        if not isinstance(node, exp.Count | exp.CountIf | exp.Sum | exp.PercentileCont) and type(node) not in SUMMARIES:
             refuse(f"{node.key.upper()} in SQL")
         if isinstance(node, exp.CountIf):
             return chosen(self._condition(node.this, known)).sum().cast(polars.Int64)
@@ -338,6 +338,10 @@ class Lowering:
         match node:
             case exp.Count():
                 return value.count().cast(polars.Int64)
+            case exp.PercentileCont() if isinstance(node.expression, exp.Literal):
+                return value.quantile(float(node.expression.this), "linear")
+            case exp.PercentileCont():
+                return refuse("a quantile that is not written out in SQL")
             case exp.Sum():  # of nothing, SQL has no sum
                 return when(value.count() > 0).then(value.sum()).otherwise(None)
         return getattr(value, SUMMARIES[type(node)])()
@@ -396,6 +400,8 @@ class Lowering:
             case exp.Like() if isinstance(node.expression, exp.Literal) and self._dialect.like_tells_case:
                 pattern = _glob(node.expression.this)
                 return part().derived(of_values(lambda text: fnmatch.fnmatchcase(text, pattern)), "like", [], {})
+            case exp.StartsWith() if isinstance(node.expression, exp.Literal):
+                return part().str.starts_with(node.expression.this)
             case exp.Case():
                 return self._case(node, known)
             case exp.Cast() if node.to.sql() in TYPES:

@@ -73,9 +73,14 @@ class Parsed:
         return _completed(self.statements, schema, self.engine)
 
 
-def without_schemas(text: str, dialect: str = "duckdb") -> str:
-    """Return the text of a query with tables by their own names alone."""
-    return with_models(text, {}, dialect)
+def of_relation(text: str) -> str:
+    """Return the text of a relation of DuckDB, tables by their own names and frames by those that queries gave them."""
+    (tree,) = _trees(text, "duckdb")
+    for table in tree.find_all(exp.Table):
+        common = table.find_ancestor(exp.CTE)
+        if common is not None and table.name.startswith("__duckdb_source"):
+            table.set("this", exp.to_identifier(common.alias))
+    return with_models(tree.sql(dialect="duckdb"), {}, "duckdb")
 
 
 def with_models(text: str, models: Mapping[str, str], dialect: str) -> str:
@@ -315,6 +320,9 @@ def _complete(tree: Tree, schema: Schema, dialect: Dialect) -> Statement:
         )  # fmt: skip
     except SqlglotError as error:
         raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
+    for dot in list(qualified.find_all(exp.Dot)):  # a table of SEMI or ANTI JOIN, named like a column
+        if isinstance(dot.this, exp.Column) and dot.this.table == dot.this.name:
+            dot.replace(exp.column(dot.expression.copy(), table=dot.this.table))
     columns = _as_written(written, qualified.named_selects, schema)
     if len(set(columns)) < len(columns) or not all(columns):
         raise ArgumentError("sql: every column of the answer needs a name of its own; write AS")

@@ -121,7 +121,7 @@ def _text_of(query: Any) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(f"sql: {query} cannot be read: {error}") from None
     if hasattr(query, "sql_query"):  # a relation of DuckDB
-        query = _module("parsing").without_schemas(query.sql_query())
+        query = _module("parsing").of_relation(query.sql_query())
     elif type(query).__module__.partition(".")[0] == "ibis":
         query = str(importlib.import_module("ibis").to_sql(query, dialect="duckdb"))
     if not isinstance(query, str):
