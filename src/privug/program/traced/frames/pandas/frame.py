@@ -784,11 +784,18 @@ def _of_each(name: str) -> Any:
 
 
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+_ALIASES = ("div", "divide", "rdiv", "subtract", "multiply")
 _NAMES = [f"__{one}__" for one in (*_ARITHMETIC, *COMPARISONS, "and", "or", "xor")]
 _NAMES += [f"__r{one}__" for one in (*_ARITHMETIC, "and", "or", "xor")]
-with_methods(Frame, {name: _by_column(name) for name in (*_NAMES, *_ARITHMETIC, "div", "divide", *COMPARISONS)})
+with_methods(
+    Frame,
+    {
+        name: _by_column(name)
+        for name in (*_NAMES, *_ARITHMETIC, *(f"r{one}" for one in _ARITHMETIC), *_ALIASES, *COMPARISONS)
+    },
+)
 with_methods(Frame, {name: _of_each(name) for name in (
-    "__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna")})  # fmt: skip
+    "__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna", "notnull")})  # fmt: skip
 with_methods(Frame, {name: _summary(name) for name in SUMMARIES})
 Series.frame = Frame
 Frame.__hash__ = None  # type: ignore[assignment]

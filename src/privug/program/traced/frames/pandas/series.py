@@ -723,13 +723,14 @@ def _of_known(method: Method) -> Method:
 _ARITHMETIC: dict[str, Method] = {
     **{name: _without_nan(arithmetic(function)) for name, function in (
         ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("pow", np.power), ("floordiv", np.floor_divide),
-        ("mod", np.remainder))},
+        ("mod", np.remainder), ("subtract", np.subtract), ("multiply", np.multiply))},
     **dict.fromkeys(("truediv", "div", "divide"), division(PANDAS)),
 }  # fmt: skip
 _LOGIC = {"and": conjunction, "or": disjunction, "xor": exclusive}
 _OPERATORS = {**_ARITHMETIC, **{name: _of_known(method) for name, method in _LOGIC.items()}}
 _COMPARISONS = {name: comparison(PANDAS, function) for name, function in COMPARISONS.items()}
 with_methods(Series, {name: _operator(method) for name, method in _ARITHMETIC.items()})
+with_methods(Series, {f"r{name}": _operator(method, swapped=True) for name, method in _ARITHMETIC.items()})
 with_methods(Series, {f"__{name}__": _operator(method) for name, method in _OPERATORS.items()})
 with_methods(Series, {f"__r{name}__": _operator(method, swapped=True) for name, method in _OPERATORS.items()})
 with_methods(Series, {name: _comparison(method) for name, method in _COMPARISONS.items()})

@@ -156,13 +156,14 @@ REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xo
 ARITHMETIC: dict[str, Method] = {
     **{f"__{name}__": method for name, method in OPERATORS.items()},
     **{f"{name}_" if name in ("and", "or") else name: method for name, method in OPERATORS.items()},
-    "__neg__": negative, "__invert__": inverted, "not_": inverted,
+    **dict.fromkeys(("__neg__", "neg"), negative), "__invert__": inverted, "not_": inverted,
     **dict.fromkeys(("__abs__", "abs"), lambda column: (
         column if column.largest is not None else column.each(lambda cell: applied(np.absolute, cell)))),
     "round": lambda column, decimals=0: (
         column if is_whole(column) else column.each(lambda cell: rounded(cell, decimals))),
     "clip": clipped, "is_in": is_in, "is_between": is_between,
     "floor": function_of_numbers(np.floor), "ceil": function_of_numbers(np.ceil), "exp": function_of_numbers(np.exp),
+    "sqrt": function_of_numbers(np.sqrt),
 }  # fmt: skip
 """By the names of polars."""
 
@@ -486,6 +487,8 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "len_chars": len, "to_integer": _whole_number,
     "len_bytes": lambda text: len(text.encode()), "zfill": lambda text, length: text.zfill(length),
     "strip_chars": lambda text, characters=None: text.strip(characters),
+    "strip_chars_start": lambda text, characters=None: text.lstrip(characters),
+    "strip_chars_end": lambda text, characters=None: text.rstrip(characters),
     "strip_prefix": lambda text, prefix: text.removeprefix(prefix),
     "strip_suffix": lambda text, suffix: text.removesuffix(suffix),
     "pad_start": lambda text, length, fill_char=" ": text.rjust(length, fill_char),

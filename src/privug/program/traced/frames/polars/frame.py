@@ -145,6 +145,7 @@ class Series(HasColumns):
 with_methods(Series, {
     "rename": lambda self, name: Series(self.column.named(name)),
     "is_empty": lambda self: negated(positive(self.column.rows.count)),
+    "clone": lambda self: self,
     "item": lambda self, index=None: only_value(self.column) if index is None else value_at(self.column, index),
     "head": lambda self, n=10: Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name)),
     "top_k": lambda self, k=5: self.sort(descending=True, nulls_last=True).head(k),
