@@ -10,19 +10,19 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy
 
-from privug.arguments import LARGEST, is_number, kinds_checked, shortened, shown
+from privug.arguments import LARGEST, Between, is_number, kinds_checked, shortened, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, ProgramError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.graph.affine import affine_roots
 from privug.inference.measure.curve import Curve
-from privug.mechanisms.guarantee import Guarantee, check_number, check_whole, gaussian_delta, largest
+from privug.mechanisms.guarantee import Guarantee, gaussian_delta, largest
 from privug.mechanisms.mechanism import promised
 from privug.mechanisms.paths.comparisons import Conditions, Forest, PathDensity, Uncomparable, largest_log_ratio
 from privug.mechanisms.paths.log_laws import Unintegrable
@@ -502,7 +502,6 @@ def compare_paths(program: Callable[..., Any], one: Arguments, other: Arguments,
         return str(problem)
 
 
-ENGINES = ("auto", "exact", "sample")
 SLACK = 1e-9  # by how much rounding may make an exact result exceed a promise that is kept exactly
 TRIED = 8  # draws of an output that are looked at for NaN
 DELTA = 1e-6  # where a promise of rho is tested on samples
@@ -615,10 +614,10 @@ def audit(
     neighbours: Sequence[tuple[Any, Any]],
     *,
     guarantee: Guarantee | None = None,
-    engine: str = "auto",
-    samples: int = 100_000,
+    engine: Literal["auto", "exact", "sample"] = "auto",
+    samples: Annotated[int, Between(100)] = 100_000,
     seed: int = 0,
-    confidence: float = CONFIDENCE,
+    confidence: Annotated[float, Between(0.5, 1, below=True)] = CONFIDENCE,
 ) -> Audit:
     """Measure how far apart a mechanism's outputs are for neighbouring inputs, against what it promises.
 
@@ -638,11 +637,6 @@ def audit(
       measured  epsilon is 1 (exact)
       verdict   BROKEN: epsilon is 1, more than 0.5, for the neighbours [0, 1] and [0, 3]
     """
-    if engine not in ENGINES:
-        raise ArgumentError(f"audit: engine must be one of {', '.join(map(repr, ENGINES))}, not {engine!r}")
-    check_whole("audit", "samples", samples, 100)
-    check_whole("audit", "seed", seed, 0)
-    check_number("audit", "confidence", confidence, 0.5, 1 - 1e-12)
     pairs = _neighbouring_pairs(neighbours)
     promise = _promise(mechanism, guarantee)
     findings = []

@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.optimize
 import scipy.sparse
 
 from privug import leakage
-from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
+from privug.arguments import InnerProbability, check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack
 from privug.digits import how_many
 from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError, ProgramError, UnsuitableEngine
@@ -561,10 +561,6 @@ class Noise:
 
 def noise_of(made: Any, parameter: Mapping[str, Any], find: str, tolerance: float) -> Noise:
     """Take what a user says about noise: a function of a program and a number, and the range of that."""
-    if find not in ("largest", "smallest"):
-        raise ArgumentError(f"enforce: find must be 'largest' or 'smallest', not {shown(find)}")
-    if not 0 < tolerance < 1:
-        raise ArgumentError(f"enforce: tolerance must lie between 0 and 1, not {shown(tolerance)}")
     if len(parameter) != 1:
         named = ", ".join(parameter) or "none"
         raise ArgumentError(
@@ -608,7 +604,6 @@ def by_noise(task: Task, noise: Noise) -> Repair:
 
 
 ANY = "any"
-REPAIRS = ("merge", "round", "suppress", "noise")
 MOST_SHOWN = 20  # classes in the text of an enforcement
 
 
@@ -676,10 +671,10 @@ def enforce(
     attack: Attack,
     policy: Policy,
     *,
-    repair: str = "any",
+    repair: Literal["any", "merge", "round", "suppress", "noise"] = "any",
     noise: Callable[..., Any] | None = None,
-    find: str = "largest",
-    tolerance: float = 0.01,
+    find: Literal["largest", "smallest"] = "largest",
+    tolerance: InnerProbability = 0.01,
     steps: Sequence[float] | None = None,
     thresholds: Sequence[float] | None = None,
     neighbours: bool = False,
@@ -723,8 +718,6 @@ def _asked_for(
     repair: str, noise: Callable[..., Any] | None, find: str, tolerance: float, parameter: Mapping[str, Any]
 ) -> Noise | None:
     """Return the noise that may be added, if any, or say what is wrong with what was asked for."""
-    if not is_one_of(repair, (ANY, *REPAIRS)):
-        raise ArgumentError(f"enforce: repair must be 'any' or one of {', '.join(REPAIRS)}, not {shown(repair)}")
     if noise is not None:
         return noise_of(noise, parameter, find, tolerance)
     if repair == "noise" or parameter:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privug.arguments import kinds_checked
+from privug.arguments import Count, kinds_checked
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
@@ -236,7 +236,7 @@ class Risks:
 
 @kinds_checked
 def three_risks(
-    records: Any, columns: Any, secret: str, *, person: Person = None, samples: int = 10_000, seed: int = 0
+    records: Any, columns: Any, secret: str, *, person: Person = None, samples: Count = 10_000, seed: int = 0
 ) -> Risks:
     """Return the risks of singling out, linkability and inference for a person whose values in the columns are known.
 

@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import Count, Size, check_kind, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.digits import how_many
 from privug.errors import ArgumentError, ImpossibleObservation
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, checked_size, column, listed_names, names_of, rows_of
+from privug.mechanisms.tables import cell, checked_columns, column, listed_names, names_of, rows_of
 from privug.model.batch import Batch, ranked
 from privug.model.node import Array
 from privug.model.table import Row, row_maker
@@ -509,10 +509,10 @@ Answer = TypeVar("Answer")
 class Asked:
     """A table, a person in it, and the best way to answer questions about them."""
 
-    def __init__(self, records: Any, person: Person, samples: int = 10_000, seed: int = 0) -> None:
+    def __init__(self, records: Any, person: Person, samples: Count = 10_000, seed: int = 0) -> None:
         records = self._records = plain_table(records)
         self._person = _checked_person(records, person)
-        self._options = {"samples": checked_size(samples, "samples"), "seed": checked_size(seed, "seed", 0)}
+        self._options = {"samples": samples, "seed": seed}
         self._names = _names(records)
         self._drawn: DrawnRows | None = None
         self._ways: list[Callable[[Any, Person], People]] = (
@@ -590,7 +590,9 @@ def _checked_person(records: Any, person: Any) -> Person:
 
 
 @kinds_checked
-def matching_rows(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Belief:
+def matching_rows(
+    records: Any, columns: Any, *, person: Person = None, samples: Count = 10_000, seed: int = 0
+) -> Belief:
     """Return the belief about how many rows have the person's values in the columns, the person's own row included.
 
     `records` is a `pv.Records` prior, a plain table (a frame or a list of rows) or the path of a CSV or Parquet file
@@ -610,7 +612,9 @@ def matching_rows(records: Any, columns: Any, *, person: Person = None, samples:
 
 
 @kinds_checked
-def uniqueness(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Estimate:
+def uniqueness(
+    records: Any, columns: Any, *, person: Person = None, samples: Count = 10_000, seed: int = 0
+) -> Estimate:
     """Return the probability that no other row has the person's values in the columns.
 
     It is E[(1 - x)^n] for n other rows, each of which matches the person's values with probability x; from 0
@@ -647,7 +651,7 @@ def unique_rows(records: Any, columns: Any, *, person: Person = None) -> UniqueR
 
 @kinds_checked
 def positive_disclosure(
-    records: Any, columns: Any, secret: str, *, person: Person = None, samples: int = 10_000, seed: int = 0
+    records: Any, columns: Any, secret: str, *, person: Person = None, samples: Count = 10_000, seed: int = 0
 ) -> Estimate:
     """Return the probability that all rows with the person's values in the columns also have the person's secret.
 
@@ -671,9 +675,9 @@ def sharing_rows(
     columns: Any,
     secret: str,
     *,
-    matching: int | None = None,
+    matching: Count | None = None,
     person: Person = None,
-    samples: int = 10_000,
+    samples: Count = 10_000,
     seed: int = 0,
 ) -> Belief:
     """Return the belief about how many of the matching rows have the person's secret, the person's own row included.
@@ -689,8 +693,6 @@ def sharing_rows(
     asked = Asked(records, person, samples, seed)
     names = asked.columns(columns)
     asked.secret(secret)
-    if matching is not None:
-        checked_size(matching, "matching")
     belief = asked.answer(lambda people: people.sharing(names, secret, matching))
     return belief.named(f"number of matching rows with the person's {secret}")
 
@@ -703,7 +705,7 @@ def secret_posterior(
     seen: Mapping[Any, int],
     *,
     person: Person = None,
-    samples: int = 10_000,
+    samples: Count = 10_000,
     seed: int = 0,
 ) -> Belief:
     """Return the belief about the person's secret after seeing how many matching rows have each value of it.
@@ -722,5 +724,5 @@ def secret_posterior(
     if not isinstance(seen, Mapping) or not seen:
         raise ArgumentError(f"seen must map values of {secret!r} to numbers of rows, not {shown(seen)}")
     for value, rows in seen.items():
-        checked_size(rows, f"seen[{shown(value)}]", 0)
+        check_kind("secret_posterior", f"seen[{shown(value)}]", rows, (Size,))
     return asked.answer(lambda people: people.posterior(names, secret, seen)).named(secret)

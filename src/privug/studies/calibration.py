@@ -5,9 +5,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from privug.arguments import check_takes, is_truth, kinds_checked, naming, shown
+from privug.arguments import Between, InnerProbability, check_takes, is_truth, kinds_checked, naming, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, StudyError
 from privug.escaping import inert
@@ -177,10 +177,10 @@ def calibrate(
     at_least: float | None = None,
     holds: Callable[[Result], Any] | None = None,
     claim: str = "",
-    find: str = "largest",
+    find: Literal["largest", "smallest"] = "largest",
     observe: Any = None,
-    grid: int = 9,
-    tolerance: float = 1e-4,
+    grid: Annotated[int, Between(2)] = 9,
+    tolerance: InnerProbability = 1e-4,
     engine: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
@@ -212,7 +212,6 @@ def calibrate(
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
     """
     name, low, high = _range(parameter)
-    _check_way(find, grid, tolerance)
     options = {"engine": engine, "samples": samples, "seed": seed}
     asked = _LimitArguments(measure, at_most, at_least, holds, claim)
     target = asked.target(partial(made, attack_for, {name: low}), observe, options)
@@ -236,14 +235,6 @@ def calibrate(
 
 def _trial(value: float, cell: Cell, limit: Limit) -> Trial:
     return Trial(value, cell, limit.judge(cell) if isinstance(cell, Estimate) else Status.UNDECIDED)
-
-
-def _check_way(find: str, grid: int, tolerance: float) -> None:
-    """Refuse a way of searching that is none."""
-    if find not in ("largest", "smallest"):
-        raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
-    if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
-        raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
 
 
 @dataclass(frozen=True)
