@@ -12,7 +12,8 @@ from privug.mechanisms.mechanism import promised
 from privug.model.framed import rows_of
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import Index
-from privug.model.plates import Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate
 from privug.model.structure import random_leaves
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
