@@ -25,7 +25,7 @@ LONGEST = 60
 MOST_NAMES = 30
 """How many names a message lists."""
 LARGEST = sys.float_info.max
-"""The largest float; whole numbers in Python can be larger."""
+"""The largest float; integers in Python can be larger."""
 MOST_SAMPLES = 10**9
 """How many samples may be asked for: those of one number take eight gigabytes."""
 
@@ -45,13 +45,15 @@ class Between:
         least = number > self.low if self.above else number >= self.low
         return bool(least and (number < self.high if self.below else number <= self.high))
 
-    def __str__(self) -> str:
-        if math.isinf(self.high):
-            end = "finite" if self.below else ""
-            least = f"above {self.low:g}" if self.above else f"{self.low:g} or more"
-            return ", ".join(filter(None, [least, end]))
-        ends = [f"above {self.low:g}"] * self.above + [f"below {self.high:g}"] * self.below
-        return f"between {self.low:g} and {self.high:g}" + (f" ({', '.join(ends)})" if ends else "")
+    def of(self, kind: str) -> str:
+        """Return in words what an argument of a kind, such as 'a number', must be."""
+        if not (self.above or self.below or math.isinf(self.high)):
+            return f"{kind} from {self.low:g} to {self.high:g}"
+        finite = math.isinf(self.high) and self.below
+        kind = kind.replace("a ", "a finite ", 1) if finite else kind
+        least = f"{kind} above {self.low:g}" if self.above else f"{kind}, {self.low:g} or more"
+        end = "" if math.isinf(self.high) else f" and {'below' if self.below else 'at most'} {self.high:g}"
+        return least + end
 
 
 Probability = Annotated[float, Between(0, 1)]
@@ -68,7 +70,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def is_truth(value: Any) -> bool:
-    """Say whether a value is an answer of yes or no: True or False, or a whole number, of which zero is no."""
+    """Say whether a value is an answer of yes or no: True or False, or an integer, of which zero is no."""
     return isinstance(value, bool | int | np.bool_ | np.integer)
 
 
@@ -82,10 +84,10 @@ def shown(value: Any) -> str:
     """Return a value as a message shows it: cut short, and never an error of its own.
 
     >>> shown(10**5000)
-    'a whole number of about 5000 digits'
+    'an integer of about 5000 digits'
     """
     if isinstance(value, int) and value.bit_length() > 200:
-        return f"a whole number of about {int(value.bit_length() * 0.30103)} digits"
+        return f"an integer of about {int(value.bit_length() * 0.30103)} digits"
     text = represented(value).replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
 
@@ -154,7 +156,7 @@ def plain_number(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value is one real number of any kind; truth values and not-a-number are none."""
+    """Say whether a value is one real number of any kind; booleans and not-a-number are none."""
     if type(value) is float:
         return value == value
     kinds = int | float | np.integer | np.floating | Fraction | Decimal
@@ -164,7 +166,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_one_of(value: Any, choices: Iterable[Any]) -> bool:
-    """Say whether a value is one of some texts and truth values; what answers `==` with something else is none."""
+    """Say whether a value is one of some texts and booleans; what answers `==` with something else is none."""
     return isinstance(value, str | bool | types.NoneType) and value in choices
 
 
@@ -288,10 +290,6 @@ def _base(kind: Any) -> Any:
     return kind.__origin__ if typing.get_origin(kind) is Annotated else kind
 
 
-def _bounds(kind: Any) -> str:
-    return " ".join(str(part) for part in getattr(kind, "__metadata__", ()))
-
-
 def check_kind(where: str, name: str, value: Any, kinds: tuple[Any, ...]) -> None:
     """Raise unless a value is of one of the kinds, and small enough if it is a number."""
     if not any(_is_of(value, kind) for kind in kinds):
@@ -307,7 +305,12 @@ def check_kind(where: str, name: str, value: Any, kinds: tuple[Any, ...]) -> Non
         raise ArgumentError(f"{where}: samples must be an integer up to {MOST_SAMPLES:,}, not {shown(value)}")
     if name == "seed" and value is not None and value < 0:
         raise ArgumentError(f"{where}: seed must be an integer, 0 or more, not {shown(value)}")
-    if int in kinds and isinstance(value, int) and abs(value) >= 1 << 63 and name != "seed":
+    if (
+        any(_base(kind) is int for kind in kinds)
+        and isinstance(value, int)
+        and abs(value) >= 1 << 63
+        and name != "seed"
+    ):
         raise ArgumentError(f"{where}: {name} is too large; it must be below 2**63")
 
 
@@ -345,8 +348,9 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 def _described(kind: Any) -> str:
     if _base(kind) in _PLAIN:
-        words, bounds = _PLAIN[_base(kind)], _bounds(kind)
-        return words if not bounds else f"{words}, {bounds}" if bounds.endswith("more") else f"{words} {bounds}"
+        bounds: tuple[Between, ...] = getattr(kind, "__metadata__", ())
+        return bounds[0].of(_PLAIN[kind.__origin__]) if bounds else _PLAIN[kind]
     if typing.get_origin(kind) is Literal:
-        return " or ".join(map(repr, typing.get_args(kind)))
+        *others, last = map(repr, typing.get_args(kind))
+        return f"{', '.join(others)} or {last}"
     return f"a {kind.__name__}" if isinstance(kind, type) else _GENERIC[typing.get_origin(kind)]

@@ -404,7 +404,7 @@ def test_policies_on_average_say_nothing_of_answers():
         (birthday_this_week, [100], "must be a dict"),
         (birthday_this_week, {"bday": 3, "name": "Ann"}, "names 'name'"),
         (birthday_this_week, {"bday": 400}, "impossible under the prior"),
-        (birthday_this_week, {"bday": 3.5}, "whole number"),
+        (birthday_this_week, {"bday": 3.5}, "integer"),
         (birthday_this_week, {"bday": "soon"}, "a number"),
     ],
 )

@@ -38,7 +38,7 @@ from privug.model.table import Row, Table, row_maker
 from privug.program.reachable import reached
 
 DEEPEST = 60  # values inside of values
-LONGEST_NUMBER = 1 << 16  # bytes of a whole number
+LONGEST_NUMBER = 1 << 16  # bytes of an integer
 LONGEST_PART = 1 << 10  # bytes of a numerator or denominator
 MOST_KINDS = 255
 FEW = 32  # numbers
@@ -266,7 +266,7 @@ class _Reader:
 
 
 def _packed(letter: str, numbers: Sequence[int]) -> bytes:
-    """Return whole numbers side by side: much quicker than by an array where they are few, as they mostly are."""
+    """Return integers side by side: much quicker than by an array where they are few, as they mostly are."""
     if len(numbers) < FEW:
         return struct.pack(f"<{len(numbers)}{letter}", *numbers)
     return np.array(numbers, {"q": "<i8", "Q": "<u8"}[letter]).tobytes()
@@ -303,7 +303,7 @@ def _integers(values: Sequence[int]) -> Iterator[bytes]:
         yield b"\1"
         pieces = [value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True) for value in values]
         if max(map(len, pieces)) > LONGEST_NUMBER:
-            raise NotStorable("whole numbers that long") from None
+            raise NotStorable("integers that long") from None
         yield from _pieces(pieces)
     else:
         yield b"\0" + narrow
@@ -323,7 +323,7 @@ def _numbers(dtype: str) -> Callable[[int, _Reader], list[Any]]:
 def _truths(count: int, reader: _Reader) -> list[bool]:
     content = bytes(reader.take(count))
     if content.strip(b"\0\1"):
-        raise Damaged("a truth value is neither")
+        raise Damaged("a boolean is neither")
     return [byte == 1 for byte in content]
 
 

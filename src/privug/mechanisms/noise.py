@@ -1,4 +1,4 @@
-"""Noise added to numbers: Laplace, Gaussian, and their versions for whole numbers."""
+"""Noise added to numbers: Laplace, Gaussian, and their versions for integers."""
 
 import math
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class Added:
             raise ProgramError(f"{self.name} is added to numbers, but the program returned {shown(value)}")
         if self.whole and not whole:
             raise ProgramError(
-                f"{self.name} is added to whole numbers, but the program returned {shown(value)}; round it first: "
+                f"{self.name} is added to integers, but the program returned {shown(value)}; round it first: "
                 "pv.mechanisms.rounded(program, to=1)"
             )
         return tuple(value.shape) if isinstance(value, RandomVariable) else np.shape(value)
@@ -91,7 +91,7 @@ def laplace(program: Callable[..., Any], *, sensitivity: Positive, epsilon: Posi
 @remakeable
 @kinds_checked
 def discrete_laplace(program: Callable[..., Any], *, sensitivity: Positive, epsilon: Positive) -> Mechanism:
-    """Add two-sided geometric noise to whole numbers: P(k) proportional to exp(-epsilon |k| / sensitivity).
+    """Add two-sided geometric noise to integers: P(k) proportional to exp(-epsilon |k| / sensitivity).
 
     The Laplace mechanism for counts, without the traps of rounded fractions.
     Ghosh, Roughgarden and Sundararajan, STOC 2009.
@@ -139,7 +139,7 @@ def discrete_gaussian(
     rho: Positive | None = None,
     sd: Positive | None = None,
 ) -> Mechanism:
-    """Add discrete normal noise to whole numbers: P(k) proportional to exp(-k^2 / (2 sd^2)).
+    """Add discrete normal noise to integers: P(k) proportional to exp(-k^2 / (2 sd^2)).
 
     It promises the rho that normal noise of the same deviation does; epsilon and delta are kept by way of rho.
     `sensitivity` is measured as for `gaussian`.

@@ -99,7 +99,7 @@ class CloseTo(Operation):
 class ObjectBetween(Operation):
     """Whether the outputs of a program called sample by sample are numbers between two others.
 
-    Floats may lie a little outside, by `slack` below and above; whole numbers are compared as such.
+    Floats may lie a little outside, by `slack` below and above; integers are compared as such.
     """
 
     low: float
@@ -174,7 +174,7 @@ class ObjectEquals(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Operation):
-    """The answers of a predicate called sample by sample, as truth values; false where the program raised."""
+    """The answers of a predicate called sample by sample, as booleans; false where the program raised."""
 
     what: str
 
@@ -449,7 +449,7 @@ def _are_numbers(parents: Sequence[Node]) -> bool:
 
 
 def _is_certain(node: Node) -> bool:
-    """Say whether a node is a truth value, or zero or one, and always the same."""
+    """Say whether a node is a boolean, or zero or one, and always the same."""
     if not isinstance(node.operation, ConstantValue) or node.shape != () or node.levels is not None:
         return False
     return constant_value(node) in (0, 1)

@@ -311,7 +311,7 @@ def _slack(output: RandomVariable, bound: float) -> float:
     """Return how far rounding may have moved an output beyond a bound; what has a density need not care."""
     node = output.node
     if node.dtype.kind != "f" or node.kind is Kind.CONTINUOUS or math.isinf(bound) or keeps_bits():
-        return 0  # a whole number, which added to a bound leaves it as it is
+        return 0  # an integer, which added to a bound leaves it as it is
     return within_rounding(node, bound)
 
 

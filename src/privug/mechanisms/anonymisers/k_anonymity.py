@@ -105,7 +105,12 @@ def _secrets(records: Any, columns: Any, secret: str) -> list[list[Any]]:
 
 @kinds_checked
 def is_l_diverse(
-    records: Any, l: float, columns: Any, secret: str, *, kind: Literal["distinct", "entropy"] = "distinct"  # noqa: E741
+    records: Any,
+    l: float,  # noqa: E741
+    columns: Any,
+    secret: str,
+    *,
+    kind: Literal["distinct", "entropy"] = "distinct",
 ) -> bool:
     """Say whether all rows that look alike have at least l different secrets, or secrets worth so many.
 

@@ -90,7 +90,7 @@ def _outside(node: Node, value: Any) -> str | None:
     if np.any(numbers < low) or np.any(numbers > high):
         return f"lies between {low:g} and {high:g}, and {shown(value)} does not"
     fractions = node.dtype.kind in "bi" and np.any(numbers != np.floor(numbers))
-    return f"is a whole number, never {shown(value)}" if fractions else None
+    return f"is an integer, never {shown(value)}" if fractions else None
 
 
 def _number(end: Any) -> float:
