@@ -116,11 +116,11 @@ INSIDE = {
     "policy": [
         "verdict",
         "policies",
-        "asking boundary noisy_outputs",
+        "boundary clause_questions noisy_outputs",
         "clauses output_levels people",
         "checking",
-        "checks classes monitoring worst_attacker",
-        "enforcement reading reports",
+        "declared_checks monitoring output_classes worst_attacker",
+        "check_reports enforcement policy_files",
         "explaining",
     ],
 }

@@ -18,7 +18,7 @@ from checkpoints.long_runs import bits
 from privug.checkpoints import checkpoint
 from privug.checkpoints.checkpoint import MAGIC, Records
 from privug.inference.case_plan import CasePlan
-from privug.studies.cells import Settings as Study
+from privug.studies.measured import Settings as Study
 
 
 class Colour(Enum):

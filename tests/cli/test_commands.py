@@ -16,7 +16,7 @@ from privug.cli.main import COMMANDS, main
 from privug.cli.new import KINDS
 from privug.cli.options import ENGINES
 from privug.inference import engines
-from privug.studies import cells
+from privug.studies import measured
 
 TWO = """
     import privug as pv
@@ -285,7 +285,7 @@ def test_doctor_tells_what_works_what_is_missing_and_what_fails(monkeypatch, run
 def test_names_on_the_command_line_are_those_of_python():
     assert ENGINES == engines.NAMES
     found = set(pv.leakage.measures("joint")) | set(pv.leakage.measures("channel"))
-    assert all(cells.is_measure(name) and options.MeasureType().convert(name, None, None) == name for name in found)
+    assert all(measured.is_measure(name) and options.MeasureType().convert(name, None, None) == name for name in found)
     with pytest.raises(click.BadParameter, match="is not one of"):
         options.MeasureType().convert("mutual", None, None)
 

@@ -15,8 +15,8 @@ import scipy.stats
 
 import privug as pv
 from privug.mechanisms import Guarantee, audit, from_factory
-from privug.mechanisms.auditing import Outcomes
 from privug.mechanisms.paths.comparisons import Uncomparable
+from privug.mechanisms.privacy_audit import Outcomes
 from privug.model.structure import flatten
 from privug.program.paths import NotFollowed
 

@@ -8,8 +8,7 @@ import pytest
 import privug as pv
 from oracles import cases
 from privug.leakage.finite import pairs_of
-from privug.policy.asking import RunOptions
-from privug.policy.classes import Views
+from privug.policy.clause_questions import RunOptions
 from privug.policy.enforcement import (
     _by_integer_programming,
     _by_neighbours,
@@ -18,6 +17,7 @@ from privug.policy.enforcement import (
     finest,
     partitions_of,
 )
+from privug.policy.output_classes import Views
 
 POLICY = pv.policy
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import privug as pv
-from privug.policy.monitoring.deciding import Judge
-from privug.policy.monitoring.particles import LIFELONG, Draws, share_of_error
+from privug.policy.monitoring.decisions import Judge
 from privug.policy.monitoring.queries import Query
+from privug.policy.monitoring.sampled_decisions import LIFELONG, Draws, share_of_error
 
 CASES = {case["id"]: case for case in json.loads((Path(__file__).parents[1] / "oracles/cases.json").read_text())}
 

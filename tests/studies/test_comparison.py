@@ -5,8 +5,8 @@ import json
 import pytest
 
 import privug as pv
-from privug.studies.cells import Refusal
 from privug.studies.comparison import compare
+from privug.studies.measured import Refusal
 
 ATTACKERS = {
     "knows nothing": {"bits": pv.Array(pv.Bernoulli(0.5), 3)},

@@ -8,7 +8,7 @@ import pytest
 
 import privug as pv
 from privug import mechanisms
-from privug.studies.cells import Refusal
+from privug.studies.measured import Refusal
 from privug.studies.sweep import sweep
 
 

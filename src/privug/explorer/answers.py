@@ -21,7 +21,7 @@ from privug.inference.belief import Belief
 from privug.leakage.information import mutual_information
 from privug.mechanisms.mechanism import Mechanism
 from privug.model.node import Array, Kind
-from privug.policy.checks import Check
+from privug.policy.declared_checks import Check
 from privug.policy.verdict import Verdict
 from privug.report.shapes import Side, cells_of, is_truth, shape_of, shown_range
 from privug.report.summary import claims_of, comparisons, parts_of, sentences_of, shown_text

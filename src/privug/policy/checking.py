@@ -12,7 +12,7 @@ from privug.errors import InferenceError
 from privug.estimate import Estimate
 from privug.model.node import Kind
 from privug.observation.observations import Observation, as_observation
-from privug.policy.asking import SAMPLES, ExceptProbability, RunOptions, asked
+from privug.policy.clause_questions import SAMPLES, ExceptProbability, RunOptions, asked
 from privug.policy.noisy_outputs import Bounded, Excess, Supremum, is_settled, lattice_supremum, supremum
 from privug.policy.output_levels import (
     EVERY,

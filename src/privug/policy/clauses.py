@@ -18,7 +18,7 @@ from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.register import measure_of_change
 from privug.model.node import Array, Kind
 from privug.policy import policies
-from privug.policy.asking import FAILURE
+from privug.policy.clause_questions import FAILURE
 from privug.policy.policies import Clause, Levels, error_allowed
 from privug.policy.verdict import Limit
 

@@ -35,10 +35,10 @@ from privug.model.variable import RandomVariable
 from privug.observation.likelihood import equal_values
 from privug.observation.observations import Equals
 from privug.pictures import plots
-from privug.policy.asking import SAMPLES, RunOptions
 from privug.policy.boundary import BoundarySearch, Trial, rounded_inwards, spaced
 from privug.policy.checking import check
-from privug.policy.classes import CELLS, Class, Views
+from privug.policy.clause_questions import SAMPLES, RunOptions
+from privug.policy.output_classes import CELLS, Class, Views
 from privug.policy.policies import Policy
 from privug.policy.verdict import Status, Verdict
 from privug.program.logic import where

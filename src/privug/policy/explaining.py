@@ -15,11 +15,11 @@ from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.model.structure import random_leaves
 from privug.pictures import plots
-from privug.policy.asking import SAMPLES, RunOptions, about, listed_people, secret_of, with_inputs
 from privug.policy.checking import check
-from privug.policy.classes import Views
+from privug.policy.clause_questions import SAMPLES, RunOptions, about, listed_people, secret_of, with_inputs
 from privug.policy.clauses import max_belief
 from privug.policy.enforcement import Enforcement, enforce
+from privug.policy.output_classes import Views
 from privug.policy.people import people_apart
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict

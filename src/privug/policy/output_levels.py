@@ -22,7 +22,7 @@ from privug.leakage.vulnerability import RARE
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
 from privug.observation.observations import Equals
-from privug.policy.asking import RunOptions
+from privug.policy.clause_questions import RunOptions
 from privug.policy.noisy_outputs import (
     GAP,
     Bounded,

@@ -27,8 +27,8 @@ from privug.leakage.channel import Channel, capacity_achieving
 from privug.leakage.finite import pairs_of
 from privug.model.node import Array
 from privug.policy import clauses
-from privug.policy.asking import SAMPLES, RunOptions, about, secret_of
 from privug.policy.checking import check
+from privug.policy.clause_questions import SAMPLES, RunOptions, about, secret_of
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Limit, Status

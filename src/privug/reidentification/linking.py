@@ -10,9 +10,9 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of
+from privug.mechanisms.plain_rows import cell, checked_columns, groups, labels_of, names_of
 from privug.pictures import plots
-from privug.reidentification.crowd import Person
+from privug.reidentification.match_counts import Person
 from privug.reidentification.questions import Asked, People, UniqueRows, belief_of, rows_at_hand
 from privug.reidentification.search import as_lines
 

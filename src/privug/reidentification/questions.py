@@ -17,7 +17,7 @@ from privug.errors import ArgumentError, ImpossibleObservation
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, column, listed_names, names_of, rows_of
+from privug.mechanisms.plain_rows import cell, checked_columns, column, listed_names, names_of, rows_of
 from privug.model.batch import Batch, ranked
 from privug.model.node import Array
 from privug.model.table import Row, row_maker
@@ -28,8 +28,8 @@ from privug.prior.plating import nodes_of
 from privug.prior.reading import read_columns
 from privug.prior.table import Records
 from privug.program.logic import count
-from privug.reidentification.crowd import Crowd, Factor, NoneMatches, OneOfMatching, Person, scenes_of
-from privug.reidentification.laws import Block, Coding, NoClosedForm, RowLaw
+from privug.reidentification.match_counts import Crowd, Factor, NoneMatches, OneOfMatching, Person, scenes_of
+from privug.reidentification.row_distributions import Block, Coding, NoClosedForm, RowLaw
 from privug.report.text import as_frame
 
 MOST_SHOWN = 10

@@ -12,7 +12,7 @@ from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.pictures import plots
-from privug.reidentification.crowd import Person
+from privug.reidentification.match_counts import Person
 from privug.reidentification.questions import Asked, People, UniqueRows
 from privug.report.text import as_frame
 

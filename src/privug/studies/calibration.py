@@ -16,7 +16,7 @@ from privug.pictures import plots
 from privug.policy.boundary import BoundarySearch, Trial, rounded_inwards, spaced
 from privug.policy.verdict import Limit, Status
 from privug.report.text import grid_html, grid_text
-from privug.studies.cells import (
+from privug.studies.measured import (
     Cell,
     Job,
     Measure,

@@ -12,7 +12,7 @@ from privug.errors import ArgumentError
 from privug.observation.observations import Observation
 from privug.pictures import plots
 from privug.report.text import Grids
-from privug.studies.cells import (
+from privug.studies.measured import (
     Cell,
     Job,
     Measure,

@@ -23,7 +23,7 @@ from privug.observation.observations import Observation
 from privug.pictures import plots
 from privug.program.logic import where
 from privug.report.text import Grids
-from privug.studies.cells import (
+from privug.studies.measured import (
     Cell,
     Job,
     Measure,

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from privug.arguments import LARGEST, is_number, shown
 from privug.errors import ArgumentError
-from privug.tables.table import System, Terms
+from privug.tables.published_table import System, Terms
 
 Prior = Literal["uniform", "poisson", "multinomial"]
 PRIORS = ("uniform", "poisson", "multinomial")

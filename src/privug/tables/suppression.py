@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 
 from privug.errors import InferenceError
 from privug.progress import ProgressMeter
-from privug.tables.table import Component, System
+from privug.tables.published_table import Component, System
 
 OPTIMAL, INFEASIBLE, UNBOUNDED, UNCLEAR = 0, 2, 3, 4
 Floats = npt.NDArray[np.float64]

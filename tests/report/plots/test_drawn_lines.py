@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import privug as pv
 from privug.report import plots
-from privug.studies.cells import Refusal
+from privug.studies.measured import Refusal
 from privug.studies.sweep import sweep
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from privug.arguments import LARGEST, Count, Positive, Probability, Size, check_takes, is_number, kinds_checked, shown
 from privug.errors import ArgumentError, UnfitValue
-from privug.mechanisms.tables import (
+from privug.mechanisms.plain_rows import (
     checked_columns,
     column,
     groups,

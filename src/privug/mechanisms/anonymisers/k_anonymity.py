@@ -11,7 +11,7 @@ import numpy as np
 from privug.arguments import Count, kinds_checked
 from privug.errors import ArgumentError
 from privug.mechanisms.anonymisers.coarsening import MASK
-from privug.mechanisms.tables import checked_columns, column, groups, labels_of, rows_of, with_columns
+from privug.mechanisms.plain_rows import checked_columns, column, groups, labels_of, rows_of, with_columns
 from privug.model.node import Array
 
 

@@ -17,12 +17,12 @@ from privug.inference.belief import Belief
 from privug.markup import paragraphs
 from privug.output import as_json
 from privug.pictures import plots
-from privug.policy.asking import SAMPLES
-from privug.policy.monitoring.deciding import Decision, Judge
+from privug.policy.clause_questions import SAMPLES
+from privug.policy.monitoring.decisions import Decision, Judge
 from privug.policy.monitoring.log import Entry, Log, LogError, decoded, encoded
-from privug.policy.monitoring.particles import Draws, share_of_error
 from privug.policy.monitoring.queries import Answered, Query
-from privug.policy.monitoring.truths import check_against_answers, true_inputs
+from privug.policy.monitoring.sampled_decisions import Draws, share_of_error
+from privug.policy.monitoring.true_inputs import check_against_answers, true_inputs
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 

@@ -18,13 +18,13 @@ from privug.model.values import key_of
 from privug.model.variable import as_node
 from privug.observation.likelihood import equal_values
 from privug.observation.observations import Equals, Seen
-from privug.policy.asking import RunOptions
 from privug.policy.checking import verdict_of
+from privug.policy.clause_questions import RunOptions
 from privug.policy.clauses import BoundsClause
-from privug.policy.monitoring.normals import NotNormal, form_of_answer, is_determined, knowing
-from privug.policy.monitoring.particles import Draws
+from privug.policy.monitoring.clause_tasks import Task, tasks_of
+from privug.policy.monitoring.exact_answers import NotNormal, form_of_answer, is_determined, knowing
 from privug.policy.monitoring.queries import Answered, Query
-from privug.policy.monitoring.tasks import Task, tasks_of
+from privug.policy.monitoring.sampled_decisions import Draws
 from privug.policy.output_levels import EVERY, Constant, OutputLevels, one_by_one, output_levels
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Status, Verdict

@@ -23,7 +23,7 @@ from privug.leakage.finite import Pairs, distinct_values, pairs_of, shares_of
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
 from privug.policy.clauses import BoundsClause
-from privug.policy.monitoring.tasks import Task
+from privug.policy.monitoring.clause_tasks import Task
 from privug.policy.output_levels import SEEN, Constant, Listed, OutputLevels
 from privug.policy.policies import Clause, allowing, error_allowed
 from privug.policy.verdict import Evidence, Status

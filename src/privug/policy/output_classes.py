@@ -14,7 +14,7 @@ from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, pairs_of
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
-from privug.policy.asking import RunOptions, asked
+from privug.policy.clause_questions import RunOptions, asked
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Status, all_of

@@ -9,8 +9,8 @@ from privug.digits import how_many
 from privug.escaping import inert
 from privug.policy.monitoring.log import Entry, LogError, decoded, read
 from privug.policy.monitoring.monitor import Monitor, check_header, known_queries, query_of
-from privug.policy.monitoring.particles import Draws
 from privug.policy.monitoring.queries import Answered, Query
+from privug.policy.monitoring.sampled_decisions import Draws
 from privug.policy.policies import Policy
 
 

@@ -11,7 +11,7 @@ from privug.arguments import Probability, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import NO_GUARANTEE
 from privug.mechanisms.mechanism import Mechanism, promised, remakeable, unchanged
-from privug.mechanisms.tables import changed
+from privug.mechanisms.plain_rows import changed
 from privug.model.plated_tables import PlatedTable
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse

@@ -36,9 +36,9 @@ from privug.tables.posteriors import (
     contributions,
     marginals,
 )
-from privug.tables.reading import TOTALS
+from privug.tables.published_table import Component, Labels, System, Table, Variable, figure, range_text
 from privug.tables.suppression import Intervals, Need, feasible_intervals, smallest_suppression
-from privug.tables.table import Component, Labels, System, Table, Variable, figure, range_text
+from privug.tables.table_files import TOTALS
 
 WIDTH = 110
 MOST_TOLD = 20

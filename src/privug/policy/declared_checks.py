@@ -10,8 +10,8 @@ from typing import Any
 from privug.arguments import check_kind
 from privug.attack import Attack
 from privug.observation.observations import as_observation
-from privug.policy.asking import SAMPLES, ExceptProbability
 from privug.policy.checking import check
+from privug.policy.clause_questions import SAMPLES, ExceptProbability
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 

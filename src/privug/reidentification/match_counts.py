@@ -31,7 +31,7 @@ from privug.model.variable import RandomVariable
 from privug.prior.plating import nodes_of
 from privug.prior.standard import binomial
 from privug.prior.table import Records
-from privug.reidentification.laws import Block, Coding, NoClosedForm, RowLaw
+from privug.reidentification.row_distributions import Block, Coding, NoClosedForm, RowLaw
 
 MOST_KINDS = 400
 MOST_SIZES = 100_000

@@ -15,7 +15,7 @@ import numpy as np
 from privug.arguments import as_names, is_number, kinds_checked, represented, shown
 from privug.errors import ArgumentError
 from privug.prior.reading import DELIMITERS
-from privug.tables.table import TOTAL, Dimension, Labels, PublishedCell, System, Table
+from privug.tables.published_table import TOTAL, Dimension, Labels, PublishedCell, System, Table
 
 ROUNDINGS = ("nearest", "random")
 LARGEST_COUNT = 10**12

@@ -10,7 +10,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.leakage.finite import Pairs
 from privug.model.node import Array
-from privug.policy.asking import asked
+from privug.policy.clause_questions import asked
 from privug.policy.clauses import ChangeClause, MeasureClause
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Levels, Policy
