@@ -31,7 +31,7 @@ MOST_SAMPLES = 10**9
 
 
 @dataclass(frozen=True)
-class Between:
+class NumberRange:
     """The range of a number that an argument may be, for annotations: `Annotated[float, Between(0, 1)]`."""
 
     low: float
@@ -56,13 +56,13 @@ class Between:
         return least + end
 
 
-Probability = Annotated[float, Between(0, 1)]
-InnerProbability = Annotated[float, Between(0, 1, above=True, below=True)]
-PositiveProbability = Annotated[float, Between(0, 1, above=True)]
-Positive = Annotated[float, Between(0, above=True, below=True)]
-Count = Annotated[int, Between(1)]
-Size = Annotated[int, Between(0)]
-NotNegative = Annotated[float, Between(0, below=True)]
+Probability = Annotated[float, NumberRange(0, 1)]
+InnerProbability = Annotated[float, NumberRange(0, 1, above=True, below=True)]
+PositiveProbability = Annotated[float, NumberRange(0, 1, above=True)]
+Positive = Annotated[float, NumberRange(0, above=True, below=True)]
+Count = Annotated[int, NumberRange(1)]
+Size = Annotated[int, NumberRange(0)]
+NotNegative = Annotated[float, NumberRange(0, below=True)]
 
 _PLAIN = {bool: "True or False", int: "an integer", float: "a number", str: "a text"}
 _GENERIC: dict[Any, str] = {Callable: "a function", Mapping: "a dict", Sequence: "a list", Iterable: "a list"}
@@ -348,7 +348,7 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 def _described(kind: Any) -> str:
     if _base(kind) in _PLAIN:
-        bounds: tuple[Between, ...] = getattr(kind, "__metadata__", ())
+        bounds: tuple[NumberRange, ...] = getattr(kind, "__metadata__", ())
         return bounds[0].of(_PLAIN[kind.__origin__]) if bounds else _PLAIN[kind]
     if typing.get_origin(kind) is Literal:
         *others, last = map(repr, typing.get_args(kind))

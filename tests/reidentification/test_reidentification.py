@@ -8,6 +8,7 @@ import scipy.stats
 
 import privug as pv
 from privug import reidentification as reid
+from privug.reidentification import match_counts
 from privug.reidentification.questions import DrawnRows, IndependentRows, KnownRows
 
 ZIPS = [f"{2000 + k}" for k in range(200)]

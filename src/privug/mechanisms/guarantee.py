@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import scipy
 
-from privug.arguments import Between, Count, Probability, check_kind, kinds_checked
+from privug.arguments import Count, NumberRange, Probability, check_kind, kinds_checked
 from privug.errors import ArgumentError
 from privug.inference.joint import Joint
 
@@ -92,7 +92,7 @@ class Guarantee:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        level = Annotated[float, Between(0)]
+        level = Annotated[float, NumberRange(0)]
         check_kind("Guarantee", "epsilon", self.epsilon, (level,))
         check_kind("Guarantee", "rho", self.rho, (level, type(None)))
         check_kind("Guarantee", "delta", self.delta, (Probability,))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from privug.arguments import Between, Positive, kinds_checked, shown
+from privug.arguments import NumberRange, Positive, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import Guarantee, gaussian_distance, rho_of
 from privug.mechanisms.mechanism import Mechanism, remakeable
@@ -23,7 +23,7 @@ LARGEST_DISTANCE = 1e150  # its square is still a number
 MOST_SINGLE_DRAWS = 256  # up to so many elements, each gets a noise of its own that an observation can be solved for
 
 
-Delta = Annotated[float, Between(0, 0.5, above=True)]
+Delta = Annotated[float, NumberRange(0, 0.5, above=True)]
 
 
 @dataclass(frozen=True)

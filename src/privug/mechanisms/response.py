@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from privug.arguments import Between, Positive, check_kind, kinds_checked, shown
+from privug.arguments import NumberRange, Positive, check_kind, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import Guarantee
 from privug.mechanisms.mechanism import Mechanism, remakeable
@@ -77,7 +77,7 @@ def randomized_response(
     if (epsilon is None) == (truth is None):
         raise ArgumentError("randomized_response: give exactly one of epsilon= and truth=, by name")
     if truth is not None:
-        check_kind("randomized_response", "truth", truth, (Annotated[float, Between(1 / len(options), 1)],))
+        check_kind("randomized_response", "truth", truth, (Annotated[float, NumberRange(1 / len(options), 1)],))
         promise = math.log(truth * (len(options) - 1) / (1 - truth)) if truth < 1 else math.inf
     else:
         assert epsilon is not None

@@ -54,7 +54,7 @@ class OnRows(Transparent):
         return sample(replicate(Bernoulli(self.rate), (count,)))
 
 
-class Sampled(OnRows):
+class SubsampledRows(OnRows):
     """Rows taken into account with some probability each."""
 
     def changed(self, rows: Any) -> Any:
@@ -104,7 +104,7 @@ def subsample(program: Callable[..., Any], *, rate: Probability, of: str | None 
     >>> print(subsample(laplace(len, sensitivity=1, epsilon=1), rate=0.1).guarantee)
     0.158565-differentially private
     """
-    sampled = Sampled("subsample", program, of, rate)
+    sampled = SubsampledRows("subsample", program, of, rate)
     return Mechanism(sampled, unchanged, promised(program).sampled(sampled.rate), f"a {rate:.0%} sample")
 
 

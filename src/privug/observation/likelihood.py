@@ -126,7 +126,7 @@ class AsNumbers(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Component(Operation):
+class OutputComponent(Operation):
     """One part of a structured output of a program called sample by sample; some outputs may lack it."""
 
     key: Any
@@ -173,7 +173,7 @@ class ObjectEquals(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Operation):
+class PredicateAnswers(Operation):
     """The answers of a predicate called sample by sample, as booleans; false where the program raised."""
 
     what: str
@@ -264,7 +264,7 @@ def of_order(output: Mapping[Any, Any], seen: list[Any]) -> Likelihood:
 
 def component(value: RandomVariable, key: Any) -> RandomVariable:
     """Return one part of an opaque output."""
-    return RandomVariable(Node(Component(key), (value.node,), (), np.dtype(object)))
+    return RandomVariable(Node(OutputComponent(key), (value.node,), (), np.dtype(object)))
 
 
 def numbers(value: Any, otherwise: float = np.nan) -> RandomVariable:

@@ -18,7 +18,7 @@ from privug.policy.output_levels import (
     EVERY,
     ONE,
     SHOWN,
-    Constant,
+    ConstantLevel,
     OutputLevels,
     except_for,
     no_answer,
@@ -228,7 +228,7 @@ def _found(
             raise
         reason, details = no_answer(error)
         scope = EVERY if observation is None else ONE
-        return Constant(clause, Status.UNDECIDED, scope, reason=reason, details=details)
+        return ConstantLevel(clause, Status.UNDECIDED, scope, reason=reason, details=details)
 
 
 def verdict_of(policy: Policy, found: Found, except_probability: float) -> Verdict:

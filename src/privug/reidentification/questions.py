@@ -28,8 +28,8 @@ from privug.prior.plating import nodes_of
 from privug.prior.reading import read_columns
 from privug.prior.table import Records
 from privug.program.logic import count
-from privug.reidentification.match_counts import Crowd, Factor, NoneMatches, OneOfMatching, Person, scenes_of
-from privug.reidentification.row_distributions import Block, Coding, NoClosedForm, RowLaw
+from privug.reidentification.match_counts import MatchCounts, NoneMatches, OneOfMatching, Person, ValueFactor, scenes_of
+from privug.reidentification.row_distributions import Coding, ColumnBlock, NoClosedForm, RowDistribution
 from privug.report.text import as_frame
 
 MOST_SHOWN = 10
@@ -304,7 +304,7 @@ class IndependentRows:
 
     def __init__(self, records: Records, person: Person) -> None:
         self._coding = Coding()
-        self._crowds = [Crowd(scene, self._coding) for scene in scenes_of(records, person, self._coding)]
+        self._crowds = [MatchCounts(scene, self._coding) for scene in scenes_of(records, person, self._coding)]
 
     def unique(self, columns: Sequence[str]) -> Estimate:
         """Return the probability that no other row matches."""
@@ -326,7 +326,7 @@ class IndependentRows:
         """Return the expected number of matching rows."""
         return self._average(lambda crowd: 1.0 + crowd.mean(columns), "rows")
 
-    def _average(self, answer: Callable[[Crowd], float], unit: str = "") -> Estimate:
+    def _average(self, answer: Callable[[MatchCounts], float], unit: str = "") -> Estimate:
         value = float(sum(crowd.weight * answer(crowd) for crowd in self._crowds))
         return Estimate.exactly(value if unit else min(1.0, max(0.0, value)), unit, METHOD)
 
@@ -341,7 +341,7 @@ class IndependentRows:
         parts = [crowd.weight * crowd.sharing(columns, secret, matching - 1) for crowd in self._crowds]
         return _belief(np.sum(parts, axis=0), f"{matching} matching rows")
 
-    def _counted(self, factors: Callable[[Crowd], list[Factor]]) -> Belief:
+    def _counted(self, factors: Callable[[MatchCounts], list[ValueFactor]]) -> Belief:
         parts = [crowd.weight * crowd.distribution(factors(crowd)) for crowd in self._crowds]
         total = np.zeros(max(map(len, parts)))
         for part in parts:
@@ -456,7 +456,7 @@ class KnownRows(ListedPeople):
         self._coding = Coding()
         names = rows[place].keys()
         self._codes = {name: self._coding.codes(name, [row[name] for row in others]) for name in names}
-        law = RowLaw.of(rows[place], self._coding)
+        law = RowDistribution.of(rows[place], self._coding)
         self._law = law.knowing(person, self._coding) if isinstance(person, Mapping) else law
 
     def listed(self, columns: Sequence[str], secret: str | None = None) -> tuple[Array, Array, Array]:
@@ -464,12 +464,12 @@ class KnownRows(ListedPeople):
         values, told = self._values(columns, secret)
         return self._numbers(values, columns), self._numbers(values, told), values.probabilities
 
-    def _values(self, columns: Sequence[str], secret: str | None) -> tuple[Block, tuple[str, ...]]:
+    def _values(self, columns: Sequence[str], secret: str | None) -> tuple[ColumnBlock, tuple[str, ...]]:
         """Return what the person may be in the columns and the secret, and these."""
         told = tuple(dict.fromkeys([*columns, *([] if secret is None else [secret])]))
         return self._law.joint(told, self._coding), told
 
-    def _numbers(self, values: Block, columns: Sequence[str]) -> Array:
+    def _numbers(self, values: ColumnBlock, columns: Sequence[str]) -> Array:
         if not self._law.fresh.isdisjoint(columns):
             return np.ones(len(values.codes), np.int64)
         names = [name for name in values.columns if name in columns]
@@ -494,7 +494,7 @@ class KnownRows(ListedPeople):
         agrees = self._numbers(values, columns) == sum(seen.values())
         for value, rows in seen.items():
             code = self._coding.code(secret, value)
-            having = Block(values.columns, values.codes.copy(), values.probabilities)
+            having = ColumnBlock(values.columns, values.codes.copy(), values.probabilities)
             having.codes[:, values.columns.index(secret)] = code
             agrees &= self._numbers(having, (*columns, secret)) - 1 + (own == code) == rows
         held = self._coding.values(secret)

@@ -36,7 +36,7 @@ from privug.tables.posteriors import (
     contributions,
     marginals,
 )
-from privug.tables.published_table import Component, Labels, System, Table, Variable, figure, range_text
+from privug.tables.published_table import Labels, System, SystemComponent, Table, Variable, figure, range_text
 from privug.tables.suppression import Intervals, Need, feasible_intervals, smallest_suppression
 from privug.tables.table_files import TOTALS
 
@@ -355,7 +355,7 @@ def audit(
     least = width if width is not None else 0.0 if system.magnitude else 1.0
     believed = None if system.magnitude else prior
     rates = checked_rates(rate, find)
-    question = _Question(system, believed, *rates, least, max_belief, frozenset(against), rules, known)
+    question = _AuditQuestion(system, believed, *rates, least, max_belief, frozenset(against), rules, known)
     marks = None if primary is None else _checked_marks(system, primary)
     targets = [i for i, v in enumerate(system.variables) if i in known or _is_target(v, marks)]
     cells, intervals = question.answer(system, targets)
@@ -464,7 +464,7 @@ def _contributions(given: Any, amounts: Any, find: _Finder, system: System) -> d
 
 
 @dataclass(frozen=True)
-class _Question:
+class _AuditQuestion:
     """What an audit asks of a system, and of what it would be with further cells suppressed."""
 
     system: System
@@ -639,7 +639,7 @@ class _Question:
 
 
 def _distributions(
-    component: Component, low: Sequence[float], high: Sequence[float], weights: Weights
+    component: SystemComponent, low: Sequence[float], high: Sequence[float], weights: Weights
 ) -> dict[int, Belief]:
     """Return the distribution of every count of a component."""
     where = {place: number for number, place in enumerate(component.places)}
