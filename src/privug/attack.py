@@ -43,7 +43,7 @@ from privug.pictures import plots
 from privug.program.lifting import Lifting
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.files import FORMATS, written
-from privug.report.summary import Summary, plain_values, summary_of
+from privug.report.summary import ReportSummary, plain_values, summary_of
 from privug.report.text import as_frame, as_text, attack_html, result_html
 from privug.runtime.pickling import Portable, Unchanging
 from privug.tallies import Tallied
@@ -388,7 +388,7 @@ class Result(Unchanging):
         return None if self.observation is None else self.posterior
 
     @cached_property
-    def content(self) -> Summary:
+    def content(self) -> ReportSummary:
         """What a report says about this result, apart from how it looks."""
         merged = dict.fromkeys([*self.diagnostics.merged, *self._before.diagnostics.merged])
         return summary_of(self, self._answer, list(merged))

@@ -53,7 +53,7 @@ class ArgumentError(PrivugError, ValueError):
     ...     pv.configure(workers=0)
     ... except pv.ArgumentError as error:
     ...     print(error)
-    workers must be a positive whole number below 2**63, not 0
+    workers must be a positive integer below 2**63, not 0
     """
 
 

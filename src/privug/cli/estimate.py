@@ -75,13 +75,13 @@ def estimate(
         told = f"{file}: {len(train.secrets):,} rows may take minutes; --rows 100000 takes so many of them at random"
         click.echo(told, err=True)
     with doing(f"measuring {len(train.secrets):,} rows"), reported():
-        found = _Found(train, judge, method, seed)
+        found = _EstimatedLeak(train, judge, method, seed)
     formats: dict[str, Callable[[], str]] = {".json": lambda: to_json(found.plain()), ".txt": found.text}
     click.echo(formats[".json" if as_json else ".txt"]())
     writing.write(reports, formats)
 
 
-class _Found:
+class _EstimatedLeak:
     """What recorded pairs say about a leak."""
 
     def __init__(self, train: Observations, judge: Observations | None, method: str, seed: int) -> None:

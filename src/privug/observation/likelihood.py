@@ -99,7 +99,7 @@ class CloseTo(Operation):
 class ObjectBetween(Operation):
     """Whether the outputs of a program called sample by sample are numbers between two others.
 
-    Floats may lie a little outside, by `slack` below and above; whole numbers are compared as such.
+    Floats may lie a little outside, by `slack` below and above; integers are compared as such.
     """
 
     low: float
@@ -126,7 +126,7 @@ class AsNumbers(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Component(Operation):
+class OutputComponent(Operation):
     """One part of a structured output of a program called sample by sample; some outputs may lack it."""
 
     key: Any
@@ -173,8 +173,8 @@ class ObjectEquals(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Operation):
-    """The answers of a predicate called sample by sample, as truth values; false where the program raised."""
+class PredicateAnswers(Operation):
+    """The answers of a predicate called sample by sample, as booleans; false where the program raised."""
 
     what: str
 
@@ -264,7 +264,7 @@ def of_order(output: Mapping[Any, Any], seen: list[Any]) -> Likelihood:
 
 def component(value: RandomVariable, key: Any) -> RandomVariable:
     """Return one part of an opaque output."""
-    return RandomVariable(Node(Component(key), (value.node,), (), np.dtype(object)))
+    return RandomVariable(Node(OutputComponent(key), (value.node,), (), np.dtype(object)))
 
 
 def numbers(value: Any, otherwise: float = np.nan) -> RandomVariable:
@@ -449,7 +449,7 @@ def _are_numbers(parents: Sequence[Node]) -> bool:
 
 
 def _is_certain(node: Node) -> bool:
-    """Say whether a node is a truth value, or zero or one, and always the same."""
+    """Say whether a node is a boolean, or zero or one, and always the same."""
     if not isinstance(node.operation, ConstantValue) or node.shape != () or node.levels is not None:
         return False
     return constant_value(node) in (0, 1)

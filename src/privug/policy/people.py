@@ -11,7 +11,7 @@ from privug.model.plated_tables import PlatedTable
 from privug.model.plates import Fold, Plate
 from privug.model.structure import random_leaves
 from privug.model.traits import Scope
-from privug.policy.asking import listed_people, number_of_people
+from privug.policy.clause_questions import listed_people, number_of_people
 from privug.policy.policies import Clause
 
 

@@ -21,7 +21,7 @@ from privug.model.structure import random_leaves
 from privug.observation.observations import Between, Equals, Near, Noisy, Observation, Structured, SuchThat
 from privug.pictures import plots
 from privug.program.staged import Staged
-from privug.report.summary import Summary, shown_text
+from privug.report.summary import ReportSummary, shown_text
 from privug.report.text import changes_html, comparison_html, leakage_html
 
 MOST_LINES = 200
@@ -173,7 +173,7 @@ class Chapter(NamedTuple):
     """What a page says about one result."""
 
     number: int
-    summary: Summary
+    summary: ReportSummary
     picture: Any
     caption: str
     without_picture: str
@@ -222,17 +222,17 @@ def page(results: Sequence[Any], title: str = "") -> str:
     )
 
 
-def _named(results: Sequence[Any], place: int) -> Summary:
+def _named(results: Sequence[Any], place: int) -> ReportSummary:
     """Return the summary of a result under the name of its attack, told apart from others of that name."""
-    summary: Summary = results[place].content.harmless()
+    summary: ReportSummary = results[place].content.harmless()
     if len(results) == 1:
         return summary
     names = [result.attack.name for result in results]
     name = names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
-    return Summary(**{**vars(summary), "title": name}).harmless()
+    return ReportSummary(**{**vars(summary), "title": name}).harmless()
 
 
-def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
+def _chapter(result: Any, summary: ReportSummary, number: int, safe: Any) -> Chapter:
     facts = list(summary.facts)
     caption, alt = _in_words(result, summary)
     drawn = picture_of(result, alt)
@@ -255,13 +255,13 @@ def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
     )
 
 
-def _beliefs_before(result: Any, summary: Summary) -> dict[str, float]:
+def _beliefs_before(result: Any, summary: ReportSummary) -> dict[str, float]:
     """Return the attack's questions, with how probable each is before anything is seen."""
     lines = [line.before for line in summary.questions]
     return {claim: float(e) for claim, e in zip(result.attack.questions, lines, strict=True) if isinstance(e, Estimate)}
 
 
-def _in_words(result: Any, summary: Summary) -> tuple[str, str]:
+def _in_words(result: Any, summary: ReportSummary) -> tuple[str, str]:
     """Say what the picture is of, and for those who cannot see it what it shows."""
     lines = [f"{line.label} {' before and '.join(summary.cells(line))}" for line in summary.comparisons[:4]]
     seen = " before and after the observation" if result.observation is not None else " before any observation"
@@ -269,7 +269,7 @@ def _in_words(result: Any, summary: Summary) -> tuple[str, str]:
     return f"{caption}.", f"{caption}: {'; '.join(lines) or 'a picture'}."
 
 
-def _risks(result: Any, summary: Summary) -> list[tuple[str, str]]:
+def _risks(result: Any, summary: ReportSummary) -> list[tuple[str, str]]:
     """Say what a result means for the three risks of Opinion 05/2014 of the Article 29 Working Party."""
     return [
         ("Inference", " ".join(summary.sentences)),
@@ -283,7 +283,7 @@ def _risks(result: Any, summary: Summary) -> list[tuple[str, str]]:
     ]
 
 
-def _singling_out(result: Any, summary: Summary) -> str:
+def _singling_out(result: Any, summary: ReportSummary) -> str:
     """Say how closely the secret is pinned down: by the best guess of one value, or by the range that is left."""
     found = {(row.name, row.about): row.estimate for row in summary.leakage}
     before, here = found.get(("bayes_vulnerability", "before")), found.get(("min_entropy", "here"))

@@ -5,22 +5,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from privug.arguments import check_takes, is_truth, kinds_checked, naming, shown
+from privug.arguments import InnerProbability, NumberRange, check_takes, is_truth, kinds_checked, naming, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, StudyError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.pictures import plots
-from privug.policy.boundary import BoundarySearch, Trial, rounded_inwards, spaced
+from privug.policy.boundary import BoundarySearch, BoundaryTrial, rounded_inwards, spaced
 from privug.policy.verdict import Limit, Status
 from privug.report.text import grid_html, grid_text
-from privug.studies.cells import (
+from privug.studies.measured import (
     Cell,
     Job,
     Measure,
-    Settings,
+    StudySettings,
     answer,
     asked_by_name,
     cell_text,
@@ -45,7 +45,7 @@ def _judged(holds: Callable[[Result], Any], result: Result) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Target:
+class LimitedMeasure:
     """What is limited, and how it is measured."""
 
     name: str
@@ -68,7 +68,7 @@ def target_of(
     holds: Callable[[Result], Any] | None,
     claim: str,
     name: str,
-) -> Target:
+) -> LimitedMeasure:
     """Return what is limited and how it is measured; a measure without a name has that of its function."""
     if holds is not None:
         if measure is not None or at_most is not None or at_least is not None or not callable(holds):
@@ -77,7 +77,7 @@ def target_of(
             )
         own = getattr(holds, "__name__", "")
         words = claim or ("the policy holds" if own in ("", "<lambda>") else f"{own.replace('_', ' ')}")
-        return Target(words, partial(_judged, holds), Limit(at_least=1.0), words)
+        return LimitedMeasure(words, partial(_judged, holds), Limit(at_least=1.0), words)
     if measure is None or (at_most is None) == (at_least is None):
         raise ArgumentError("calibrate: give a measure with one of at_most= and at_least=, or a predicate holds=")
     if not name:
@@ -85,7 +85,7 @@ def target_of(
         own = getattr(measure, "__name__", "<lambda>")
         name = "the measure" if own == "<lambda>" else own
     limit = Limit(at_most, at_least)
-    return Target(name, measure, limit, claim or f"{label(name)} is {limit}", has_unit=bool(claim))
+    return LimitedMeasure(name, measure, limit, claim or f"{label(name)} is {limit}", has_unit=bool(claim))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Calibration:
     bracket: tuple[float, float]
     claim: str
     find: str
-    trials: tuple[Trial, ...]
+    trials: tuple[BoundaryTrial, ...]
     remarks: tuple[str, ...] = ()
     limit: Limit | None = None
     measure: str = "measured"
@@ -177,10 +177,10 @@ def calibrate(
     at_least: float | None = None,
     holds: Callable[[Result], Any] | None = None,
     claim: str = "",
-    find: str = "largest",
+    find: Literal["largest", "smallest"] = "largest",
     observe: Any = None,
-    grid: int = 9,
-    tolerance: float = 1e-4,
+    grid: Annotated[int, NumberRange(2)] = 9,
+    tolerance: InnerProbability = 1e-4,
     engine: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
@@ -212,13 +212,12 @@ def calibrate(
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
     """
     name, low, high = _range(parameter)
-    _check_way(find, grid, tolerance)
     options = {"engine": engine, "samples": samples, "seed": seed}
     asked = _LimitArguments(measure, at_most, at_least, holds, claim)
     target = asked.target(partial(made, attack_for, {name: low}), observe, options)
-    study = Settings({target.name: target.measure}, {}, options)
+    study = StudySettings({target.name: target.measure}, {}, options)
 
-    def judge(values: Sequence[float]) -> list[Trial]:
+    def judge(values: Sequence[float]) -> list[BoundaryTrial]:
         jobs = [Job(partial(made, attack_for, {name: value}), observed(observe, {name: value})) for value in values]
         cells = [one.cell(target.name) for one in outcomes(jobs, study, f"calibrating {name}")]
         return [_trial(value, cell, target.limit) for value, cell in zip(values, cells, strict=True)]
@@ -234,16 +233,8 @@ def calibrate(
     )  # fmt: skip
 
 
-def _trial(value: float, cell: Cell, limit: Limit) -> Trial:
-    return Trial(value, cell, limit.judge(cell) if isinstance(cell, Estimate) else Status.UNDECIDED)
-
-
-def _check_way(find: str, grid: int, tolerance: float) -> None:
-    """Refuse a way of searching that is none."""
-    if find not in ("largest", "smallest"):
-        raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
-    if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
-        raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
+def _trial(value: float, cell: Cell, limit: Limit) -> BoundaryTrial:
+    return BoundaryTrial(value, cell, limit.judge(cell) if isinstance(cell, Estimate) else Status.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -256,7 +247,7 @@ class _LimitArguments:
     holds: Callable[[Result], Any] | None
     claim: str
 
-    def target(self, first: Callable[[], Attack], observe: Any, options: Mapping[str, Any]) -> Target:
+    def target(self, first: Callable[[], Attack], observe: Any, options: Mapping[str, Any]) -> LimitedMeasure:
         """Return what is limited and how it is measured: a question of the attack, or a measure."""
         called, function = "", self.measure
         if isinstance(self.measure, str) and not is_measure(self.measure) and self.holds is None:

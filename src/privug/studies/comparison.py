@@ -12,13 +12,13 @@ from privug.errors import ArgumentError
 from privug.observation.observations import Observation
 from privug.pictures import plots
 from privug.report.text import Grids
-from privug.studies.cells import (
+from privug.studies.measured import (
+    AttackMeasures,
     Cell,
     Job,
     Measure,
-    Outcome,
-    Refusal,
-    Settings,
+    NoNumber,
+    StudySettings,
     cell_text,
     checked_measures,
     gathered,
@@ -45,7 +45,7 @@ class ComparisonMatrix(Grids):
 
     attackers: tuple[str, ...]
     programs: tuple[str, ...]
-    outcomes: Mapping[tuple[str, str], Outcome]
+    outcomes: Mapping[tuple[str, str], AttackMeasures]
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -137,11 +137,11 @@ def compare(
         options: Any = {"questions": questions, "assume": facts[a], "name": f"{a}, {p}"}
         jobs.append(Job(partial(Attack, programs[p], attackers[a], secret, **options), seen[p]))
     how = {"engine": engine, "samples": samples, "seed": seed}
-    study = Settings(checked_measures(measures, how), {}, how)
+    study = StudySettings(checked_measures(measures, how), {}, how)
     asked = {"attackers": attackers, "programs": programs, "secret": (secret,), "observe": observe, "assume": assume}
     with kept_in(checkpoint, "comparison", **asked, measures=measures, questions=questions, **how):
         found = gathered(jobs, study, "comparing")
-    found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
+    found += [AttackMeasures({}, refusal=NoNumber("interrupted before this cell"))] * (len(jobs) - len(found))
     return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))
 
 

@@ -23,12 +23,12 @@ from privug.observation.observations import Observation
 from privug.pictures import plots
 from privug.program.logic import where
 from privug.report.text import Grids
-from privug.studies.cells import (
+from privug.studies.measured import (
+    AttackMeasures,
     Cell,
     Job,
     Measure,
-    Outcome,
-    Settings,
+    StudySettings,
     cell_text,
     checked_measures,
     gathered,
@@ -133,7 +133,7 @@ class Sweep(Grids):
     """
 
     points: tuple[Parameters, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[AttackMeasures, ...]
     wanted: int
     """How many points were asked for; there are fewer if the sweep was interrupted."""
 
@@ -250,7 +250,7 @@ def sweep(
     further: dict[str, Measure] = {}
     if utility is not None:
         further = {"expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed)}
-    study = Settings(checked_measures(measures, options), further, options)
+    study = StudySettings(checked_measures(measures, options), further, options)
     jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]
     asked = {"attack_for": attack_for, "observe": observe, "measures": measures, "utility": utility, **options}
     with kept_in(checkpoint, "sweep", **asked, parameters=points):

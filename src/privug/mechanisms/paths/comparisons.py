@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.graph.affine import AffineForm, addends_of
-from privug.mechanisms.paths.log_laws import Known, Listed, LogFunction, LogLaw, law_of
+from privug.mechanisms.paths.log_laws import Known, ListedLogLaw, LogFunction, LogLaw, law_of
 from privug.model.node import Array, Node, ancestors
 from privug.model.plan import Plan
 from privug.model.traits import Role
@@ -111,7 +111,7 @@ class Conditions:
 
     def _among(self, node: Node, truth: bool) -> Among | None:
         draws = [other for other in ancestors([node]) if other.is_random]
-        if len(draws) != 1 or not isinstance(law := self.law(draws[0]), Listed):
+        if len(draws) != 1 or not isinstance(law := self.law(draws[0]), ListedLogLaw):
             return None
         rng, values = np.random.Generator(np.random.SFC64(0)), law.values.astype(draws[0].dtype)
         found = Plan([node], draws).run(len(values), rng, {draws[0]: values})[0]
@@ -189,8 +189,8 @@ class Forest:
         if isinstance(said, Among):
             law = self.laws[said.draw]
             everything = conditions.law(said.draw)
-            assert isinstance(law, Listed)
-            assert isinstance(everything, Listed)
+            assert isinstance(law, ListedLogLaw)
+            assert isinstance(everything, ListedLogLaw)
             self.laws[said.draw] = law.chosen(np.isin(law.values, everything.values[said.there]))
             return
         draws = list(said.number.weights)

@@ -177,7 +177,7 @@ def plain(axes: Any, *, x: bool = True, y: bool = True) -> None:
 
 
 def whole_numbers(axis: Any, values: Any) -> None:
-    """Put ticks at whole numbers only, if there are no others."""
+    """Put ticks at integers only, if there are no others."""
     if np.all(np.asarray(values, float) % 1 == 0):
         axis.get_major_locator().set_params(integer=True)
 

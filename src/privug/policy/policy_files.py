@@ -16,7 +16,7 @@ from privug.attack import Attack
 from privug.errors import ArgumentError, PrivugError
 from privug.observation.observations import Observation, between, equals, near
 from privug.policy import clauses
-from privug.policy.checks import Check, paired
+from privug.policy.declared_checks import Check, paired
 from privug.policy.policies import Clause, Policy
 
 FUNCTIONS = frozenset(

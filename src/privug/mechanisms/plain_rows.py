@@ -145,13 +145,6 @@ def checked_columns(records: Any, columns: Any, what: str = "columns") -> tuple[
     return names
 
 
-def checked_size(number: Any, name: str, least: int = 1) -> int:
-    """Return a whole number that an argument must be."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ArgumentError(f"{name} must be a whole number, {least} or more, not {shown(number)}")
-    return number
-
-
 def labels_of(cells: Sequence[Any], name: str) -> Sequence[Any]:
     """Return the cells of a column as keys that can be looked up: what is missing looks the same in every row."""
     for value in cells:
