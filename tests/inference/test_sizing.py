@@ -65,7 +65,7 @@ CASES = [
     *((p, NORMAL_ROWS) for p in (suppressed_mean, clamped_sum, oldest_and_number, above_mean, noisy_sum)),
     (days_of_the_ill, pv.Records(SIZES, depending)),
 ]
-ALL_SIZES = (40, 33, 20, 12, 30, 9, 5, 1, 0)
+ALL_SIZES = (40, 33, 20, 12, 30, 9, 1)
 
 
 def parts(case):
@@ -111,7 +111,7 @@ def test_a_trace_that_differs_at_one_size_is_not_trusted_at_any(monkeypatch):
         asked.case((size,))
 
 
-@pytest.mark.parametrize("program", [suppressed_mean, clamped_sum, oldest_and_number])
+@pytest.mark.parametrize("program", [suppressed_mean, oldest_and_number])
 def test_answers_are_the_same_to_the_bit(program, monkeypatch):
     def answers():
         attack = pv.Attack(program, {"records": NORMAL_ROWS}, lambda records: records[0].age)
