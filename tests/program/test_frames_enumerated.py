@@ -343,9 +343,12 @@ OF_PANDAS = {
     "bands of some rows": lambda df: pd.cut(df.x, [0, 1, 3])[df.g == "a"].value_counts(sort=False).max(),
     "divided by zero": lambda df: ((df.x - 1) / 0).count(),
     "swapped": lambda df: df.x.rsub(3).sum(),
+    "the most frequent": lambda df: df.g.value_counts().idxmax(),
+    "the least frequent": lambda df: df.g.value_counts().idxmin(),
+    "the most frequent of some": lambda df: df[(df.x > 1) | (df.g == "a")].g.value_counts().get("a", 0),
 }
 
 
 @pytest.mark.parametrize("name", OF_PANDAS)
 def test_orders_and_bands_of_frames_of_pandas(name):
-    assert is_traced_as_it_is(OF_PANDAS[name], "pandas", {"g": ["a", "b"], "x": [1, 2]})
+    assert is_traced_as_it_is(OF_PANDAS[name], "pandas", {"g": ["a", "b"], "x": [1, 2]}, rows=3)
