@@ -58,16 +58,16 @@ INSIDE = {
         "numpy_functions",
         "maybe plan",
         "variable",
-        "sparse table text",
+        "row_offsets sparse table text",
         "plates",
-        "ragged",
+        "plated_tables",
         "framed",
         "pandas_frames polars_frames structure",
         "batch graph",
         "merging",
     ],
     "prior": [
-        "family reading",
+        "family reading standard",
         "frame scalar",
         "continuous",
         "discrete",
@@ -116,10 +116,10 @@ INSIDE = {
     "policy": [
         "verdict",
         "policies",
-        "asking suprema",
-        "clauses people",
+        "asking boundary noisy_outputs",
+        "clauses output_levels people",
         "checking",
-        "checks classes monitoring worst_case",
+        "checks classes monitoring worst_attacker",
         "enforcement reading reports",
         "explaining",
     ],
@@ -244,7 +244,9 @@ def test_files_and_functions_stay_short():
         assert text.count("\n") <= 900, path
         for node in nodes(path):
             if isinstance(node, ast.FunctionDef):
-                assert (node.end_lineno or 0) - node.lineno <= 50, f"{path}: {node.name}"
+                documented = ast.get_docstring(node, clean=False) is not None
+                start = node.body[0].end_lineno if documented else node.lineno
+                assert (node.end_lineno or 0) - (start or 0) <= 50, f"{path}: {node.name}"
 
 
 # Where such names mean something else: methods of arrays that compiled code may call, methods that

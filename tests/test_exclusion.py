@@ -30,7 +30,7 @@ from privug.inference.case_plan import CasePlan, settled
 from privug.inference.question import Question
 from privug.inference.sampling import generator
 from privug.model.plan import Plan
-from privug.model.plates import PlatedTable
+from privug.model.plated_tables import PlatedTable
 from privug.model.structure import flatten
 from privug.program import lifting
 from privug.program.inputs import Arguments

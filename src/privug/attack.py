@@ -178,7 +178,10 @@ class Attack(Tallied, Portable):
         unknown = [name for name in changes if name not in kept]
         if unknown:
             raise ArgumentError(f"replace: {unknown[0]} is not an argument of Attack; give one of {', '.join(kept)}")
-        return Attack(**(kept | changes))
+        made = Attack(**(kept | changes))
+        if changes.keys() <= {"observe", "questions", "name"}:
+            made.question = question  # what is known of it already is known of the new attack
+        return made
 
     def explore(self, **options: Any) -> Any:
         """Show this attack on a page where its numbers can be moved; in a notebook it appears below the cell.

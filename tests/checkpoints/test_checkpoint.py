@@ -168,7 +168,7 @@ def test_two_runs_on_one_file_are_refused(tmp_path):
             process = os.fork()
         if process == 0:  # another process
             try:
-                from privug.checkpoints import checkpoint as module
+                from privug.checkpoints import append_only as module
 
                 module._in_use.clear()
                 run(tmp_path / "run")

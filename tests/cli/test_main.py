@@ -9,7 +9,7 @@ import pytest
 
 import privug as pv
 from privug.cli import running_example
-from privug.model.plates import PlatedTable
+from privug.model.plated_tables import PlatedTable
 
 GOOD = """
     import privug as pv

@@ -5,7 +5,7 @@ import pytest
 
 import privug as pv
 from privug.model.plan import Plan
-from privug.model.plates import PlatedTable
+from privug.model.plated_tables import PlatedTable
 from privug.model.structure import flatten
 from privug.program.inputs import Arguments
 from privug.program.lifting import apply_traced

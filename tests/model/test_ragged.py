@@ -7,14 +7,15 @@ import privug as pv
 from privug.errors import Untraceable
 from privug.model.node import ancestors
 from privug.model.plan import Plan
+from privug.model.plated_tables import RaggedTable
 from privug.model.plates import fold, going_through
-from privug.model.ragged import RaggedTable, Segments
+from privug.model.row_offsets import RowOffsets
 
 SIZES = np.array([3, 0, 1, 3, 0, 2])
 
 
 def test_rows_are_told_apart():
-    segments = Segments(SIZES)
+    segments = RowOffsets(SIZES)
     assert segments.total == 9
     assert segments.owners.tolist() == [0, 0, 0, 2, 3, 3, 3, 5, 5]
     assert segments.positions.tolist() == [0, 1, 2, 0, 0, 1, 2, 0, 1]
@@ -25,19 +26,19 @@ def test_rows_are_told_apart():
 @pytest.mark.parametrize("which", [slice(None), np.array([5, 0, 1]), SIZES > 0, np.array([], int)])
 def test_rows_of_some_samples(which):
     flat = np.arange(9)
-    expected = [flat[Segments(SIZES).owners == k] for k in np.arange(6)[which]]
-    assert Segments(SIZES).chosen(flat, which).tolist() == [row for rows in expected for row in rows.tolist()]
+    expected = [flat[RowOffsets(SIZES).owners == k] for k in np.arange(6)[which]]
+    assert RowOffsets(SIZES).chosen(flat, which).tolist() == [row for rows in expected for row in rows.tolist()]
 
 
 @pytest.mark.parametrize("sizes", [SIZES, np.sort(SIZES), np.zeros(4, int), np.array([5])])
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_groups_and_parts_hold_every_row_once(sizes, rows):
-    segments, flat = Segments(sizes), np.arange(sizes.sum())
+    segments, flat = RowOffsets(sizes), np.arange(sizes.sum())
     expected = [part.sum() for part in np.split(flat, np.cumsum(sizes)[:-1])]
     assert segments.reduced(lambda part: part.sum(axis=1), flat).tolist() == expected
-    parts = [part.reduced(lambda p: p.sum(axis=1), flat[chosen]) for _, chosen, part in segments.parts(rows)]
+    parts = [part.reduced(lambda p: p.sum(axis=1), part.own(flat)) for part in segments.parts(rows)]
     assert np.concatenate(parts).tolist() == expected
-    assert next(samples.start for samples, _, _ in segments.parts(rows)) == 0
+    assert next(segments.parts(rows)).first_sample == 0
 
 
 def table(size, row) -> RaggedTable:
@@ -62,7 +63,7 @@ def test_folds_are_those_of_plain_rows(how, plain, values):
         folded = fold(plate, how, term)
     columns = [cell.node for cell in plate.cells]
     one, two, result = on_sizes([*columns, folded.node], size, values)
-    for k, (left, right) in enumerate(zip(Segments(values).split(one), Segments(values).split(two), strict=True)):
+    for k, (left, right) in enumerate(zip(RowOffsets(values).split(one), RowOffsets(values).split(two), strict=True)):
         terms = [
             int(a) > int(b) if how in ("any", "all") else int(a) - 2 * int(b) for a, b in zip(left, right, strict=True)
         ]
@@ -76,7 +77,7 @@ def test_terms_may_depend_on_what_rows_share():
     with going_through(plate):
         folded = fold(plate, "sum", plate.row.x * shift)
     x, s, result = on_sizes([plate.cells[0].node, shift.node, folded.node], size, SIZES)
-    assert np.allclose(result, [part.sum() * s[k] for k, part in enumerate(Segments(SIZES).split(x))])
+    assert np.allclose(result, [part.sum() * s[k] for k, part in enumerate(RowOffsets(SIZES).split(x))])
 
 
 def test_rows_of_their_own_are_there_if_the_table_is_long_enough():
@@ -112,7 +113,7 @@ def test_cells_may_depend_on_others_of_the_row_and_on_plain_ones():
     made = table(pv.DiscreteUniform(0, 40), row)
     (plate,) = made.segments
     place, age, old, ill = on_sizes([cell.node for cell in plate.cells], made.size, SIZES)
-    assert place.tolist() == Segments(SIZES).positions.tolist()
+    assert place.tolist() == RowOffsets(SIZES).positions.tolist()
     assert old.tolist() == (age > 60).tolist() == (ill == 1).tolist()
 
 
@@ -122,7 +123,7 @@ def test_rows_that_are_shared_stay_shared():
     (plate,) = made.segments
     assert shared.node in ancestors([plate.cells[0].node])
     x, mean = on_sizes([plate.cells[0].node, shared.node], made.size, SIZES)
-    assert np.abs(x - mean[Segments(SIZES).owners]).max() < 0.01
+    assert np.abs(x - mean[RowOffsets(SIZES).owners]).max() < 0.01
 
 
 def test_what_needs_a_known_size_is_refused():

@@ -492,3 +492,13 @@ def test_a_statement_that_asks_for_one_plain_truth_is_decided_under_noise(statem
     worst = 1 / (math.exp(-2) + 2 * math.exp(-1) + 1)
     assert verdict.violated
     assert verdict.worst.low - 1e-9 <= worst <= verdict.worst.high + 1e-9
+
+
+@pytest.mark.parametrize("noise", [pv.DiscreteUniform(0, 3), pv.Poisson(3)])
+@pytest.mark.parametrize("engine", ["exact", "sample"])
+def test_the_measure_and_the_limit_of_the_likeliest_value_have_the_same_interval(noise, engine):
+    attack = pv.Attack(lambda x, y: x + y, {"x": pv.DiscreteUniform(0, 3), "y": noise}, secret="x")
+    result = attack.run(engine=engine, samples=3000)
+    measured = pv.leakage.max_posterior_belief(result.joint)
+    worst = P.check(attack, P.max_belief(at_most=0.9), engine=engine, samples=3000).worst
+    assert (measured.value, measured.low) == (worst.value, worst.low)

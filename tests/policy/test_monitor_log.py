@@ -383,3 +383,14 @@ def test_cut_at_every_byte_the_log_has_all_whole_lines(tmp_path):
     for cut in range(0, len(whole), 13):
         path.write_bytes(whole[:cut])
         assert len(read(path)) == whole[:cut].count(b"\n")
+
+
+def test_an_audit_of_an_open_log_leaves_it_locked(tmp_path):
+    path = tmp_path / "monitor.log"
+    with pv.policy.Monitor(prior(), "x", policy(), log=path):
+        assert pv.policy.audit_log(path, prior(), "x", policy(), queries=QUERIES)
+        command = (
+            f"import privug as pv; from privug.policy.monitoring.log import Log; Log({str(path)!r}, {{}}, reopen=True)"
+        )
+        other = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+        assert "in use by another monitor" in other.stderr

@@ -24,7 +24,7 @@ def test_either_part_may_be_broken_after_an_output_if_the_other_holds(noise):
     assert P.check(attack, ZERO).violated
     verdict = P.check(attack, ONE | ZERO)  # no output makes the attacker sure of both
     assert verdict.holds
-    assert "one of the limits is kept" in verdict.reason
+    assert "one of the limits is satisfied" in verdict.reason
 
 
 def test_outputs_that_break_both_parts_break_either():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.policy.worst_case import belief_in, by_iteration, by_linear_programming
+from privug.policy.worst_attacker import belief_in, by_iteration, by_linear_programming
 
 POLICY = pv.policy
 KEEP = math.e / (1 + math.e)  # how often randomised response of epsilon 1 tells the truth

@@ -157,7 +157,18 @@ def test_log_probability_of_discrete(case):
         if case.name.startswith("DiscreteLaplace"):  # the same: each step costs as much as the first
             top, step = expected[0], expected[0] - expected[1]
             expected = np.where(np.isneginf(expected), top - step * np.abs(values - middle), expected)
+        if case.name == "Binomial rare":  # SciPy subtracts logarithms of factorials that are 1e13 times as large
+            expected = np.array([_log_binomial(10**12, 3e-12, int(value)) for value in values])
     np.testing.assert_allclose(log_density(case.make(), values), expected, rtol=1e-12)
+
+
+def _log_binomial(trials, chance, successes):
+    """Return the logarithm of a binomial probability, factor by factor."""
+    if successes < 0:
+        return -math.inf
+    factors = np.arange(successes)
+    choices = math.fsum(np.log(trials - factors)) - math.fsum(np.log(1.0 + factors))
+    return choices + successes * math.log(chance) + (trials - successes) * math.log1p(-chance)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import privug as pv
-from privug.model.plates import Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate
 
 KNOWN = 30
 AGES = [20 + 7 * k % 50 for k in range(KNOWN)]

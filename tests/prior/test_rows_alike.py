@@ -5,7 +5,8 @@ import gc
 import pytest
 
 import privug as pv
-from privug.model.plates import Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate
 from privug.prior.plating import Likeness
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 import privug as pv
 from privug.inference.question import Question
 from privug.inference.sampling import draw
-from privug.model.plates import PlatedTable
+from privug.model.plated_tables import PlatedTable
 from privug.program.native import work
 
 ZIPS = ["1000", "2000", "3000", "4000"]

@@ -11,7 +11,7 @@ from scipy import stats
 import privug as pv
 from privug.inference.question import Question
 from privug.inference.sampling import draw
-from privug.model.plates import PlatedTable
+from privug.model.plated_tables import PlatedTable
 
 ZIPS = ["1000", "2000", "3000"]
 
@@ -245,6 +245,25 @@ def not_a_number_or_equal(rs):
     return who
 
 
+def a_flag(rs):
+    any_ill, word = False, "none"
+    for r in rs:
+        if r.ill and r.age > 21:
+            any_ill = True
+        if r.wage > 40.0:
+            word = "high"
+    return any_ill, word
+
+
+def a_flag_from_none(rs):
+    found, count = None, 0
+    for r in rs:
+        if r.ill:
+            found = "ill"
+            count += 1
+    return found, count
+
+
 def positions_add_up(rs):
     total = 0
     for i in range(len(rs)):
@@ -256,7 +275,8 @@ PROGRAMS = [
     by_position, by_position_from_the_first, last_position, by_enumeration, by_row, last_row, youngest, last_youngest,
     nearest_to_22, by_two_columns, from_none, from_none_in_two_branches, number_from_none, running_maximum,
     running_minimum_of_floats, by_max, by_min_the_other_way, some_take_part, nested_conditions, going_on,
-    several_variables, in_a_tuple, two_contests, not_a_number, not_a_number_or_equal, positions_add_up,
+    several_variables, in_a_tuple, two_contests, not_a_number, not_a_number_or_equal, a_flag, a_flag_from_none,
+    positions_add_up,
 ]  # fmt: skip
 
 

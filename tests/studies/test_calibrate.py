@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 import privug as pv
-from privug.studies.calibration import Verdict, calibrate
+from privug.studies.calibration import calibrate
 
 
 def noisy_bit(epsilon):
@@ -73,9 +73,9 @@ def test_from_samples_the_answer_is_on_the_safe_side():
     assert found.value < truth < found.bracket[1]
     assert found.bracket[1] - found.value < 0.4
     assert "with 95 % confidence; surely no longer at" in str(found)
-    assert {trial.verdict for trial in found.trials} == set(Verdict)
+    assert {trial.status for trial in found.trials} == set(pv.policy.Status)
     for trial in found.trials:
-        if trial.verdict is Verdict.KEPT:
+        if trial.status is pv.policy.Status.HOLDS:
             assert trial.cell.high <= 0.7
 
 
@@ -100,7 +100,7 @@ def chance(result):
 
 def test_what_is_not_monotone_is_told():
     found = calibrate(wave, measure=chance, at_most=0.7, x=(0.0, 1.0))
-    assert found.remarks == ("It is kept again at x = 0.5, beyond values that break it",)
+    assert found.remarks == ("It holds again at x = 0.5, beyond values that violate it",)
     assert found.value == pytest.approx(
         scipy.optimize.brentq(lambda x: 0.3 * np.sin(2 * np.pi * x) + 0.1 * x - 0.2, 0, 0.25), rel=1e-4
     )
@@ -151,7 +151,7 @@ def test_the_table_and_plain_values():
     assert plain["value"] == found.value == pytest.approx(math.log(1.5), rel=1e-4)
     assert len(plain["trials"]) == len(found.trials)
     assert found.table().splitlines()[0] == str(found)
-    assert "kept" in found.table()
+    assert "holds" in found.table()
 
 
 INCOMES = [(10.0, 200.0)] * 5 + [(80.0, 90.0)] * 195

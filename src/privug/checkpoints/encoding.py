@@ -30,7 +30,8 @@ from privug.inference.rare.model import Particles
 from privug.model.batch import Batch, Column
 from privug.model.framed import Framed
 from privug.model.node import ancestors
-from privug.model.plates import Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate
 from privug.model.sparse import SparseColumns, SparseDict, SparseFrame, SparseList
 from privug.model.structure import LEAF, Structure, random_leaves
 from privug.model.table import Row, Table, row_maker

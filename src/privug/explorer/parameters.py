@@ -205,6 +205,7 @@ class Variations:
     def __init__(self, attack: Attack, declared: Sequence[Parameter] = ()) -> None:
         check_kind("Variations", "attack", attack, (Attack,))
         self.attack = attack
+        self._unobserved: tuple[dict[str, float], Attack] = {}, attack
         self._draws: dict[str, _DrawParameter] = {}
         found = [*_of_observation(attack.observe), *_of_program(attack), *self._of_prior()]
         hidden = {one.name for parameter in declared for one in _same_as(parameter, found)}
@@ -212,6 +213,8 @@ class Variations:
 
     def at(self, position: Position) -> Attack:
         """Return the attack with some of its parameters at other values; all others stay.
+
+        Attacks at two positions in turn that differ in what is seen alone share what is known of their question.
 
         Raises:
             ArgumentError: If there is no such parameter, or a value is not a finite number.
@@ -224,11 +227,18 @@ class Variations:
             number = self.parameters[name].checked(value)
             if number != self.parameters[name].value:
                 changed[name] = number
+        seen = {name: value for name, value in changed.items() if self.parameters[name].group == "seen"}
+        asked = {name: value for name, value in changed.items() if name not in seen}
+        if self._unobserved[0] != asked:
+            self._unobserved = asked, self._asking(asked)
+        attack = self._unobserved[1]
+        return attack.replace(observe=_moved_observation(attack.observe, "seen", seen)) if seen else attack
+
+    def _asking(self, changed: Position) -> Attack:
+        """Return the attack with another question: of its program and prior, some parameters have other values."""
         if not changed:
             return self.attack
         parts: dict[str, Any] = {}
-        if any(self.parameters[name].group == "seen" for name in changed):
-            parts["observe"] = _moved_observation(self.attack.observe, "seen", changed)
         if any(self.parameters[name].group in ("mechanism", "program") for name in changed):
             parts["program"] = _moved_program(self.attack.question.program, changed)
         if any(self.parameters[name].group == "prior" for name in changed):

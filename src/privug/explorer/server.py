@@ -10,12 +10,12 @@ import itertools
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from privug.errors import ArgumentError
-from privug.explorer.runs import Nursery
+from privug.explorer.runs import Nursery, keep
 
 try:
     import uvicorn
@@ -48,13 +48,33 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Tab:
-    """One tab of a browser: the events that wait for it, its latest run, and whether its latest answer was sampled."""
+    """One tab of a browser: the events that wait for it, its latest run, and whether its latest answer was sampled.
+
+    One run at most is `kept` after its end: from it, others of the same question are forked.
+    """
 
     def __init__(self) -> None:
         self.events: asyncio.Queue[str] = asyncio.Queue()
         self.run = 0
         self.task: asyncio.Task[None] | None = None
         self.is_sampled = False
+        self._kept: tuple[str, socket.socket] | None = None
+
+    def kept(self, question: str) -> socket.socket | None:
+        """Return the run that is kept, if it was about a question."""
+        return self._kept[1] if self._kept is not None and self._kept[0] == question else None
+
+    def keep(self, question: str, run: socket.socket) -> None:
+        """Keep a run that has ended in place of another, unless there is one about the same question."""
+        if self.kept(question) is None and keep(run):
+            self.drop()
+            self._kept = question, run.dup()
+
+    def drop(self) -> None:
+        """End the run that is kept."""
+        if self._kept is not None:
+            self._kept[1].close()
+            self._kept = None
 
     def tell(self, run: int, answer: Mapping[str, Any]) -> None:
         """Put an answer in the queue, unless a newer run was asked for."""
@@ -79,6 +99,7 @@ class Site:
         self._framed = framed
         self._tabs: dict[str, Tab] = {}
         self._answering: set[asyncio.Task[dict[str, Any]]] = set()
+        self._seen = {name: _seen_alone(attack["parameters"]) for name, attack in state["attacks"].items()}
         self._numbers = itertools.count(1)
         self.port = 0
 
@@ -174,6 +195,7 @@ class Site:
             answering.cancel()
         for tab in self._tabs.values():
             tab.end()
+            tab.drop()
             tab.events.put_nowait("")
 
     async def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,13 +213,23 @@ class Site:
     def _too_long(self) -> str:
         return f"no answer after {self._seconds + GRACE:.0f} seconds: the run was ended"
 
-    async def _answers(self, request: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        reader, writer = await asyncio.open_connection(sock=self._nursery.start(request), limit=LONGEST_LINE)
+    async def _answers(self, request: Mapping[str, Any], tab: Tab | None = None) -> AsyncIterator[dict[str, Any]]:
+        question = self._question(request)
+        run = self._nursery.start(request, None if tab is None else tab.kept(question))
+        reader, writer = await asyncio.open_connection(sock=run, limit=LONGEST_LINE)
         try:
             while line := await reader.readline():
-                yield json.loads(line)
+                answer = json.loads(line)
+                if answer.pop("waits", False) and tab is not None:
+                    tab.keep(question, run)
+                yield answer
         finally:
-            writer.close()  # which ends the run
+            writer.close()  # which ends the run, unless it is kept
+
+    def _question(self, request: Mapping[str, Any]) -> str:
+        """Return what is equal for positions of an attack at which no more than what is seen differs."""
+        name, seen = request["attack"], self._seen.get(request["attack"], set())
+        return json.dumps([name, sorted(item for item in request["position"].items() if item[0] not in seen)])
 
     async def _run(self, request: Request) -> Response:
         asked = await _body(request)
@@ -224,7 +256,7 @@ class Site:
         ended, answered = False, False
         try:
             async with asyncio.timeout(self._seconds + GRACE):
-                async for answer in self._answers({**asked, "what": "run"}):
+                async for answer in self._answers({**asked, "what": "run"}, tab):
                     if "answer" in answer or "error" in answer:
                         drawing.cancel()
                     ended = bool(answer.get("done"))
@@ -268,7 +300,16 @@ class Site:
                 yield f"data: {told}\n\n"
         finally:
             tab.end()
+            tab.drop()
             self._tabs.pop(name, None)
+
+
+def _seen_alone(parameters: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the names of what is seen, which no other parameter has."""
+    seen, others = (
+        {one["name"] for one in parameters if (one["group"] == "seen") is is_seen} for is_seen in (True, False)
+    )
+    return seen - others
 
 
 ENDED = "the run's process ended: the program ended it, or it ran out of memory"

@@ -2,7 +2,7 @@
 
 import runpy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,15 @@ class Exploration:
     attacks: Mapping[str, Attack]
     checks: Sequence[Check]
     declared: Mapping[str, Parameter]
+    _variations: dict[str, Variations] = field(default_factory=dict)
 
     def variations(self, name: str) -> Variations:
         """Return what can be moved in an attack besides what was declared."""
         if name not in self.attacks:
             raise ArgumentError(f"there is no attack {shown(name)}; there is {', '.join(self.attacks)}")
-        return Variations(self.attacks[name], list(self.declared.values()))
+        if name not in self._variations:
+            self._variations[name] = Variations(self.attacks[name], list(self.declared.values()))
+        return self._variations[name]
 
     def at(self, name: str, position: Position) -> tuple[Attack, list[Check]]:
         """Return an attack at a position of what was found in it, and the checks that are about it."""
@@ -64,13 +67,18 @@ class Source:
         self._names = tuple(names)
         self._script = script
         self._first: Exploration | None = None
+        self._latest: tuple[dict[str, float], Exploration] | None = None
 
     def at(self, position: Position) -> Exploration:
         """Return the attacks with declared parameters at a position; what declares none is read once."""
         if self._first is None:
             self._first = self._explored({})
         moved = {name: value for name, value in position.items() if name in self._first.declared}
-        return self._explored(moved) if moved else self._first
+        if not moved:
+            return self._first
+        if self._latest is None or self._latest[0] != moved:
+            self._latest = moved, self._explored(moved)
+        return self._latest[1]
 
     def _explored(self, values: Position) -> Exploration:
         names, declared = declared_by(self._read, values)

@@ -108,6 +108,7 @@ def as_list(what: str, given: Any) -> Sequence[Any]:
 
 MOST_LISTED = 1000
 MOST_BINS = 1_000_000
+TIED_DIGITS = 12
 NEGLIGIBLE = 1e-12  # an error that exact answers do not mention
 TAILS = (1e-4, 1 - 1e-4)  # where a histogram of an endless range begins and ends
 MOST_JUDGED = 8  # parts of a quantity that tell how much samples in groups are worth
@@ -340,6 +341,9 @@ class Belief:
         values = self._numbers("quantile")
         if not self.exact:
             return quantile_estimate(values, self._weighting, level, self.method, confidence)
+        if self.error <= NEGLIGIBLE:  # the bounds would not be mentioned
+            value = self._exact_quantile(values, level)
+            return self._exactly(value, value, value, self.resolution)
         shares = [min(max(share, 1e-300), 1.0) for share in (level, level - self.error, level + self.error)]
         value, low, high = (self._exact_quantile(values, share) for share in shares)
         return self._exactly(value, low, high, self.resolution)
@@ -395,11 +399,10 @@ class Belief:
         if most is None and len(places) > MOST_LISTED:
             few = "use histogram, or distribution(most=20)"
             raise ArgumentError(f"distribution: {len(places)} distinct values are too many to list; {few}")
-        likely = np.argsort(-np.bincount(codes, self.weights, len(places)), kind="stable")[:most]
+        likely = np.argsort(-_without_rounding(np.bincount(codes, self.weights, len(places))), kind="stable")[:most]
         keys = list(places)
         shares = {keys[place]: self._share(codes == place) for place in likely}
-        possible = {key: share for key, share in shares.items() if share.high > 0}
-        return dict(sorted(possible.items(), key=lambda item: -item[1].value))
+        return {key: share for key, share in shares.items() if share.high > 0}
 
     def probability_of(self, values: Collection[Any]) -> Estimate:
         """Return the probability of some values together, each written as `distribution` has it."""
@@ -468,3 +471,9 @@ def _scores(column: Column, samples: int) -> list[Array]:
     flat = column.array.reshape(samples, -1) if codes is None else codes.reshape(samples, 1)
     chosen = np.unique(np.linspace(0, flat.shape[1] - 1, MOST_JUDGED).round().astype(int)) if flat.shape[1] else ()
     return [np.unique(flat[:, place], return_inverse=True)[1].reshape(-1).astype(float) for place in chosen]
+
+
+def _without_rounding(weights: Array) -> Array:
+    """Return weights of which those that differ by the rounding of arithmetic alone are equal."""
+    fractions, exponents = np.frexp(weights)
+    return np.ldexp(np.round(fractions, TIED_DIGITS), exponents)

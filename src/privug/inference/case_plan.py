@@ -15,7 +15,7 @@ from privug.model.batch import Batch, Column
 from privug.model.node import Array, Node, ancestors, reached
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
-from privug.model.ragged import Segments
+from privug.model.row_offsets import RowOffsets
 from privug.model.structure import LEAF, Structure, flatten, random_leaves
 from privug.model.table import NoColumn, Row
 from privug.model.variable import RandomVariable, as_node
@@ -336,7 +336,7 @@ def needed_by(query: Quantity, case: Case) -> list[Node]:
 def of_samples(arrays: Mapping[Node, Array], which: Any) -> dict[Node, Array]:
     """Return the values for some samples; of columns of tables of random size, their rows."""
     return {
-        node: Segments(arrays[node.parents[-1]]).chosen(array, which) if node.operation.by_rows else array[which]
+        node: RowOffsets(arrays[node.parents[-1]]).chosen(array, which) if node.operation.by_rows else array[which]
         for node, array in arrays.items()
     }
 

@@ -16,13 +16,13 @@ from privug.arguments import shown
 from privug.errors import ObservationError, QuestionError
 from privug.estimate import Estimate
 from privug.inference.graph.affine import affine_roots
+from privug.inference.graph.sizing import OfAnotherForm, at_sizes
 from privug.model.framed import rows_of
-from privug.model.graph import substitute
+from privug.model.graph import is_made_alike, substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import Index, constant
 from privug.model.plan import Plan
-from privug.model.plates import PlatedTable
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
 from privug.model.structure import flatten, random_leaves, spelled_out
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import Likelihood
@@ -42,6 +42,7 @@ from privug.runtime.pickling import Shared
 Sizes = tuple[int, ...]
 Found = TypeVar("Found")
 
+FEWEST_TRACED = 3  # sizes of tables at which a program is traced, before other sizes follow from all of them together
 LABELS = {"secret": "the secret", "assume": "what is assumed"}
 
 
@@ -78,11 +79,15 @@ class Question(Shared):
     """What the attacker knows that ties inputs together: predicates on them, part of the prior."""
     _cases: dict[tuple[Sizes, bool], Case] = field(default_factory=dict, repr=False)
     _of_all_sizes: dict[Sizes, Case | None] = field(default_factory=dict, repr=False)
+    _gives_traced: dict[Sizes, bool] = field(default_factory=dict, repr=False, compare=False)
+    """Whether the models of all sizes up to some largest ones give what was traced at single sizes."""
     _found: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     probability_of_facts: Estimate | None = field(default=None, compare=False)
     """How likely the facts are before they are assumed, once that has been found out."""
 
-    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = {"_cases": dict, "_of_all_sizes": dict, "_found": dict}
+    found_again: ClassVar[Mapping[str, Callable[[], Any]]] = dict.fromkeys(
+        ("_cases", "_of_all_sizes", "_gives_traced", "_found"), dict
+    )
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -175,7 +180,11 @@ class Question(Shared):
     def _build(self, sizes: Sizes, native: bool) -> Case:
         by_name = dict(zip(self.random_tables, sizes, strict=True))
         with without_garbage_collection():  # tables and traces are thousands of objects, all of which stay
-            return self._with_plates(by_name) or self._case_of(self._inputs(by_name, Records.copied_table), native)
+            return (
+                self._as_of_all_sizes(sizes)
+                or self._with_plates(by_name)
+                or self._case_of(self._inputs(by_name, Records.copied_table), native)
+            )
 
     def _inputs(self, sizes: Mapping[str, int], made: Callable[[Records, int | None], Any]) -> dict[str, Any]:
         return {
@@ -217,6 +226,39 @@ class Question(Shared):
                 with without_garbage_collection():
                     self._of_all_sizes[largest] = self._build_for_all_sizes(by_name)
             return self._of_all_sizes[largest]
+
+    def _as_of_all_sizes(self, sizes: Sizes) -> Case | None:
+        """Return the model for some sizes as that of all sizes gives it, if it does so at sizes that were traced."""
+        if len(self._cases) < FEWEST_TRACED or not sizes:
+            return None
+        served = [largest for largest in self._gives_traced if all(map(operator.le, sizes, largest))]
+        if not served:
+            if not all(self._gives_traced.values()):
+                return None
+            most = map(max, zip(sizes, *(known for known, _ in self._cases), strict=True))
+            tables = [self.prior[name] for name in self.random_tables]
+            served = [tuple(table.looked_at(one) for table, one in zip(tables, most, strict=True))]
+            told = [self._is_given(served[0], known, case) for (known, _), case in self._cases.items()]
+            self._gives_traced[served[0]] = True in told and False not in told
+        return self._at(sizes, served[0]) if self._gives_traced[served[0]] else None
+
+    def _is_given(self, largest: Sizes, sizes: Sizes, traced: Case) -> bool | None:
+        """Say whether the model of all sizes is at some sizes what was traced; None if it has another form there."""
+        found = self._at(sizes, largest)
+        parts = [[one.inputs, one.secret, one.output] for one in (found, traced) if one is not None]
+        return is_made_alike(*parts) if len(parts) == 2 else None
+
+    def _at(self, sizes: Sizes, largest: Sizes) -> Case | None:
+        """Return the model of all sizes up to the largest at some sizes; None if it has another form there."""
+        case = self.case_of_all_sizes(largest)
+        if case is None:
+            return None
+        try:
+            by_name = dict(zip(self.random_tables, sizes, strict=True))
+            inputs, (secret, output) = at_sizes(case.inputs, by_name, (case.secret, case.output))
+        except OfAnotherForm:
+            return None
+        return Case(inputs, secret, output, case.lifting)
 
     def _build_for_all_sizes(self, largest: Mapping[str, int]) -> Case | None:
         if self.facts or any(limit < 1 for limit in largest.values()):

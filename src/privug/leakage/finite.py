@@ -12,6 +12,7 @@ import scipy
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
+from privug.estimate import ROUNDING, UNDERFLOW
 from privug.inference.belief import Belief
 from privug.inference.intervals import student
 from privug.inference.joint import Classes, Joint
@@ -651,3 +652,25 @@ def _never_seen(samples: float) -> float:
     """Return the entropy of an event as likely as it can be without having been seen."""
     chance = min(0.5, 1 - 0.025 ** (1 / samples))
     return float(scipy.special.entr([chance, 1 - chance]).sum())
+
+
+def share_intervals(
+    share: Array, pairs: Pairs, error: float, looks: tuple[int | Array, int], tail: float
+) -> tuple[Array, Array, Array]:
+    """Return probabilities of secrets given each output, with the ends of their intervals.
+
+    Exact probabilities that are wrong by at most `error` are divided by the probability of the output, which may be
+    wrong by as much: a probability given the output is wrong by at most twice the ratio. Of samples the intervals are
+    those of Clopper and Pearson on the effective number of samples behind each output, each end outside with the
+    probability `tail` divided by the number of `looks` (Bonferroni), for the low and for the high end.
+    """
+    share = np.clip(share, 0.0, 1.0)
+    if pairs.exact:
+        lost = UNDERFLOW / pairs.marginal
+        doubt = 2 * (error / pairs.marginal + np.where(lost > ROUNDING, lost, 0.0))  # elsewhere zero is zero
+        return share, np.maximum(share - doubt, 0.0), np.minimum(share + doubt, 1.0)
+    samples = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
+    hits, misses = share * samples, (1 - share) * samples
+    low = np.where(hits > 0, scipy.special.betaincinv(np.maximum(hits, 1e-300), misses + 1, tail / looks[0]), 0.0)
+    high = scipy.special.betaincinv(hits + 1, np.maximum(misses, 1e-300), 1 - tail / looks[1])
+    return share, np.minimum(low, share), np.maximum(np.where(misses > 0, high, 1.0), share)

@@ -12,7 +12,7 @@ from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms.guarantee import NO_GUARANTEE, check_number
 from privug.mechanisms.mechanism import Mechanism, promised, remakeable, unchanged
 from privug.mechanisms.tables import changed
-from privug.model.plates import PlatedTable
+from privug.model.plated_tables import PlatedTable
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse
 from privug.prior.discrete import Bernoulli

@@ -13,7 +13,7 @@ from privug.arguments import is_one_of, shown
 from privug.errors import PriorError
 from privug.model.categories import encode
 from privug.model.node import Array
-from privug.model.ragged import Segments
+from privug.model.row_offsets import RowOffsets
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
 
@@ -118,8 +118,8 @@ class RaggedPlaces:
                 there = np.flatnonzero(sizes > start)
                 self._places.append((there, firsts[there] + start))
             else:
-                segments = Segments(np.array(run, np.int64))
-                self._places.append((None, np.repeat(firsts + start, segments.sizes) + segments.positions))
+                rows = RowOffsets(np.array(run, np.int64))
+                self._places.append((None, np.repeat(firsts + start, rows.sizes) + rows.positions))
 
     def column(self, parts: Sequence[Sequence[Any]]) -> Array:
         """Return the long column of what the segments hold: for each table a cell, or those of its rows."""

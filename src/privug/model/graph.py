@@ -193,7 +193,7 @@ class UniqueTable:
             if node not in images:
                 random = node.operation.random
                 own = None if random and not self._draws else operation_key(node.operation, images)
-                key: Hashable = (own, node.shape, node.dtype.str, node.levels)
+                key: Hashable = (own, node.shape, node.dtype.str, node.levels, node.kind)
                 key = (key, tuple(id(images[parent]) for parent in node.parents))
                 met[key] += random
                 images[node] = node if own is None else self._first.setdefault((key, met[key]), node)

@@ -26,8 +26,7 @@ from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, 
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, aligned
 from privug.model.plan import Plan
-from privug.model.plates import Fold, Lane
-from privug.model.ragged import RaggedCell, RaggedFold, Segments
+from privug.model.plates import Fold, RaggedCell
 from privug.model.structure import flatten, random_leaves
 from privug.model.traits import UNIT, Role, Traits, error_of_total
 
@@ -198,8 +197,6 @@ def _error(node: Node, arguments: Sequence[Array], errors: Sequence[Array], resu
             return traits.error(lined[:count], lined[count : 2 * count], lined[-1]).reshape(result.shape)
         case ArrayFunction(traits=traits, options=options) if traits.role is not Role.MOVE:
             return traits.array_error(arguments, errors, result, dict(options).get("axis", -1))
-        case RaggedFold() as operation:
-            return _of_ragged_fold(operation, arguments, errors, result)
         case RaggedCell():
             return node.operation.evaluate([errors[0], arguments[1]], Context(len(result), None))  # type: ignore[arg-type]
         case Fold() as operation:
@@ -226,39 +223,21 @@ def _most(errors: Sequence[Array], like: Array) -> Array:
 
 def _of_fold(operation: Fold, arguments: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
     """Return the error of a fold over rows, each of which is analysed as a sample of its own."""
-    samples, size = len(result), operation.size
-    known: dict[Node, Computed] = {}
-    for node, values, error in zip((*operation.lanes, *operation.shared), arguments, errors, strict=True):
-        if isinstance(node.operation, Lane):
-            known[node] = values.reshape(-1, *values.shape[2:]), error.reshape(-1, *error.shape[2:])
-        else:
-            known[node] = np.repeat(values, size, axis=0), np.repeat(error, size, axis=0)
-    terms, off = errors_of([operation.term], known, samples * size)[operation.term]
-    if len(terms) < samples * size:  # some rows fail: what is left says how large terms are
+    rows = operation.rows(arguments, len(result))
+    off_by = [np.broadcast_to(error, array.shape) for array, error in zip(arguments, errors, strict=True)]
+    values, apart = operation.of_rows(rows, arguments), operation.of_rows(rows, off_by)
+    known = {node: (array, apart[node]) for node, array in values.items()}
+    terms, off = errors_of([operation.term], known, rows.total)[operation.term]
+    if len(terms) < rows.total:  # some rows fail: what is left says how large terms are
         largest = float(off.max(initial=0.0)) + UNIT * float(np.abs(terms).max(initial=0.0))
-        return np.full(result.shape, size * largest)
-    terms, off = (array.reshape(samples, size, *array.shape[1:]) for array in (terms, off))
-    if operation.traits.totals:
-        return error_of_total([terms], [off], result, 1)
-    return off if operation.how == "map" else np.asarray(off.max(axis=1))
-
-
-def _of_ragged_fold(operation: RaggedFold, arguments: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
-    """Return the error of a fold over random numbers of rows, likewise."""
-    segments = Segments(arguments[-1])
-    known: dict[Node, Computed] = {}
-    for node, values, error in zip((*operation.lanes, *operation.shared), arguments[:-1], errors[:-1], strict=True):
-        both = values, np.broadcast_to(error, values.shape)
-        known[node] = both if isinstance(node.operation, Lane) else (segments.spread(both[0]), segments.spread(both[1]))
-    terms, off = errors_of([operation.term], known, segments.total)[operation.term]
-    if len(terms) < segments.total:
-        largest = float(off.max(initial=0.0)) + UNIT * float(np.abs(terms).max(initial=0.0))
-        return np.full(result.shape, int(segments.sizes.max(initial=0)) * largest)
-    if operation.keeps_rows:
+        return np.full(result.shape, rows.largest * largest)
+    if operation.by_rows:
         return off
-    if not operation.traits.totals:
-        return segments.reduced(lambda part: part.max(axis=1, initial=0.0), off)
-    return segments.reduced(lambda part, error: error_of_total([part], [error], part.sum(axis=1), 1), terms, off)
+    if operation.keeps_rows:
+        return off.reshape(result.shape)
+    if operation.traits.totals:
+        return rows.reduced(lambda part, error: error_of_total([part], [error], part.sum(axis=1), 1), terms, off)
+    return rows.reduced(lambda part: part.max(axis=1, initial=0.0), off)
 
 
 ROOM = 2.0  # how many times the error that was found a value may have: other orders of a sum round otherwise

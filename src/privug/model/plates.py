@@ -2,7 +2,8 @@
 
 A plate holds its cells as whole columns. Code that treats all rows alike is traced once, on a row whose cells
 are lanes: leaves that stand for one row's cell. What the code computed is then folded over all rows: its
-sum, whether it holds for any or all, its extremes, or one value for each row.
+sum, whether it holds for any or all, its extremes, or one value for each row. The number of rows may be random: the
+rows of all samples then stand one after the other, and a term is computed for all of them at once.
 """
 
 import operator
@@ -10,18 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from privug.model.categories import unify
 from privug.model.maybe import where_present
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors
-from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, array_function, index, kind_of_result
+from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, index, kind_of_result
 from privug.model.plan import Plan
-from privug.model.table import NoColumnAttribute, Row, Table, plain_column, row_maker
+from privug.model.row_offsets import EqualRows, RowOffsets
+from privug.model.table import Row, plain_column, row_maker
 from privug.model.traits import Role, Traits, traits_of
-from privug.model.variable import RandomVariable, as_node, items_at, refuse, stack_values
+from privug.model.variable import RandomVariable, as_node, refuse
 from privug.scoping import Held, holding
 
 CHUNK_BYTES = 1 << 21
@@ -52,14 +53,28 @@ class Pending(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Plate:
-    """Rows of equal distribution. A cell is a column of random variables, a plain column, or one value for all."""
+    """Rows of equal distribution. A cell is a column of random variables, a plain column, or one value for all.
+
+    If the number of rows is random, a column holds the rows of all samples one after the other, and only folds and
+    single cells look at it.
+    """
 
     names: tuple[str, ...]
     cells: tuple[Any, ...]
-    size: int
+    size: Any
+    """The number of rows, which may be random."""
+    usual: int = 1
+    """How many rows there are about, if that is random: to tell what computing with them takes."""
 
-    is_ragged: ClassVar[bool] = False
-    """Whether the number of rows is random."""
+    @property
+    def is_ragged(self) -> bool:
+        """Whether the number of rows is random."""
+        return isinstance(self.size, RandomVariable)
+
+    @property
+    def typical(self) -> int:
+        """How many rows there are, or about how many."""
+        return self.usual if self.is_ragged else int(self.size)
 
     @cached_property
     def row(self) -> Row:
@@ -69,6 +84,8 @@ class Plate:
     @cached_property
     def position(self) -> RandomVariable:
         """The place of a row among the others, counted from zero."""
+        if self.is_ragged:
+            refuse("the position of a row in a table of random size")
         place: RandomVariable = _lane(np.arange(self.size))
         place.node.bound = self.size
         return place
@@ -91,6 +108,8 @@ class Plate:
 
     def column(self, name: str) -> Any:
         """Return the cells of one column, as an array."""
+        if self.is_ragged:
+            refuse("a whole column of a table of random size")
         cell = self.cells[self.names.index(name)]
         if isinstance(cell, RandomVariable | np.ndarray):
             return cell
@@ -98,28 +117,63 @@ class Plate:
 
     def spelled_out(self, position: int) -> Row:
         """Return one row by itself."""
-        return row_maker(self.names)([_cell(cell, position) for cell in self.cells])
+        return row_maker(self.names)([self.cell_at(cell, position) for cell in self.cells])
+
+    def cell_at(self, cell: Any, position: int) -> Any:
+        """Return the cell of a column in one row; what it is where there are not so many rows means nothing."""
+        if not isinstance(cell, RandomVariable):
+            return cell[position] if isinstance(cell, np.ndarray) else cell
+        column = cell.node
+        if not self.is_ragged:
+            return RandomVariable(index(column, position))
+        parents = column, self.size.node
+        picked = Node(RaggedCell(position), parents, column.shape[1:], column.dtype, column.levels, column.kind)
+        picked.bound = column.bound
+        return RandomVariable(picked)
 
     def part(self, start: int, stop: int) -> "Plate":
         """Return the rows from one position up to another."""
         cut = [cell[start:stop] if isinstance(cell, RandomVariable | np.ndarray) else cell for cell in self.cells]
         return Plate(self.names, tuple(cut), stop - start)
 
-    def of_constant(self, how: str, term: Any) -> Any:
-        """Fold a term that is the same for all rows."""
-        if traits_of(how).totals:
-            return term * self.size
-        return RandomVariable(as_node([term] * self.size)) if how == "map" else term
+    def constant_column(self, array: Array) -> Node:
+        """Return the column of plain cells, one for each row that there may be."""
+        if not self.is_ragged:
+            return as_node(array)
+        return Node(RaggedConstant(array), (self.size.node,), (self.typical, *array.shape[1:]), array.dtype)
 
-    def folded(self, how: str, term: Node, inside: dict[int, Node]) -> RandomVariable:
-        """Fold a term; `inside` are the nodes behind it that differ from row to row."""
-        if traits_of(how).totals:
-            linear: RandomVariable | None = _linear_sum(self, term, inside)
+    def mapped(self, term: Node) -> Node:
+        """Return the column of a term that is computed for every row."""
+        if isinstance(term.operation, Lane):
+            return term.operation.column
+        return _fold_node(self, "map", term, dependent_on_lanes(term))
+
+    def folded(self, how: str, term: Any) -> Any:
+        """Return a term folded over the rows."""
+        if how == "map" and self.is_ragged:
+            refuse("an array of the rows of a table of random size")
+        node = where_present(as_node(term))
+        inside = dependent_on_lanes(node)
+        if id(node) not in inside:
+            return self._of_constant(how, term)
+        if how == "map":
+            return RandomVariable(self.mapped(node))
+        if traits_of(how).totals and not self.is_ragged:
+            linear: RandomVariable | None = _linear_sum(self, node, inside)
             if linear is not None:
                 return linear
-        if isinstance(term.operation, Lane) and how == "map":
-            return RandomVariable(term.operation.column)
-        return RandomVariable(_fold_node(self, how, term, inside))
+        return RandomVariable(_fold_node(self, how, node, inside))
+
+    def _of_constant(self, how: str, term: Any) -> Any:
+        """Fold a term that is the same for all rows."""
+        traits = traits_of(how)
+        if traits.totals:
+            return term * self.size
+        if not self.is_ragged:
+            return RandomVariable(as_node([term] * self.size)) if how == "map" else term
+        if traits.extreme:
+            refuse("an extreme of what all rows of a table of random size have in common")
+        return term | (self.size == 0) if holds_of_nothing(how) else term & (self.size > 0)
 
 
 def _lane(cell: Any) -> Any:
@@ -131,10 +185,38 @@ def _lane(cell: Any) -> Any:
     return RandomVariable(lane)
 
 
-def _cell(cell: Any, position: int) -> Any:
-    if isinstance(cell, RandomVariable):
-        return RandomVariable(index(cell.node, position))
-    return cell[position] if isinstance(cell, np.ndarray) else cell
+@dataclass(frozen=True, slots=True, eq=False)
+class RaggedConstant(Operation):
+    """The plain cells of a column, as many of them as there are rows."""
+
+    array: Array
+
+    @property
+    def by_rows(self) -> bool:
+        return True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        return np.asarray(self.array[RowOffsets(arguments[-1], context.samples).positions])
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedCell(Operation):
+    """The cell of one of a random number of rows; what it is where there are not so many means nothing."""
+
+    position: int
+
+    selects = True
+
+    def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
+        column, sizes = arguments
+        rows = RowOffsets(sizes, context.samples)
+        if not len(column):
+            return np.zeros((context.samples, *column.shape[1:]), column.dtype)
+        there = rows.sizes > self.position
+        return np.asarray(column[np.where(there, rows.starts + self.position, 0)])
+
+    def kind(self, parents: Sequence[Node]) -> Kind:
+        return parents[0].kind
 
 
 current_plate: Held[Plate | None] = Held(None)
@@ -171,7 +253,8 @@ def going_through(plate: Plate) -> Iterator[None]:
 class Fold(Operation):
     """A term computed for every row of a plate, and the terms reduced to one; `map` keeps one for each row.
 
-    The parents are the columns behind the lanes, then the quantities that all rows share.
+    The parents are the columns behind the lanes, then the quantities that all rows share, then the number of rows if
+    that is random; `size` is then a typical one.
     """
 
     how: str
@@ -180,6 +263,7 @@ class Fold(Operation):
     shared: tuple[Node, ...]
     size: int
     plan: Plan = field(repr=False)
+    is_ragged: bool = False
 
     @property
     def traits(self) -> Traits:
@@ -190,45 +274,68 @@ class Fold(Operation):
         """Whether there is a term for each row."""
         return self.how == "map"
 
+    @property
+    def by_rows(self) -> bool:
+        return self.is_ragged and self.keeps_rows
+
+    def rows(self, arguments: Sequence[Array], samples: int) -> EqualRows | RowOffsets:
+        """Return where the rows of samples stand in the columns."""
+        if self.is_ragged:
+            return RowOffsets(arguments[-1], samples)
+        return EqualRows(self.size, min(samples, max(map(len, arguments))))
+
+    def of_rows(self, rows: EqualRows | RowOffsets, arguments: Sequence[Array]) -> dict[Node, Array]:
+        """Return the values that each row has of what the term is computed from."""
+        known = zip((*self.lanes, *self.shared), arguments, strict=not self.is_ragged)
+        return {
+            node: rows.own(array) if node.operation.__class__ is Lane else rows.shared(array)
+            for node, array in known
+            if self.plan.uses(node)
+        }
+
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        samples = min(context.samples, max(len(argument) for argument in arguments))
-        step = max(1, CHUNK_BYTES // (self.size * self.plan.bytes_per_sample))
-        parts = [
-            self._reduced(self._terms(arguments, slice(start, min(start + step, samples)), samples, context))
-            for start in range(0, max(1, samples), step)
-        ]
+        if self.is_ragged and context.samples == 0:
+            return reduced(self.how, np.empty((0, 1, *self.term.shape), self.term.dtype))
+        rows = self.rows(arguments, context.samples)
+        at_once = max(1, CHUNK_BYTES // self.plan.bytes_per_sample)
+        parts = [self._reduced_part(part, self._terms(arguments, part, context)) for part in rows.parts(at_once)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
+    def _reduced_part(self, part: EqualRows | RowOffsets, terms: Array) -> Array:
+        return terms if self.by_rows else part.reduced(self._reduced, terms)
+
     def _reduced(self, terms: Array) -> Array:
+        if terms.shape[1] == 0 and self.traits.extreme:
+            fill = _chosen_last(terms.dtype, self.traits.extreme)
+            return np.full((len(terms), *terms.shape[2:]), fill, terms.dtype)
         return reduced(self.how, terms)
 
-    def _terms(self, arguments: Sequence[Array], chosen: slice, samples: int, context: Context) -> Array:
-        """Compute the terms of some samples, rows as samples of their own."""
-        count = chosen.stop - chosen.start
-        known: dict[Node, Array] = {}
-        for node, array in zip((*self.lanes, *self.shared), arguments, strict=True):
-            if not self.plan.uses(node):
-                continue
-            part = array[chosen] if len(array) == samples else array
-            if node.operation.__class__ is not Lane:
-                known[node] = np.repeat(part, self.size, axis=0) if len(part) > 1 else part
-            elif len(part) == count:
-                known[node] = part.reshape(-1, *part.shape[2:])
-            else:
-                known[node] = np.repeat(part, count, axis=0).reshape(-1, *part.shape[2:])
-        failed = None if context.failed is None else np.zeros(count * self.size, np.bool_)
+    def _terms(self, arguments: Sequence[Array], part: EqualRows | RowOffsets, context: Context) -> Array:
+        """Compute the terms of the rows of some samples, rows as samples of their own."""
+        if self.is_ragged and part.total == 0:
+            return np.empty((0, *self.term.shape), self.term.dtype)
+        failed = None if context.failed is None else np.zeros(part.total, np.bool_)
         try:
-            terms = self.plan.run(count * self.size, context.rng, known, failed=failed)[0]
+            terms = self.plan.run(part.total, context.rng, self.of_rows(part, arguments), failed=failed)[0]
         except SampleFailure as failure:
-            position = chosen.start + failure.index // self.size
-            raise SampleFailure(position, failure.cause, failure.label) from failure.cause
-        if context.failed is not None and failed is not None:
-            every = samples < context.samples  # what is the same for every sample fails for every sample
-            context.failed[slice(None) if every else chosen] |= failed.reshape(count, self.size).any(axis=1)
-        return terms.reshape(count, self.size, *terms.shape[1:])
+            raise SampleFailure(int(part.owners_of(failure.index)), failure.cause, failure.label) from failure.cause
+        if context.failed is not None and failed is not None and failed.any():
+            # What is the same for every sample fails for every sample.
+            every = isinstance(part, EqualRows) and part.samples < context.samples
+            context.failed[slice(None) if every else part.owners_of(np.flatnonzero(failed))] = True
+        return terms
 
     def can_fail(self, parents: Sequence[Node]) -> bool:
         return self.plan.can_fail
+
+
+def _chosen_last(dtype: np.dtype[Any], extreme: int) -> Any:
+    """Return the number that is the largest, or smallest, only if there is no other."""
+    if dtype.kind == "f":
+        return -np.inf if extreme > 0 else np.inf
+    if dtype.kind == "b":
+        return extreme < 0
+    return np.iinfo(dtype).min + 1 if extreme > 0 else np.iinfo(dtype).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +394,7 @@ def _counted(terms: Array) -> Array:
 
 def fold(plate: Plate, how: str, term: Any) -> Any:
     """Fold a term over the rows of a plate: 'sum', 'any', 'all', 'min', 'max' or 'map'."""
-    node = where_present(as_node(term))
-    inside = dependent_on_lanes(node)
-    return plate.folded(how, node, inside) if id(node) in inside else plate.of_constant(how, term)
+    return plate.folded(how, term)
 
 
 def dependent_on_lanes(node: Node) -> dict[int, Node]:
@@ -304,22 +409,29 @@ def dependent_on_lanes(node: Node) -> dict[int, Node]:
 
 
 def _fold_node(plate: Plate, how: str, term: Node, inside: dict[int, Node]) -> Node:
-    lanes, columns, others = behind_term(inside)
-    if any(column.shape[:1] != (plate.size,) for column in columns):
+    lanes, columns, others = _behind_term(inside)
+    sizes = (plate.size.node,) if plate.is_ragged else ()
+    if not all(_is_column_of(plate, column) for column in columns):
         refuse("the rows of two tables together")
-    searched = _searched(how, term, plate.size)
+    searched = None if plate.is_ragged else _searched(how, term, plate.size)
     computed = Plan([term if searched is None else searched[0]], [*lanes, *others])
-    if searched is None:
-        operation = Fold(how, term, lanes, others, plate.size, computed)
-    else:
-        operation = FirstPlace(how, term, lanes, others, plate.size, computed, searched[1])
-    node = fold_node(operation, (*columns, *others))
-    if node.dtype.kind == "i" and term.bound is not None:
-        node.bound = term.bound * plate.size if operation.traits.totals else term.bound
+    operation = Fold(how, term, lanes, others, plate.typical, computed, plate.is_ragged)
+    if searched is not None:
+        operation = FirstPlace(how, term, lanes, others, plate.size, computed, otherwise=searched[1])
+    node = _made(operation, (*columns, *others, *sizes))
+    totals = operation.traits.totals
+    if node.dtype.kind == "i" and term.bound is not None and not (totals and plate.is_ragged):
+        node.bound = term.bound * plate.size if totals else term.bound
     return node
 
 
-def behind_term(inside: dict[int, Node]) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
+def _is_column_of(plate: Plate, column: Node) -> bool:
+    if plate.is_ragged:
+        return column.operation.by_rows and column.parents[-1] is plate.size.node
+    return column.shape[:1] == (plate.size,)
+
+
+def _behind_term(inside: dict[int, Node]) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
     """Return the lanes that a term depends on, their columns, and what all rows share; constants aside."""
     lanes = [node for node in inside.values() if isinstance(node.operation, Lane)]
     columns = tuple(node.operation.column for node in lanes if isinstance(node.operation, Lane))
@@ -332,7 +444,7 @@ def behind_term(inside: dict[int, Node]) -> tuple[tuple[Node, ...], tuple[Node, 
     return tuple(lanes), columns, tuple(shared.values())
 
 
-def fold_node(operation: Fold, parents: tuple[Node, ...]) -> Node:
+def _made(operation: Fold, parents: tuple[Node, ...]) -> Node:
     """Make the node of a fold."""
     term, traits = operation.term, operation.traits
     if operation.keeps_rows:
@@ -364,135 +476,3 @@ def _linear_sum(plate: Plate, node: Node, inside: dict[int, Node]) -> Any:
                 return None
             return part * RandomVariable(right) if traits.factor == 1 else part / RandomVariable(right)
     return None
-
-
-MOST_SPELLED_OUT = 32
-"""How many rows of plates may be asked for one by one, before it would be quicker to have all rows apart."""
-
-
-class PlatedTable(Table):
-    """A table in segments, each a row of its own or a plate."""
-
-    __slots__ = ("_spelled_out", "segments")
-
-    def __init__(self, segments: Sequence[Row | Plate]) -> None:
-        super().__init__()
-        self.segments = list(segments)
-        self._spelled_out = 0
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        first = self.segments[0]
-        return first.names if isinstance(first, Plate) else first.keys()
-
-    @property
-    def conditions(self) -> tuple[Any, ...]:
-        """The condition under which each segment is there."""
-        return (True,) * len(self.segments)
-
-    def __len__(self) -> int:
-        return sum(segment.size if isinstance(segment, Plate) else 1 for segment in self.segments)
-
-    def __iter__(self) -> Iterator[Row]:
-        return (self[position] for position in range(len(self)))
-
-    def __getitem__(self, key: Any) -> Any:
-        match key:
-            case str():
-                return self._column(key)
-            case slice():
-                return self._sliced(*key.indices(len(self)))
-            case int() | np.integer():
-                return self._row(range(len(self))[key])
-        return self._row_at_random(key)
-
-    def _row_at_random(self, key: Any) -> Row:
-        """Return the row at a random position."""
-        if not isinstance(key, RandomVariable) or dependent_on_lanes(key.node):
-            refuse("a row at a random position of a table with many rows")
-        cells = items_at([as_node(self._column(name)) for name in self.names], key)
-        return row_maker(self.names)(cells)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name not in self.names:
-            raise NoColumnAttribute(name, self.names)
-        return self._column(name)
-
-    def _row(self, position: int) -> Row:
-        for segment in self.segments:
-            if isinstance(segment, Plate):
-                if position < segment.size:
-                    self._spelled_out += 1
-                    if self._spelled_out > MOST_SPELLED_OUT:
-                        refuse("row after row of a table with many rows")
-                    return segment.spelled_out(position)
-                position -= segment.size
-            elif position == 0:
-                return segment
-            else:
-                position -= 1
-        raise IndexError("list index out of range")
-
-    def _sliced(self, start: int, stop: int, step: int) -> "Table":
-        if step != 1:
-            refuse("a slice with a step of a table with many rows")
-        chosen: list[Row | Plate] = []
-        for segment in self.segments:
-            size = segment.size if isinstance(segment, Plate) else 1
-            low, high = max(start, 0), min(stop, size)
-            if low < high:
-                chosen.append(segment.part(low, high) if isinstance(segment, Plate) else segment)
-            start, stop = start - size, stop - size
-        return PlatedTable(chosen) if chosen else Table([])
-
-    def _column(self, name: str) -> Any:
-        if name not in self.names:
-            raise KeyError(f"{name!r}; it has {', '.join(self.names)}")
-        parts = [segment.column(name) if isinstance(segment, Plate) else [segment[name]] for segment in self.segments]
-        if len(parts) == 1:
-            return parts[0]
-        if not any(isinstance(cell, RandomVariable) for part in parts for cell in _looked_at(part)):
-            return np.concatenate([np.asarray(part) for part in parts])
-        nodes = unify([as_node(p) if isinstance(p, RandomVariable) else stack_values(list(p)) for p in parts])
-        joined = array_function(ArrayFunction("concatenate", _joined), nodes)
-        return RandomVariable(joined)
-
-    def cells(self) -> list[Any]:
-        """Return the cells of single rows and the columns of plates."""
-        return [cell for part in self.segments for cell in (part.cells if isinstance(part, Plate) else part)]
-
-    def spelled_out(self) -> Table:
-        """Return the table with every row by itself."""
-        rows: list[Row] = []
-        for segment in self.segments:
-            if isinstance(segment, Plate):
-                rows.extend(segment.spelled_out(position) for position in range(segment.size))
-            else:
-                rows.append(segment)
-        return Table(rows)
-
-
-def _looked_at(part: Any) -> Any:
-    return [part] if isinstance(part, RandomVariable) else part
-
-
-def _joined(*arrays: Any) -> Any:
-    samples = max(len(array) for array in arrays)
-    return np.concatenate([np.broadcast_to(array, (samples, *array.shape[1:])) for array in arrays], axis=1)
-
-
-def _refused(name: str) -> Any:
-    def method(self: PlatedTable, *arguments: Any, **named: Any) -> Any:
-        refuse(f"{name.strip('_')}() of a table with many rows")
-
-    method.__name__ = name
-    return method
-
-
-for _name in (
-    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "index", "count", "copy", "__add__",
-    "__mul__", "__rmul__", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__reversed__",
-    "__iadd__", "__imul__", "__setitem__", "__delitem__",
-):  # fmt: skip
-    setattr(PlatedTable, _name, _refused(_name))

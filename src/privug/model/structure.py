@@ -16,8 +16,8 @@ import numpy as np
 from privug.arguments import shown
 from privug.errors import PriorError
 from privug.model.framed import Framed, RaggedPlaces, frames, joined_column
-from privug.model.plates import Plate, PlatedTable
-from privug.model.ragged import RaggedPlate, RaggedTable, plain_rows
+from privug.model.plated_tables import PlatedTable, RaggedTable, plain_rows
+from privug.model.plates import Plate
 from privug.model.sparse import SparseColumns, SparseDict, SparseFrame, SparseList
 from privug.model.table import Row, Table, row_maker
 from privug.model.text import FormattedText, composed
@@ -150,10 +150,10 @@ class Structure:
             return (Framed(one, form, names, dtypes) for one in table.build_each(iter(parts), samples))
         cells, runs, taken = [], [], 1
         for segment in table.children[1:]:  # the cells of a run of rows stand behind their number
-            begin = taken + (segment.container is RaggedPlate)
+            begin = taken + (segment.container is Plate)
             taken = begin + len(names)
             cells.append(parts[begin:taken])
-            runs.append(parts[begin - 1] if segment.container is RaggedPlate else None)
+            runs.append(parts[begin - 1] if segment.container is Plate else None)
         places = RaggedPlaces(np.array(sizes, np.int64), table.keys[0].starts, runs)
         columns = [places.column([segment[place] for segment in cells]) for place in range(len(names))]
         joined = [joined_column([[column]], [places.total], 1) for column in columns] if places.total else []
@@ -174,8 +174,6 @@ class Structure:
             return self._plate_or_rows
         if container is PlatedTable:
             return _plated_or_plain
-        if container is RaggedPlate:
-            return self._ragged_plate_or_rows
         if container is RaggedTable:
             return self._ragged_or_plain
         if container is SparseFrame:
@@ -194,17 +192,16 @@ class Structure:
         make: Callable[[tuple[Any, ...]], Any] = getattr(container, "_make", container)  # named tuples
         return make
 
-    def _plate_or_rows(self, cells: tuple[Any, ...]) -> Any:
-        """Put a plate together of columns of random variables, or plain rows of plain columns."""
-        names, size = self.keys
-        if any(isinstance(cell, RandomVariable) for cell in cells):
-            return Plate(names, cells, size)
-        return _rows(names, cells, size)
+    def _plate_or_rows(self, cells: Sequence[Any]) -> Any:
+        """Put a plate together of columns of random variables, or plain rows of plain columns.
 
-    def _ragged_plate_or_rows(self, parts: tuple[Any, ...]) -> Any:
-        (names, typical), (size, *cells) = self.keys, parts
-        if isinstance(size, RandomVariable):
-            return RaggedPlate(names, tuple(cells), size, typical)
+        A random number of rows stands before the cells.
+        """
+        names, size, *usual = self.keys
+        if size is None:
+            size, *cells = cells
+        if any(isinstance(part, RandomVariable) for part in (size, *cells)):
+            return Plate(names, tuple(cells), size, *usual)
         return _rows(names, cells, size)
 
     def _ragged_or_plain(self, parts: tuple[Any, ...]) -> Table:
@@ -257,10 +254,10 @@ def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
             container, keys, parts = Framed, (value.form, value.names, value.dtypes), (value.table,)
         case RaggedTable():
             container, keys, parts = RaggedTable, (value.outline,), (value.size, *value.segments)
-        case RaggedPlate():
-            container, keys, parts = RaggedPlate, (value.names, value.typical), (value.size, *value.cells)
         case PlatedTable():
             container, parts = PlatedTable, value.segments
+        case Plate() if value.is_ragged:
+            container, keys, parts = Plate, (value.names, None, value.usual), (value.size, *value.cells)
         case Plate():
             container, keys, parts = Plate, (value.names, value.size), value.cells
         case Table():

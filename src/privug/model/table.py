@@ -83,6 +83,12 @@ class Row(tuple[Any, ...]):
         return dict(zip(self._fields, self, strict=True))
 
 
+def like_row(value: tuple[Any, ...], parts: Iterable[Any]) -> Any:
+    """Return a row of the same columns as another, or a tuple of its type, with other parts."""
+    made: Any = row_maker(value.keys()) if isinstance(value, Row) else getattr(value, "_make", type(value))
+    return made(parts)
+
+
 @lru_cache(maxsize=1024)
 def row_maker(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Row]:
     """Return a fast constructor of rows with these columns from their values."""

@@ -285,6 +285,8 @@ class Between(Observation):
             if self.low <= output <= self.high:
                 return Likelihood()
             return Likelihood(impossible=f"the output is always {shown(output)}")
+        if _is_withheld(output):
+            return Likelihood(impossible=f"the output is always {shown(output)}")
         if may_be_missing(output):
             return of_present(output, self.likelihood)
         if isinstance(output, FormattedText):
@@ -298,6 +300,11 @@ class Between(Observation):
 
     def __str__(self) -> str:
         return f"the output is between {full_text(self.low)} and {full_text(self.high)}"
+
+
+def _is_withheld(output: Any) -> bool:
+    """Say whether there is None or a text in the place of a release, as for tables of too few rows."""
+    return output is None or isinstance(output, str)
 
 
 def _slack(output: RandomVariable, bound: float) -> float:
@@ -364,6 +371,8 @@ class Noisy(Observation):
     def likelihood(self, output: Any) -> Likelihood:
         if isinstance(output, int | float):
             return Likelihood(log_weights=(_normal_log_density(constant(float(output)), self),))
+        if _is_withheld(output):
+            return Likelihood(impossible=f"the output is always {shown(output)}")
         if may_be_missing(output):
             return of_present(output, self.likelihood)
         value = numbers(output, otherwise=math.inf)
@@ -515,6 +524,8 @@ class Structured(Observation):
             return of_items(output, list(self.parts.values()), _seen_of)
         if isinstance(output, SparseFrame):
             return self._of_frame(output)
+        if _is_withheld(output):
+            return Likelihood(impossible=f"the output is always {shown(output)}")
         seen = Likelihood()
         if self.length is not None and is_opaque(output):
             seen = Likelihood(conditions=(Node(HasParts(self.length), (output.node,), (), np.dtype(bool)),))

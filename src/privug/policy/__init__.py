@@ -13,7 +13,7 @@ from privug.policy.policies import Policy
 from privug.policy.reading import read, read_checks
 from privug.policy.reports import Report, assert_private, check_all
 from privug.policy.verdict import Evidence, Status, Verdict
-from privug.policy.worst_case import Family, WorstAttacker, any_prior, box, within, worst_attacker
+from privug.policy.worst_attacker import Family, WorstAttacker, any_prior, box, within, worst_attacker
 
 __all__ = [
     "Answer",

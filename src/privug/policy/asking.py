@@ -2,17 +2,46 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from privug.attack import Attack
-from privug.errors import QuestionError
+from privug.attack import Attack, Result
+from privug.errors import QuestionError, UnsuitableEngine
 from privug.inference.question import Question, argument_names
+from privug.inference.workload import TooMuchWork
 from privug.model.plan import Plan
 from privug.model.structure import random_leaves
 from privug.model.variable import RandomVariable
+from privug.observation.observations import Observation
 from privug.policy.policies import Clause
 from privug.program.calls import Opaque
 from privug.program.staged import called
+
+SAMPLES = 100_000
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How attacks are run for a policy: the engine and its options."""
+
+    engine: str = "auto"
+    samples: int = SAMPLES
+    seed: int = 0
+    seconds: float | None = None
+
+    def run(self, attack: Attack, observation: Observation | None) -> Result:
+        """Run an attack: exactly if that is possible, because a worst case over samples is worth little."""
+        options: Any = {"samples": self.samples, "seed": self.seed, "seconds": self.seconds}
+        if self.engine != "auto":
+            return attack.run(observation, engine=self.engine, **options)
+        try:
+            result = attack.run(observation, engine="exact", **options)
+            if observation is None:
+                _ = result.joint
+            return result
+        except (UnsuitableEngine, TooMuchWork):
+            return attack.run(observation, engine="sample" if observation is None else "auto", **options)
+
 
 MOST_PEOPLE = 10_000
 FAILURE = "a failure with"

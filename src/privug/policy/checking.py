@@ -1,206 +1,156 @@
 """Checking a policy: against one observation, or against every output that the program can give."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from privug.arguments import check_kind, is_number, kinds_checked, shown
-from privug.attack import Attack, Result
-from privug.errors import ArgumentError, InferenceError, UnsuitableEngine
+from privug.attack import Attack
+from privug.errors import ArgumentError, InferenceError
 from privug.estimate import Estimate
-from privug.inference.workload import TooMuchWork
-from privug.leakage.finite import alike_pairs, pairs_of, shares_of
 from privug.model.node import Kind
-from privug.model.values import key_of
-from privug.observation.observations import Equals, Observation, as_observation
-from privug.policy.asking import asked
-from privug.policy.people import people_apart
-from privug.policy.policies import Both, Clause, Either, Policy, allowing, error_allowed
-from privug.policy.suprema import (
-    AVERAGE,
+from privug.observation.observations import Observation, as_observation
+from privug.policy.asking import SAMPLES, RunOptions, asked
+from privug.policy.noisy_outputs import Bounded, Excess, Supremum, is_settled, lattice_supremum, supremum
+from privug.policy.output_levels import (
     EVERY,
     ONE,
-    SEEN,
     SHOWN,
-    Bounded,
-    Finding,
-    Whole,
+    Constant,
+    OutputLevels,
+    except_for,
     no_answer,
-    of_levels,
-    of_number,
-    over_all_outputs,
-    over_continuous_outputs,
-    over_endless_outputs,
-    samples_needed,
+    output_levels,
 )
+from privug.policy.people import people_apart
+from privug.policy.policies import Both, Clause, Either, Policy, allowing, error_allowed
 from privug.policy.verdict import Evidence, Status, Verdict, all_of
 from privug.progress import ProgressMeter
 
-MOST_OUTPUTS = 500
-
-Runner = Callable[[Attack, Observation | None], Result]
-
-
-def one_by_one(question: Attack, clause: Clause, result: Result, run: Runner) -> Finding:
-    """Return the finding of a clause by conditioning on each output that the program can give."""
-    known = shares_of(result.prediction)
-    if len(known) > MOST_OUTPUTS:
-        reason = f"there are {len(known):,} outputs, each of which would need a run of its own; round the output"
-        return Finding(clause, Status.UNDECIDED, EVERY, reason=reason, engine=result.engine)
-    evidence: list[Evidence] = []
-    shares = dict(zip(map(key_of, known.values), map(float, known.probability), strict=True))
-    reason, details = "", ""
-    with ProgressMeter("outputs", len(known)) as meter:
-        for done, (output, probability) in enumerate(zip(known.values, map(float, known.probability), strict=True)):
-            share = Estimate.exactly(probability) if known.exact else None
-            try:
-                given = run(question, Equals(output))
-                evidence.append(Evidence(output, clause.after(given.prior, given.posterior), share, given.posterior))
-            except InferenceError as error:
-                reason, details = no_answer(error)
-                evidence.append(Evidence(output, Estimate.undefined(reason), share))
-            meter.update(done + 1, "")
-    return replace(_joined(clause, evidence, shares, result), reason=reason, details=details)
+Found = Mapping[Clause, Sequence[OutputLevels]]
+"""What was found of each clause, for each kind of people."""
 
 
-def _joined(clause: Clause, evidence: list[Evidence], shares: Mapping[Any, float], result: Result) -> Finding:
-    judged = {key_of(one.output): clause.limit.judge(one.level) for one in evidence}
-    rank = [Status.VIOLATED, Status.UNDECIDED, Status.HOLDS]
-    worst = sorted(evidence, key=lambda one: (rank.index(judged[key_of(one.output)]), -_excess(clause, one)))[:SHOWN]
-    status, number = all_of(list(judged.values())), worst[0].level
-    needed = samples_needed(clause, number, result.posterior.effective_samples) if status is Status.UNDECIDED else None
-    scope = EVERY if result.prediction.exact else SEEN
-    by_key = {key_of(one.output): one for one in evidence}
-    return Finding(clause, status, scope, number, tuple(worst), judged, shares, "", result.engine, needed,
-                   evidence_at=by_key.__getitem__)  # fmt: skip
+class Overall(NamedTuple):
+    """Whether a policy of several parts holds, a remark, and outputs that break all of it: evidence for some part."""
+
+    status: Status
+    reason: str = ""
+    evidence: tuple[tuple[Clause, Evidence], ...] = ()
 
 
-def _excess(clause: Clause, one: Evidence) -> float:
-    value = clause.limit.excess(one.level.value)
-    return value if value == value else 0.0
-
-
-Findings = Mapping[Clause, Sequence[Finding]]
-
-
-def overall(policy: Policy, findings: Findings, allowed: float) -> Whole:
-    """Return whether a policy holds after every output, but for some of the probability that is allowed.
+def overall(policy: Policy, found: Found, allowed: float) -> Overall:
+    """Return whether a policy holds after every output, except for some of the probability that is allowed.
 
     Outputs that break it are those after which all of `a | b` or one of `a & b` is broken, for one person or the other.
     """
-    everything = [finding for several in findings.values() for finding in several]
-    whole = Whole(Status.UNDECIDED)
-    if all(finding.lists_outputs for finding in everything):
-        whole = _listed(policy, findings, allowed)
-    unlisted = any(finding.bounded is not None or finding.somewhere for finding in everything)
-    if whole.status is not Status.UNDECIDED or not unlisted:
+    everything = [one for several in found.values() for one in several]
+    whole = Overall(Status.UNDECIDED)
+    if all(one.is_listed for one in everything):
+        whole = _listed(policy, found, allowed)
+    if whole.status is not Status.UNDECIDED or all(one.is_listed and not _has_bounds(one) for one in everything):
         return whole
     if len(everything) == 1:
-        return Whole(everything[0].status)
-    proven = over_all_outputs(policy, _parts(findings), allowed)
+        return Overall(everything[0].status)
+    parts = {clause: [one.everywhere for one in several] for clause, several in found.items()}
+    proven = _over_all_outputs(policy, parts, allowed)
     if proven.status is not Status.UNDECIDED:
         return proven
-    return Whole(_by_parts(policy, findings), whole.reason or proven.reason)
+    return Overall(_by_parts(policy, found), whole.reason or proven.reason)
 
 
-def _listed(policy: Policy, findings: Findings, allowed: float) -> Whole:
+def _has_bounds(one: OutputLevels) -> bool:
+    return isinstance(one.everywhere, Bounded)
+
+
+def _listed(policy: Policy, found: Found, allowed: float) -> Overall:
     """Judge outputs that are listed, one by one."""
     probabilities: dict[Hashable, float] = {}
-    for several in findings.values():
-        for finding in several:
-            probabilities.update(finding.probabilities)
+    for several in found.values():
+        for one in several:
+            probabilities.update(one.probabilities)
 
     def at(output: Hashable) -> Callable[[Clause], Status]:
-        return lambda clause: all_of([finding.status_at(output) for finding in findings[clause]])
+        return lambda clause: all_of([one.status_at(output) for one in found[clause]])
 
     if not probabilities:
-        return Whole(policy.judge(lambda clause: all_of([finding.status for finding in findings[clause]])))
+        return Overall(policy.judge(lambda clause: all_of([one.status for one in found[clause]])))
     judged = {output: policy.judge(at(output)) for output in probabilities}
     status = all_of(list(judged.values()))
     if status is Status.HOLDS:
-        return Whole(status)
+        return Overall(status)
     broken = [output for output, one in judged.items() if one is Status.VIOLATED]
     broken.sort(key=lambda output: -probabilities[output])
-    evidence = tuple(one for output in broken[:SHOWN] for one in _at_output(findings, output)[:1])
+    evidence = tuple(one for output in broken[:SHOWN] for one in _at_output(found, output)[:1])
     if not allowed:
-        return Whole(status, evidence=evidence)
+        return Overall(status, evidence=evidence)
     sure = sum(probabilities[output] for output in broken)
     doubtful = sum(probabilities[output] for output, one in judged.items() if one is Status.UNDECIDED)
     if sure > allowed:
-        return Whole(Status.VIOLATED, f"outputs of probability {sure:.3g} break it", evidence)
+        return Overall(Status.VIOLATED, f"outputs of probability {sure:.3g} break it", evidence)
     if sure + doubtful > allowed:
-        return Whole(Status.UNDECIDED)
-    return Whole(Status.HOLDS, f"but for outputs of probability {sure + doubtful:.3g}")
+        return Overall(Status.UNDECIDED)
+    return Overall(Status.HOLDS, f"except for outputs of probability {sure + doubtful:.3g}")
 
 
-def _at_output(findings: Findings, output: Hashable) -> list[tuple[Clause, Evidence]]:
-    """Return what each part that an output breaks says of it, the one that it breaks most first."""
-    everything = [finding for several in findings.values() for finding in several]
-    broken = [
-        (finding.clause, finding.evidence_at(output))
-        for finding in everything
-        if finding.evidence_at is not None and finding.status_at(output) is Status.VIOLATED
-    ]
-    return sorted(broken, key=lambda one: -one[0].limit.excess(one[1].level.value))
+def _at_output(found: Found, output: Hashable) -> list[tuple[Clause, Evidence]]:
+    """Return the evidence of each part that an output breaks, the one that it breaks most first."""
+    everything = [one for several in found.values() for one in several]
+    told = [(one.clause, one.at(output)) for one in everything if one.status_at(output) is Status.VIOLATED]
+    return _most_broken_first([(clause, evidence) for clause, evidence in told if evidence is not None])
 
 
-def _parts(findings: Findings) -> dict[Clause, list[Bounded | Status]]:
-    """Return of each part what is known of it after each output: bounds of its number, or its status."""
-    return {
-        clause: [finding.bounded or _everywhere(finding) for finding in several] for clause, several in findings.items()
-    }
+def _most_broken_first(told: list[tuple[Clause, Evidence]]) -> list[tuple[Clause, Evidence]]:
+    return sorted(told, key=lambda one: -one[0].limit.excess(one[1].level.value))
 
 
-def _everywhere(finding: Finding) -> Status:
-    """Return whether a clause holds after whichever output: it does not need to be broken by all if it is by one."""
-    differs = finding.statuses is not None or finding.somewhere or finding.excepts
-    return finding.status if not differs or _holds_strictly(finding) else Status.UNDECIDED
+def _over_all_outputs(policy: Policy, parts: Mapping[Clause, Sequence[Bounded | Status]], allowed: float) -> Overall:
+    """Say whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
+
+    What counts is the whole policy after one and the same output: of `a | b` both must be broken by it, and outputs
+    that break several parts count once.
+    """
+    excess = Excess.of(policy, parts)
+    if excess is None:
+        return Overall(Status.UNDECIDED)
+    is_discrete = excess.mixture.noise.family.kind is Kind.DISCRETE
+    found = (lattice_supremum if is_discrete else supremum)(excess, partial(is_settled, 0.0))
+    if found is None:
+        return Overall(Status.UNDECIDED)
+    if found.ceiling <= 0:
+        return Overall(Status.HOLDS)
+    if allowed:
+        return Overall(Status.UNDECIDED) if is_discrete else Overall(*except_for(excess, allowed))
+    if found.value <= 0:
+        return Overall(Status.UNDECIDED)
+    return Overall(Status.VIOLATED, evidence=_at_supremum(excess, found))
 
 
-def _holds_strictly(finding: Finding) -> bool:
-    return finding.status is Status.HOLDS and not finding.excepts
+def _at_supremum(excess: Excess, found: Supremum) -> tuple[tuple[Clause, Evidence], ...]:
+    """Return the evidence of each part that the worst output breaks, the one that it breaks most first."""
+    told = []
+    for several in excess.parts.values():
+        for part in several:
+            if isinstance(part, Bounded):
+                value = float(part.at(np.array([found.output])).value[0])
+                told.append((part.clause, Evidence(found.output, Estimate.exactly(value, method=found.method))))
+    return tuple(_most_broken_first([one for one in told if one[0].limit.judge(one[1].level) is Status.VIOLATED]))
 
 
-def _by_parts(policy: Policy, findings: Findings) -> Status:
+def _by_parts(policy: Policy, found: Found) -> Status:
     """Judge a policy by its parts, each over all outputs: those that break them need not be the same."""
     match policy:
         case Both(left, right):
-            return all_of([_by_parts(left, findings), _by_parts(right, findings)])
+            return all_of([_by_parts(left, found), _by_parts(right, found)])
         case Either(left, right):
-            holds = Status.HOLDS in (_by_parts(left, findings), _by_parts(right, findings))
+            holds = Status.HOLDS in (_by_parts(left, found), _by_parts(right, found))
             return Status.HOLDS if holds else Status.UNDECIDED
     assert isinstance(policy, Clause)
-    found = all_of([finding.status for finding in findings[policy]])
-    strict = all(map(_holds_strictly, findings[policy]))
-    return found if found is not Status.HOLDS or strict else Status.UNDECIDED
-
-
-SAMPLES = 100_000
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How a check goes about it: the engine and its options."""
-
-    engine: str = "auto"
-    samples: int = SAMPLES
-    seed: int = 0
-    seconds: float | None = None
-    allowed: float = 0.0
-    """Of what probability outputs may break the policy."""
-
-    def run(self, attack: Attack, observation: Observation | None) -> Result:
-        """Run an attack: exactly if that can be done at all, because a worst case over samples is worth little."""
-        options: Any = {"samples": self.samples, "seed": self.seed, "seconds": self.seconds}
-        if self.engine != "auto":
-            return attack.run(observation, engine=self.engine, **options)
-        try:
-            result = attack.run(observation, engine="exact", **options)
-            if observation is None:
-                _ = result.joint
-            return result
-        except (UnsuitableEngine, TooMuchWork):
-            return attack.run(observation, engine="sample" if observation is None else "auto", **options)
+    status = all_of([one.status for one in found[policy]])
+    strict = all(one.holds_strictly for one in found[policy])
+    return status if status is not Status.HOLDS or strict else Status.UNDECIDED
 
 
 @kinds_checked
@@ -215,12 +165,28 @@ def check(
     seconds: float | None = None,
     except_probability: float = 0.0,
 ) -> Verdict:
-    """Say whether a policy holds: after one observation, or after every output that the program can give.
+    """Decide whether a policy holds: after one observation, or after every output that the program can give.
 
-    Without `observe`, what decides is the worst output, so that the verdict does not depend on any true secret; outputs
-    of a total probability of at most `except_probability` may break the policy all the same. Answers are exact wherever
-    that is possible; else `samples` are drawn, and the verdict is about the outputs seen. It is wrong in at most 5 % of
-    cases, and 'undecided' where an interval lies on both sides of a limit.
+    Without `observe` the worst output decides, so that the verdict does not depend on any true secret. Answers are
+    exact wherever that is possible; otherwise `samples` are drawn, and the verdict is about the outputs seen. It is
+    wrong in at most 5 % of cases, and 'undecided' if an interval contains a limit.
+
+    Args:
+        attack: The program, the attacker's prior and the secret.
+        policy: The limits, such as `pv.policy.max_belief(at_most=0.5)`.
+        observe: One observation; None checks every output.
+        engine: The inference engine; "auto" prefers the exact one.
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: Seeds the samples.
+        seconds: Limits the time of each run.
+        except_probability: The total probability of outputs that may break the policy.
+
+    Returns:
+        The verdict, with the worst outputs as evidence.
+
+    Raises:
+        ArgumentError: An argument is not of its kind or out of its range.
+        UnsuitableEngine: `engine="exact"` was asked for, and no exact answer is possible.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -235,87 +201,67 @@ def check(
     observation = None if observe is None else as_observation(observe)
     clauses = list(dict.fromkeys(policy.clauses()))
     people = {clause: people_apart(attack, clause) for clause in clauses}
-    findings: dict[Clause, list[Finding]] = {clause: [] for clause in clauses}
+    found: dict[Clause, list[OutputLevels]] = {clause: [] for clause in clauses}
     total = sum(map(len, people.values()))
-    effort = Effort(engine, samples, seed, seconds, except_probability)
+    options = RunOptions(engine, samples, seed, seconds)
     with ProgressMeter("checking", total) as meter, allowing(error_allowed() / total):
         for clause in clauses:
             for person in people[clause]:
-                findings[clause].append(_found(attack, clause, person, observation, effort))
-                meter.update(sum(map(len, findings.values())), f"{clause}")
-    return verdict_of(policy, findings, except_probability)
+                found[clause].append(_found(attack, clause, person, observation, options, except_probability))
+                meter.update(sum(map(len, found.values())), f"{clause}")
+    return verdict_of(policy, found, except_probability)
 
 
 def _found(
-    attack: Attack, clause: Clause, person: int | None, observation: Observation | None, effort: Effort
-) -> Finding:
-    """Find out about one clause, for one person."""
+    attack: Attack,
+    clause: Clause,
+    person: int | None,
+    observation: Observation | None,
+    options: RunOptions,
+    allowed: float,
+) -> OutputLevels:
+    """Find the number of one clause, for one person."""
     question = asked(attack, clause, person)
     try:
-        result = effort.run(question, observation if not clause.on_average else None)
-        return judged(question, clause, result, effort)
+        result = options.run(question, observation if not clause.on_average else None)
+        return output_levels(question, clause, result, options, allowed)
     except InferenceError as error:
-        if effort.engine == "exact":
+        if options.engine == "exact":
             raise
         reason, details = no_answer(error)
         scope = EVERY if observation is None else ONE
-        return Finding(clause, Status.UNDECIDED, scope, reason=reason, details=details)
+        return Constant(clause, Status.UNDECIDED, scope, reason=reason, details=details)
 
 
-def judged(question: Attack, clause: Clause, result: Result, effort: Effort) -> Finding:
-    """Find out about one clause from a result for the question it asks."""
-    if clause.on_average:
-        joint = result.joint
-        return of_number(clause, clause.average(joint), AVERAGE, result.engine, joint.effective_samples)
-    if result.observation is not None:
-        number = clause.after(result.prior, result.posterior)
-        return of_number(clause, number, ONE, result.engine, result.posterior.effective_samples)
-    joint = result.joint
-    if joint.output.kind is not Kind.DISCRETE:
-        if joint.exact:
-            return over_continuous_outputs(question, clause, result, effort.allowed)
-        reason = "the output is continuous, and its density is not known exactly: round it, or look at one observation"
-        return Finding(clause, Status.UNDECIDED, SEEN, reason=reason, engine=result.engine)
-    collected = alike_pairs if clause.counts_secrets_alike else pairs_of
-    pairs = collected(joint) if joint.secret.kind is Kind.DISCRETE else None
-    error = max(joint.secret.error, joint.output.error)
-    found = None if pairs is None else clause.levels(pairs, result.prior, error)
-    if pairs is None or found is None:
-        return one_by_one(question, clause, result, effort.run)
-    finding = of_levels(clause, found, pairs, result.engine, error)
-    return over_endless_outputs(question, clause, result, finding, effort.allowed) if error else finding
-
-
-def verdict_of(policy: Policy, findings: Mapping[Clause, list[Finding]], except_probability: float) -> Verdict:
+def verdict_of(policy: Policy, found: Found, except_probability: float) -> Verdict:
     """Join what was found of the clauses into a verdict about the policy."""
-    everything = [finding for several in findings.values() for finding in several]
-    whole = overall(policy, findings, except_probability)
+    everything = [one for several in found.values() for one in several]
+    whole = overall(policy, found, except_probability)
     status, reason = whole.status, whole.reason
-    decisive = [finding for finding in everything if finding.status is status] or everything
+    decisive = [one for one in everything if one.status is status] or everything
     worst = max(decisive, key=_badness)
     if status is not worst.status and not reason:
-        reason = "after each output one of the limits is kept"
+        reason = "after each output one of the limits is satisfied"
     number, decided_by, evidence = worst.worst, worst.clause, worst.evidence
     if whole.evidence and any(isinstance(part, Either) for part in policy.parts()):
-        # The worst output of one part may keep another: what counts are outputs that break the whole.
+        # The worst output of one part may satisfy another: what counts are outputs that break the whole.
         decided_by, first = whole.evidence[0]
         number = first.level
         evidence = tuple(one for own, one in whole.evidence if own is decided_by)
-    parts = tuple(_part(finding) for finding in everything) if len(everything) > 1 else ()
+    parts = tuple(_part(one) for one in everything) if len(everything) > 1 else ()
     return Verdict(
         status, str(policy), worst.scope, number, decided_by.about, evidence, reason or worst.reason, worst.engine,
         worst.needed if status is Status.UNDECIDED else None, parts, worst.details, decided_by.limit,
     )  # fmt: skip
 
 
-def _badness(finding: Finding) -> tuple[int, float]:
-    rank = (Status.HOLDS, Status.UNDECIDED, Status.VIOLATED).index(finding.status)
-    return rank, -1e300 if finding.worst is None else finding.clause.limit.excess(finding.worst.value)
+def _badness(one: OutputLevels) -> tuple[int, float]:
+    rank = (Status.HOLDS, Status.UNDECIDED, Status.VIOLATED).index(one.status)
+    return rank, -1e300 if one.worst is None else one.clause.limit.excess(one.worst.value)
 
 
-def _part(finding: Finding) -> Verdict:
+def _part(one: OutputLevels) -> Verdict:
     return Verdict(
-        finding.status, str(finding.clause), finding.scope, finding.worst, finding.clause.about, finding.evidence,
-        finding.reason, finding.engine, finding.needed, details=finding.details,
-        limit=finding.clause.limit,
+        one.status, str(one.clause), one.scope, one.worst, one.clause.about, one.evidence, one.reason, one.engine,
+        one.needed, details=one.details, limit=one.clause.limit,
     )  # fmt: skip

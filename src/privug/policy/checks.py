@@ -11,7 +11,8 @@ from privug.arguments import check_kind, is_number, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.observation.observations import as_observation
-from privug.policy.checking import SAMPLES, check
+from privug.policy.asking import SAMPLES
+from privug.policy.checking import check
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, pairs_of
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
-from privug.policy.asking import asked
-from privug.policy.checking import Effort
+from privug.policy.asking import RunOptions, asked
 from privug.policy.people import people_apart
-from privug.policy.policies import Clause, Levels, Policy
+from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Status, all_of
 
 CELLS = 2_000_000  # numbers that are looked at together
@@ -63,7 +61,7 @@ class Views:
     of_clause: Mapping[Clause, list[View]]
 
     @classmethod
-    def of(cls, attack: Attack, policy: Policy, effort: Effort) -> "Views":
+    def of(cls, attack: Attack, policy: Policy, options: RunOptions) -> "Views":
         """Compute the joints of the outputs and what each clause asks about, or refuse."""
         places: dict[Any, int] = {}
         outputs: Sequence[Any] = []
@@ -71,7 +69,7 @@ class Views:
         found: dict[Clause, list[View]] = {}
         for clause in dict.fromkeys(policy.clauses()):
             for person in people_apart(attack, clause):
-                result = effort.run(asked(attack, clause, person), None)
+                result = options.run(asked(attack, clause, person), None)
                 pairs = _exact_pairs(result)
                 if not outputs:
                     outputs, marginal = pairs.outputs, pairs.marginal
@@ -130,7 +128,8 @@ class Views:
             number = clause.average(view.joint(members))
             return [(clause.limit.judge(number), clause.limit.excess(number.value))] * len(members)
         pairs = view.classes(members)
-        found = clause.levels(pairs, view.prior) or _one_by_one(clause, pairs, view.prior)
+        found = clause.levels(pairs, view.prior)
+        assert found is not None  # the joint is exact
         numbers = [found.at(place, pairs) for place in range(len(members))]
         return [(clause.limit.judge(number), clause.limit.excess(number.value)) for number in numbers]
 
@@ -148,15 +147,3 @@ def _exact_pairs(result: Result) -> Pairs:
             f"{len(pairs.outputs):,} outputs of {len(pairs.secrets):,} secrets are too many to merge"
         )
     return pairs
-
-
-def _one_by_one(clause: Clause, pairs: Pairs, prior: Belief) -> Levels:
-    """Return the numbers of a clause that needs whole posteriors."""
-    ends = [*map(int, pairs.starts), len(pairs.secret)]
-    found = []
-    for start, end in pairwise(ends):
-        shares = pairs.probability[start:end]
-        secrets = [pairs.secrets[place] for place in pairs.secret[start:end]]
-        found.append(clause.after(prior, Belief.of(secrets, probabilities=shares / shares.sum())).value)
-    values = np.array(found)
-    return Levels(values, values, values)

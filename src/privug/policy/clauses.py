@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from privug.inference.joint import Joint
 from privug.inference.measure.curve import Curve
 from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.register import measure_of_change
-from privug.leakage.vulnerability import RARE
 from privug.model.node import Array, Kind
 from privug.policy import policies
 from privug.policy.asking import FAILURE
@@ -240,18 +238,6 @@ class MeasureClause(Clause):
     def average(self, joint: Joint) -> Estimate:
         estimate: Estimate = getattr(leakage, self.measure)(joint)
         return estimate
-
-    def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        if not pairs.exact or prior.kind is not Kind.DISCRETE or not prior.exact:
-            return None
-        ends = [*map(int, pairs.starts), len(pairs.secret)]
-        found = []
-        for start, end in pairwise(ends):
-            shares = pairs.probability[start:end]
-            secrets = [pairs.secrets[k] for k in pairs.secret[start:end]]
-            found.append(self.after(prior, Belief.of(secrets, probabilities=shares / shares.sum())).value)
-        values, known = np.array(found), pairs.marginal > RARE * error
-        return Levels(values, np.where(known, values, -np.inf), np.where(known, values, np.inf))
 
 
 @kinds_checked

@@ -7,11 +7,10 @@ the best of two searches is taken: the finest way to merge neighbours, where out
 and a greedy one.
 """
 
-import importlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import scipy.sparse
 
 from privug import leakage
 from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
-from privug.attack import Attack, Result
+from privug.attack import Attack
 from privug.digits import how_many
 from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError, ProgramError, UnsuitableEngine
 from privug.escaping import inert
@@ -36,7 +35,9 @@ from privug.model.variable import RandomVariable
 from privug.observation.likelihood import equal_values
 from privug.observation.observations import Equals
 from privug.pictures import plots
-from privug.policy.checking import SAMPLES, Effort, check
+from privug.policy.asking import SAMPLES, RunOptions
+from privug.policy.boundary import BoundarySearch, Trial, rounded_inwards, spaced
+from privug.policy.checking import check
 from privug.policy.classes import CELLS, Class, Views
 from privug.policy.policies import Policy
 from privug.policy.verdict import Status, Verdict
@@ -335,15 +336,15 @@ class _Distance:
         return where(difference < 0, -difference, difference) if random_leaves(difference) else abs(difference)
 
 
-def utility_of(attack: Attack, release: Release, effort: Effort) -> Utility:
+def utility_of(attack: Attack, release: Release, options: RunOptions) -> Utility:
     """Measure what a release leaves of an attack's output."""
     try:
-        belief = effort.run(_released(attack, release, _Beside), None).prediction
+        belief = options.run(_released(attack, release, _Beside), None).prediction
         if belief.kind is Kind.DISCRETE:
             return _of_pairs(belief, release)
     except PrivugError:  # outputs that cannot be told together with themselves; distances may be known all the same
         pass
-    return Utility(error=_error(attack, release, effort))
+    return Utility(error=_error(attack, release, options))
 
 
 def _released(attack: Attack, release: Release, how: Callable[[Release], Release]) -> Attack:
@@ -370,10 +371,10 @@ def _alike(belief: Belief, batch: Batch) -> Belief:
     return Belief(batch, *kept, Kind.DISCRETE, error=belief.error, groups=belief.groups)
 
 
-def _error(attack: Attack, release: Release, effort: Effort) -> Estimate | None:
+def _error(attack: Attack, release: Release, options: RunOptions) -> Estimate | None:
     """Return the expected distance of single numbers; None if they are none."""
     try:
-        belief = effort.run(_released(attack, release, _Distance), None).prediction
+        belief = options.run(_released(attack, release, _Distance), None).prediction
         return None if belief.batch.numbers() is None else belief.mean()
     except (PrivugError, TypeError):
         return None
@@ -382,8 +383,7 @@ def _error(attack: Attack, release: Release, effort: Effort) -> Estimate | None:
 MOST_TRIED = 200
 STEPS = (1, 2, 5)
 FINEST = 20  # steps of rounding in the range of outputs that have a density
-STATUSES = {"kept": Status.HOLDS, "broken": Status.VIOLATED, "open": Status.UNDECIDED}
-OPEN = Estimate(0.5, 0.0, 1.0)
+GRID = 9  # amounts of noise that are tried first
 NEGLIGIBLE = 1e-12
 """Noise without end is cut where 1e-15 of it is left. Outputs that rare cannot be judged and are left out of account;
 the verdict says how likely they are."""
@@ -417,7 +417,7 @@ class Task:
 
     attack: Attack
     policy: Policy
-    effort: Effort
+    options: RunOptions
 
     @property
     def program(self) -> Program:
@@ -430,15 +430,13 @@ class Task:
 
     def check(self, program: Program, except_probability: float = 0.0) -> Verdict:
         """Check the policy on another program."""
-        effort = self.effort
-        options: Any = {"engine": effort.engine, "samples": effort.samples, "seed": effort.seed}
-        options |= {"seconds": effort.seconds, "except_probability": except_probability}
-        return check(self.attack_on(program), self.policy, **options)
+        attack = self.attack_on(program)
+        return check(attack, self.policy, **asdict(self.options), except_probability=except_probability)
 
 
 def by_merging(task: Task, neighbours: bool) -> Repair:
     """Merge outputs into the finest classes after which the policy holds."""
-    views = Views.of(task.attack, task.policy, task.effort)
+    views = Views.of(task.attack, task.policy, task.options)
     found = finest(views, neighbours)
     if found is None:
         raise NoRepair("no way to merge outputs keeps the policy")
@@ -505,7 +503,7 @@ def _numbers(name: str, values: Any) -> list[float]:
 
 def _numbers_of_outputs(task: Task) -> list[float]:
     """Return the numbers that the outputs are made of, as far as they are listed or seen."""
-    batch = task.effort.run(task.attack, None).prediction.batch
+    batch = task.options.run(task.attack, None).prediction.batch
     plain = batch.numbers()
     if plain is not None and plain.dtype.kind in "bif":
         numbers: list[float] = np.unique(plain).astype(float).tolist()
@@ -589,32 +587,24 @@ def by_noise(task: Task, noise: Noise) -> Repair:
     if verdict.holds:
         told = f"{words.format(f'{least:g}')}, the least in its range"
         return Repair("noise", told, program, verdict, least, None, ((least, verdict.status),), method="least in range")
-    # Studies need the worst cases that policies find: whichever room is entered first, this part of it comes later.
-    calibrate = importlib.import_module("privug.studies.calibration").calibrate
+
+    def judge(values: Sequence[float]) -> list[Trial]:
+        statuses = [task.check(noise.on(task.program, value), NEGLIGIBLE).status for value in values]
+        return [Trial(value, None, status) for value, status in zip(values, statuses, strict=True)]
+
+    search = BoundarySearch(judge, noise.parameter, "the policy holds", noise.find, noise.tolerance)
     try:
-        found = calibrate(
-            lambda **named: task.attack_on(noise.on(task.program, named[noise.parameter])),
-            measure=partial(_brokenness, task),
-            at_most=0.25,
-            claim="the policy holds",
-            find=noise.find,
-            tolerance=noise.tolerance,
-            **{noise.parameter: noise.ends},
-        )
+        found = search.run(spaced(*noise.ends, GRID))
     except InferenceError as error:
-        raise NoRepair(f"no noise in the range keeps the policy: {error}") from None
-    program = noise.on(task.program, found.value)
-    trials = tuple((trial.value, STATUSES[trial.verdict.value]) for trial in found.trials)
-    remarks = "".join(f". {remark}" for remark in found.remarks)
-    told = f"{words.format(found.rounded())}, the {noise.find} that keeps the policy{remarks}"
+        raise NoRepair(f"no noise in the range satisfies the policy: {error}") from None
+    value, again = found.holds.value, found.again
+    program = noise.on(task.program, value)
+    remark = "" if again is None else f". It holds again at {noise.parameter} = {again.value:.6g}"
+    rounded = rounded_inwards(value, found.bracket, noise.find)
+    told = f"{words.format(rounded)}, the {noise.find} that satisfies the policy{remark}"
+    trials = tuple((trial.value, trial.status) for trial in found.trials)
     verdict = task.check(program, NEGLIGIBLE)
-    return _checked(Repair("noise", told, program, verdict, found.value, found.bracket, trials, method="bisection"))
-
-
-def _brokenness(task: Task, result: Result) -> Estimate:
-    """Return zero where the policy holds, one where it is violated, anything between where it is not known."""
-    status = task.check(result.attack.question.program, NEGLIGIBLE).status
-    return OPEN if status is Status.UNDECIDED else Estimate.exactly(float(status is Status.VIOLATED))
+    return _checked(Repair("noise", told, program, verdict, value, found.bracket, trials, method="bisection"))
 
 
 ANY = "any"
@@ -725,7 +715,7 @@ def enforce(
     check_kind("enforce", "attack", attack, (Attack,))
     check_kind("enforce", "policy", policy, (Policy,))
     given = _asked_for(repair, noise, find, tolerance, parameter)
-    task = Task(attack, policy, Effort(engine, samples, seed, seconds))
+    task = Task(attack, policy, RunOptions(engine, samples, seed, seconds))
     return _mended(task, repair, given, steps, thresholds, neighbours)
 
 
@@ -786,7 +776,7 @@ def _found(
 
 
 def _enforcement(task: Task, before: Verdict, repair: Repair) -> Enforcement:
-    utility = utility_of(task.attack, repair.program.release, task.effort)
+    utility = utility_of(task.attack, repair.program.release, task.options)
     release = repair.merged
     classes = () if release is None else tuple(zip(release.names, release.classes, strict=True))
     attack = task.attack_on(repair.program)

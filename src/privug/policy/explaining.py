@@ -15,8 +15,8 @@ from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.model.structure import random_leaves
 from privug.pictures import plots
-from privug.policy.asking import about, listed_people, secret_of, with_inputs
-from privug.policy.checking import SAMPLES, Effort, check
+from privug.policy.asking import SAMPLES, RunOptions, about, listed_people, secret_of, with_inputs
+from privug.policy.checking import check
 from privug.policy.classes import Views
 from privug.policy.clauses import max_belief
 from privug.policy.enforcement import Enforcement, enforce
@@ -135,28 +135,28 @@ def explain(
     """
     check_kind("explain", "attack", attack, (Attack,))
     check_kind("explain", "policy", policy, (Policy,))
-    effort, notes = Effort(engine, samples, seed), list[str]()
+    options, notes = RunOptions(engine, samples, seed), list[str]()
     verdict = check(attack, policy, engine=engine, samples=samples, seed=seed)
     repair = None
     try:
         repair = enforce(attack, policy, engine=engine, samples=samples, seed=seed)
     except PrivugError as error:
         notes.append(str(error))
-    carriers = sorted(_carriers(attack, effort, notes), key=lambda one: -one.information.value)
-    outputs = _dangerous(attack, policy, verdict, effort, notes)
+    carriers = sorted(_carriers(attack, options, notes), key=lambda one: -one.information.value)
+    outputs = _dangerous(attack, policy, verdict, options, notes)
     return Explanation(verdict, tuple(carriers), outputs, _lines(attack, policy, notes), repair, tuple(notes))
 
 
-def _carriers(attack: Attack, effort: Effort, notes: list[str]) -> Iterator[Carrier]:
+def _carriers(attack: Attack, options: RunOptions, notes: list[str]) -> Iterator[Carrier]:
     """Measure how much outputs tell about each input, and each cell of tables of fixed size."""
     for name, value in attack.question.prior.items():
         if isinstance(value, Records):
-            yield from _cells(attack, name, value, effort, notes)
+            yield from _cells(attack, name, value, options, notes)
         elif random_leaves(value):
-            yield from _measured(attack, name, name, 1, effort, notes)
+            yield from _measured(attack, name, name, 1, options, notes)
 
 
-def _cells(attack: Attack, name: str, table: Records, effort: Effort, notes: list[str]) -> Iterator[Carrier]:
+def _cells(attack: Attack, name: str, table: Records, options: RunOptions, notes: list[str]) -> Iterator[Carrier]:
     if not table.is_fixed:
         notes.append(f"{name} has a random number of rows: its cells are not looked at")
         return
@@ -174,27 +174,27 @@ def _cells(attack: Attack, name: str, table: Records, effort: Effort, notes: lis
         for place, row in enumerate(rows[:left]):
             alike = (rows[place + 1] if place + 1 < len(rows) else count) - row if len(rows) < count else 1
             words = f"{name}[{row}].{column}"
-            yield from _measured(attack, words, secret_of(attack, clause, row), alike, effort, notes)
+            yield from _measured(attack, words, secret_of(attack, clause, row), alike, options, notes)
         left = max(0, left - len(rows))
 
 
 def _measured(
-    attack: Attack, words: str, secret: Any, alike: int, effort: Effort, notes: list[str]
+    attack: Attack, words: str, secret: Any, alike: int, options: RunOptions, notes: list[str]
 ) -> Iterator[Carrier]:
     try:
-        yield Carrier(words, leakage.mutual_information(effort.run(about(attack, secret), None).joint), alike)
+        yield Carrier(words, leakage.mutual_information(options.run(about(attack, secret), None).joint), alike)
     except PrivugError as error:
         notes.append(f"{words}: {error}")
 
 
 def _dangerous(
-    attack: Attack, policy: Policy, verdict: Verdict, effort: Effort, notes: list[str]
+    attack: Attack, policy: Policy, verdict: Verdict, options: RunOptions, notes: list[str]
 ) -> tuple[DangerousOutput, ...]:
     """Return all outputs after which the policy does not hold; only the worst that were seen if they are not finite."""
     if verdict.holds:
         return ()
     try:
-        views = Views.of(attack, policy, effort)
+        views = Views.of(attack, policy, options)
     except PrivugError:
         notes.append("not all outputs are known exactly: these are the worst of those that were looked at")
         return tuple(

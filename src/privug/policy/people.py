@@ -7,7 +7,8 @@ from privug.inference.question import Case
 from privug.model.framed import rows_of
 from privug.model.node import Node, ancestors
 from privug.model.operations import Index
-from privug.model.plates import Fold, Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Fold, Plate
 from privug.model.structure import random_leaves
 from privug.model.traits import Scope
 from privug.policy.asking import listed_people, number_of_people

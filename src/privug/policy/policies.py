@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import scipy
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
-from privug.estimate import CONFIDENCE, ROUNDING, UNDERFLOW, Estimate
+from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.joint import Joint
-from privug.leakage.finite import Pairs
-from privug.model.node import Array
+from privug.leakage.finite import Pairs, share_intervals
+from privug.leakage.vulnerability import RARE
+from privug.model.node import Array, Kind
 from privug.policy.verdict import Limit, Status, all_of, any_of
 from privug.scoping import holding
 
@@ -55,6 +55,13 @@ class Levels(NamedTuple):
         return Levels(self.value, np.minimum(self.low, self.value), np.maximum(self.high, self.value))
 
 
+def posterior_after(pairs: Pairs, place: int) -> Belief:
+    """Return what is believed after one output of an exact finite joint."""
+    own = slice(pairs.starts[place], None if place + 1 == len(pairs.starts) else pairs.starts[place + 1])
+    shares = pairs.probability[own]
+    return Belief.of([pairs.secrets[k] for k in pairs.secret[own]], probabilities=shares / shares.sum())
+
+
 def share_of(wanted: Array, pairs: Pairs, error: float = 0.0) -> Levels:
     """Return the probability of some of the secrets given each output: `wanted` says for each secret whether it counts.
 
@@ -76,16 +83,7 @@ def largest_share(pairs: Pairs, error: float = 0.0) -> Levels:
 
 
 def _with_interval(share: Array, pairs: Pairs, error: float, looks_below: int, looks_above: int) -> Levels:
-    share = np.clip(share, 0.0, 1.0)
-    if pairs.exact:
-        lost = UNDERFLOW / pairs.marginal
-        doubt = 2 * (error / pairs.marginal + np.where(lost > ROUNDING, lost, 0.0))  # elsewhere zero is zero
-        return Levels(share, np.maximum(share - doubt, 0.0), np.minimum(share + doubt, 1.0))
-    samples = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
-    hits, misses, tail = share * samples, (1 - share) * samples, error_allowed() / 2
-    low = np.where(hits > 0, scipy.special.betaincinv(np.maximum(hits, 1e-300), misses + 1, tail / looks_below), 0.0)
-    above = scipy.special.betaincinv(hits + 1, np.maximum(misses, 1e-300), 1 - tail / looks_above)
-    return Levels(share, low, np.where(misses > 0, above, 1.0)).clipped()
+    return Levels(*share_intervals(share, pairs, error, (looks_below, looks_above), error_allowed() / 2))
 
 
 def difference(after: Levels, before: Estimate) -> Levels:
@@ -248,11 +246,15 @@ class Clause(Policy):
         """Return the number after one observation."""
 
     def levels(self, pairs: Pairs, prior: Belief, error: float = 0.0) -> Levels | None:
-        """Return the number after each output of a finite joint; None if posteriors are needed one by one.
+        """Return the number after each output of a finite joint; None if a sampled joint does not determine it.
 
-        `error` bounds the error of exact probabilities.
+        `error` bounds the error of exact probabilities: after outputs that are too rare for them nothing is known.
         """
-        return None
+        if not pairs.exact or pairs.copies is not None or prior.kind is not Kind.DISCRETE or not prior.exact:
+            return None
+        values = np.array([self.after(prior, posterior_after(pairs, k)).value for k in range(len(pairs.outputs))])
+        known = pairs.marginal > RARE * error
+        return Levels(values, np.where(known, values, -np.inf), np.where(known, values, np.inf))
 
     def between(self, low: Array, high: Array, secrets: Sequence[Any], prior: Belief) -> Levels | None:
         """Return bounds of the number, given bounds of the posterior: a row for each, a column for each secret.

@@ -54,6 +54,11 @@ class Limit:
     at_most: float | None = None
     at_least: float | None = None
 
+    @property
+    def bound(self) -> float | None:
+        """The number that the limit names; the upper one of two."""
+        return self.at_least if self.at_most is None else self.at_most
+
     def judge(self, number: Estimate) -> Status:
         """Say whether the whole interval of an estimate lies within the limit, or all of it outside."""
         if math.isnan(number.value):
@@ -223,9 +228,7 @@ class Verdict:
     @property
     def bound(self) -> float | None:
         """The number that the limit names."""
-        if self.limit is None:
-            return None
-        return self.limit.at_least if self.limit.at_most is None else self.limit.at_most
+        return None if self.limit is None else self.limit.bound
 
     def sentence(self, *, secrets: bool = True) -> str:
         """Say in one sentence what was found."""

@@ -9,10 +9,11 @@ import numpy as np
 from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, Shape, ancestors
 from privug.model.operations import Elementwise, Lookup
-from privug.model.plates import Plate, PlatedTable, fold
-from privug.model.ragged import Outline, RaggedPlate, RaggedTable, Segments
+from privug.model.plated_tables import Outline, PlatedTable, RaggedTable
+from privug.model.plates import Plate
+from privug.model.row_offsets import RowOffsets
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, as_node, as_python
+from privug.model.variable import RandomVariable, as_python
 from privug.prior.conditional import Choose, Match
 from privug.prior.family import Draw, Family, at_rank, draw_node
 
@@ -34,7 +35,7 @@ class RaggedDraw(Operation):
         return True
 
     def evaluate(self, arguments: Sequence[Array], context: Context) -> Array:
-        segments = Segments(arguments[-1], context.samples)
+        segments = RowOffsets(arguments[-1], context.samples)
         if segments.total == 0:
             return np.empty((0, *self.shape), self.family.dtype)
         parameters = self.of_rows(arguments, context.samples)
@@ -44,7 +45,7 @@ class RaggedDraw(Operation):
 
     def of_rows(self, arguments: Sequence[Array], samples: int) -> Sequence[Array]:
         """Return the parameters of each row."""
-        segments = Segments(arguments[-1], samples)
+        segments = RowOffsets(arguments[-1], samples)
         own = [
             array if by_row else segments.spread(array)
             for array, by_row in zip(arguments[:-1], self.by_row, strict=True)
@@ -59,7 +60,7 @@ class RaggedDraw(Operation):
         return None if any(self.by_row) else draw_node(self.family, tuple(parents[:-1]), self.shape)
 
 
-def drawn_by_rows(root: Node, parameters: Sequence[Node], plate: RaggedPlate) -> Node:
+def drawn_by_rows(root: Node, parameters: Sequence[Node], plate: Plate) -> Node:
     """Return the column of a plate whose cells are each drawn as a root is."""
     assert isinstance(root.operation, Draw)
     family = root.operation.family
@@ -274,19 +275,17 @@ def _plate(rows: Sequence[Row], shared: set[int], blank: Plate) -> Plate:
         RandomVariable(_column(cell.node, lanes, blank)) if isinstance(cell, RandomVariable) else _plain(rows, position)
         for position, cell in enumerate(template)
     ]
-    if isinstance(blank, RaggedPlate):
+    if blank.is_ragged or not roots:  # plain columns alone would be taken for plain rows
         cells = [
             RandomVariable(blank.constant_column(cell)) if isinstance(cell, np.ndarray) else cell for cell in cells
         ]
-    elif not roots:  # plain columns alone would be taken for plain rows
-        cells = [RandomVariable(as_node(cell)) if isinstance(cell, np.ndarray) else cell for cell in cells]
     return replace(blank, names=template.keys(), cells=tuple(cells))
 
 
 def _drawn(root: Node, parameters: tuple[Node, ...], blank: Plate) -> Node:
     """Return the column of a root that each row has its own of."""
     assert isinstance(root.operation, Draw)
-    if isinstance(blank, RaggedPlate):
+    if blank.is_ragged:
         return drawn_by_rows(root, parameters, blank)
     return draw_node(root.operation.family, parameters, (blank.size, *root.shape))
 
@@ -300,13 +299,7 @@ def _lane_of(column: Node, blank: Plate) -> Node:
 def _column(node: Node, lanes: Mapping[Node, Node], blank: Plate) -> Node:
     """Return the column of a quantity that each row has its own of; what rows share stays as it is."""
     image = substitute([node], lanes)[0]
-    if image is node:
-        return node
-    if isinstance(blank, RaggedPlate):
-        return blank.mapped(image)
-    mapped = fold(blank, "map", RandomVariable(image))
-    assert isinstance(mapped, RandomVariable)
-    return mapped.node
+    return node if image is node else blank.mapped(image)
 
 
 def _plain(rows: Sequence[Row], position: int) -> Any:
@@ -336,12 +329,12 @@ def ragged_copies(
     return _ragged_table(size, [plate], [0], template.keys(), least)
 
 
-def _blank(size: RandomVariable, first: int, most: int | None, typical: int) -> RaggedPlate:
+def _blank(size: RandomVariable, first: int, most: int | None, typical: int) -> Plate:
     """Return a plate without columns for those rows of a table that stand from a position on, at most so many."""
     rows: Any = size if first == 0 else np.maximum(size - first, 0)
     bounded: Any = rows if most is None else np.minimum(rows, most)
     usual = max(1, typical - first)
-    return RaggedPlate((), (), as_python(bounded), usual if most is None else min(usual, most))
+    return Plate((), (), as_python(bounded), usual if most is None else min(usual, most))
 
 
 def _ragged_table(

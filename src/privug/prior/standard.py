@@ -4,6 +4,7 @@ Binomial probabilities are Loader's: Fast and accurate computation of binomial p
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,14 @@ from privug.model.node import Array
 
 MOST_STEPS, CLOSE, LEAST_DENSITY = 100, 1e-15, 1e-300
 FARTHEST = 39.0  # deviations: beyond, nothing is left in floats
+FAR_BELOW, TERMS = 5.0, 32
 
 
+@dataclass(frozen=True)
 class StandardNormal:
     """The normal distribution of mean 0 and deviation 1, as far as it is needed here."""
+
+    of_scipy = "norm"
 
     def pdf(self, x: Array) -> Array:
         density = np.asarray(np.square(x, dtype=float))  # in place: tables of pairs ask for millions
@@ -50,8 +55,11 @@ class StandardNormal:
         return 1.0
 
 
+@dataclass(frozen=True)
 class StandardUniform:
     """The uniform distribution between 0 and 1, as far as it is needed here."""
+
+    of_scipy = "uniform"
 
     def pdf(self, x: Array) -> Array:
         return np.where((np.asarray(x) >= 0) & (np.asarray(x) <= 1), 1.0, 0.0)
@@ -81,14 +89,14 @@ class StandardUniform:
         return math.sqrt(1 / 12)
 
 
+@dataclass(frozen=True)
 class UniformPlusNormal:
     """The sum of a standard normal quantity and one that is uniform between 0 and a width (Bhattacharjee, 1963).
 
     With G(z) = z Phi(z) + phi(z), the integral of Phi, its distribution function is (G(x) - G(x - width)) / width.
     """
 
-    def __init__(self, width: float) -> None:
-        self.width = width
+    width: float
 
     def pdf(self, x: Array) -> Array:
         side = np.where(np.asarray(x) > self.width / 2, -1.0, 1.0)  # differences from the nearer end
@@ -141,18 +149,31 @@ class UniformPlusNormal:
 
 
 def _integral(z: Array) -> Array:
-    """Return the integral of the normal distribution function up to some places.
+    """Return the integral of the normal distribution function up to some places: phi(z) + z Phi(z).
 
-    In the lower tail, where its two terms cancel, it is a parabolic cylinder function.
+    In the lower tail, where its two terms cancel, it is the density times 1 - a M(a), a = -z, with the ratio M of tail
+    and density (Mills): by the scaled error function where few digits cancel, and by a continued fraction beyond.
     """
-    z = np.maximum(z, -FARTHEST)
-    whole = z * scipy.special.ndtr(z) + np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
-    tail = np.exp(-0.25 * np.square(z)) / math.sqrt(2 * math.pi) * scipy.special.pbdv(-2.0, np.maximum(-z, 1.0))[0]
-    return np.where(z < -1.0, tail, whole)
+    z = np.asarray(np.maximum(z, -FARTHEST))
+    density = np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
+    below = np.clip(-z, 0.0, FAR_BELOW)
+    tail = np.asarray(1 - below * math.sqrt(math.pi / 2) * scipy.special.erfcx(below / math.sqrt(2)))
+    far = z < -FAR_BELOW
+    if far.any():
+        tail[far] = _far_ratio(-z[far])
+    return density * tail + np.maximum(z, 0.0) * scipy.special.ndtr(z)
+
+
+def _far_ratio(a: Array) -> Array:
+    """Return 1 - a M(a) for Mills' ratio M = 1 / (a + 1 / (a + 2 / (a + ...))), from the end of the fraction."""
+    fraction = a
+    for term in range(TERMS, 1, -1):
+        fraction = a + term / fraction
+    return 1 / (1 + a * fraction)
 
 
 class Located:
-    """A standard distribution, stretched and shifted."""
+    """A standard distribution, stretched and shifted; what is asked for seldom, SciPy answers."""
 
     def __init__(self, standard: Any, scale: Any, shift: Any) -> None:
         self.standard, self.scale, self.shift = standard, scale, shift
@@ -187,6 +208,11 @@ class Located:
 
     def std(self) -> Any:
         return self.standard.std() * self.scale
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(getattr(scipy.stats, self.standard.of_scipy)(self.shift, self.scale), name)
 
 
 class BinomialCounts:

@@ -13,7 +13,7 @@ from privug.errors import ArgumentError, PriorError
 from privug.model.framed import Framed, check_form, dtype_of
 from privug.model.graph import substitute
 from privug.model.node import ConstantValue, Kind, Node, ancestors
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import RaggedTable
 from privug.model.table import Row, Table, row_maker
 from privug.model.variable import RandomVariable, stack_values
 from privug.prior.conditional import Choose, finite_support

@@ -9,7 +9,7 @@ import numpy as np
 
 from privug.model.batch import Column
 from privug.model.node import Array, Node
-from privug.model.ragged import Segments
+from privug.model.row_offsets import RowOffsets
 from privug.model.structure import Structure
 from privug.model.variable import RandomVariable
 
@@ -44,7 +44,7 @@ class Arguments:
                 array = values[leaf.node]
                 if leaf.node.operation.by_rows:
                     decoded = Column.of(leaf.node, array).decoded_array()
-                    yield Segments(values[leaf.node.parents[-1]], samples).split(decoded)
+                    yield RowOffsets(values[leaf.node.parents[-1]], samples).split(decoded)
                     continue
                 if len(array) != samples:
                     array = np.repeat(array, samples, axis=0)

@@ -13,7 +13,8 @@ from privug.model.batch import Column
 from privug.model.maybe import choice
 from privug.model.node import ConstantValue, Context, ancestors
 from privug.model.plan import Plan
-from privug.model.plates import Plate, PlatedTable, current_plate, fold, going_through, holds_of_nothing
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate, current_plate, fold, going_through, holds_of_nothing
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node, path_condition, refuse
 from privug.prior.choice import constant_value, is_constant

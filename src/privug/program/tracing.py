@@ -36,7 +36,7 @@ from privug.model.node import (
 from privug.model.operations import SampleFailure, constant
 from privug.model.plan import Plan
 from privug.model.plates import Plate, current_pass, current_plate
-from privug.model.ragged import RaggedPlate, Segments
+from privug.model.row_offsets import RowOffsets
 from privug.model.sparse import in_known_order
 from privug.model.structure import Structure, described, flatten, incomparable
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals
@@ -334,7 +334,7 @@ def _by_rows(
     drawn: Array,
 ) -> Array:
     """Return the values of a root that has a cell for each row of tables of random size."""
-    segments = Segments(arguments[-1], len(course.patterns))
+    segments = RowOffsets(arguments[-1], len(course.patterns))
     which, places = segments.owners, segments.positions
     levels = course.at(which, places, segments.sizes[which], column.levels, rng)
     rank = (-1, *(1,) * (drawn.ndim - 1))
@@ -368,8 +368,8 @@ def _names_in(structure: Structure, name: tuple[Hashable, ...]) -> Iterator[tupl
     if structure.container is None:
         yield name
         return
-    own = structure.keys[0] if structure.container in (Plate, RaggedPlate) else structure.keys
-    own = ("", *own) if structure.container is RaggedPlate else own
+    own = structure.keys[0] if structure.container is Plate else structure.keys
+    own = ("", *own) if structure.container is Plate and len(own) < len(structure.children) else own
     for place, child in enumerate(structure.children):
         yield from _names_in(child, (*name, own[place]) if len(own) == len(structure.children) else name)
 
@@ -626,7 +626,7 @@ class _Comparison:
         by_rows = [node for node in values if node.operation.by_rows]
         rows = {node: evaluate_on([node.parents[-1]], values, self.checks)[0] for node in by_rows}
         return {
-            node: Segments(rows[node], self.checks).chosen(array, there) if node in rows else array[there]
+            node: RowOffsets(rows[node], self.checks).chosen(array, there) if node in rows else array[there]
             for node, array in values.items()
         }
 

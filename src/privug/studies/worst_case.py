@@ -5,26 +5,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from privug.attack import Attack, Result
+from privug.attack import Attack
 from privug.estimate import Estimate
-from privug.leakage.finite import alike_pairs, pairs_of
-from privug.leakage.vulnerability import RARE, bayes_vulnerability, max_posterior_belief
+from privug.leakage.vulnerability import bayes_vulnerability, max_posterior_belief
 from privug.mechanisms.mechanism import promised
 from privug.model.framed import rows_of
 from privug.model.node import Kind, Node, ancestors
 from privug.model.operations import Index
-from privug.model.plates import Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate
 from privug.model.structure import random_leaves
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
 from privug.policy import clauses
-from privug.policy.asking import asked
-from privug.policy.checking import Effort
-from privug.policy.policies import Clause
-from privug.policy.suprema import EVERY, Finding, over_continuous_outputs, over_endless_outputs
-from privug.policy.verdict import Status
+from privug.policy.asking import RunOptions, asked
+from privug.policy.output_levels import output_levels
 from privug.prior.family import Draw
 
 
@@ -96,52 +91,20 @@ def worst_belief(attack: Attack, predicate: Callable[[Any], Any], options: Mappi
     """
     clause = clauses.belief(predicate, at_most=1.0)
     question = asked(attack, clause)
-    result = Effort(**options).run(question, None)
-    before = result.prior.probability(bool)
-    return _with_promise(question, _found(question, clause, result), before)
+    run_options = RunOptions(**options)
+    result = run_options.run(question, None)
+    found = output_levels(question, clause, result, run_options).sup()
+    return _with_promise(question, found, result.prior.probability(bool))
 
 
 def worst_guess(attack: Attack, options: Mapping[str, Any]) -> Estimate:
     """Return the largest probability that an attacker can come to give to any single value of the secret."""
-    result = Effort(**options).run(attack, None)
+    run_options = RunOptions(**options)
+    result = run_options.run(attack, None)
     if result.joint.secret.kind is Kind.CONTINUOUS:
         return max_posterior_belief(result.joint)
-    before = bayes_vulnerability(result.prior)
-    return _with_promise(attack, _found(attack, clauses.max_belief(at_most=1.0), result), before)
-
-
-def _found(question: Attack, clause: Clause, result: Result) -> Estimate:
-    """Return the largest number that was found, up to what it may be at most."""
-    joint = result.joint
-    if joint.output.kind is not Kind.DISCRETE:
-        if not joint.exact:
-            return Estimate(0.0, 0.0, 1.0, method="not known: the output is continuous, and its density is not known")
-        finding = over_continuous_outputs(question, clause, result, 0.0)
-        if finding.worst is None:
-            return Estimate(0.0, 0.0, 1.0, method=f"not known: {finding.reason}")
-        if finding.status is Status.HOLDS:
-            return finding.worst
-        return _lower_bound(finding.worst, "other outputs may tell more")
-    error = max(joint.secret.error, joint.output.error)
-    if error:
-        proven = over_endless_outputs(question, clause, result, Finding(clause, Status.UNDECIDED, EVERY), 0.0)
-        if proven.worst is not None:
-            return proven.worst
-    pairs = (alike_pairs if clause.counts_secrets_alike else pairs_of)(joint)
-    levels = clause.levels(pairs, result.prior, error)
-    assert levels is not None
-    if not pairs.exact:
-        return _lower_bound(levels.at(int(levels.low.argmax()), pairs), "outputs seldom seen may tell more")
-    seen = pairs.marginal > RARE * error
-    place = int(np.where(seen, levels.value, -1.0).argmax())
-    found = levels.at(place, pairs)
-    if not error:
-        return found
-    return _lower_bound(found, f"outputs of probability below {RARE * error:.0e} may tell more")
-
-
-def _lower_bound(found: Estimate, why: str) -> Estimate:
-    return Estimate(found.value, found.low, 1.0, method=f"lower bound: {why}")
+    found = output_levels(attack, clauses.max_belief(at_most=1.0), result, run_options).sup()
+    return _with_promise(attack, found, bayes_vulnerability(result.prior))
 
 
 def _with_promise(question: Attack, found: Estimate, before: Estimate) -> Estimate:

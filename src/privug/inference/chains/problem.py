@@ -21,7 +21,8 @@ from privug.model.graph import substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
 from privug.model.operations import SampleFailure, constant, stack
 from privug.model.plan import Plan
-from privug.model.plates import Plate, PlatedTable
+from privug.model.plated_tables import PlatedTable
+from privug.model.plates import Plate
 from privug.model.structure import random_leaves
 from privug.model.table import Row
 from privug.model.variable import RandomVariable, as_node

@@ -8,6 +8,7 @@ import numpy as np
 
 from privug.errors import ImpossibleObservation, PrivugError
 from privug.model.graph import remade, rewritten
+from privug.model.integers import largest
 from privug.model.node import Array, ConstantValue, Context, Kind, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, SampleFailure, Stack, decimals, index
@@ -298,8 +299,14 @@ _CONTEXT = Context(1, np.random.Generator(np.random.SFC64(0)))
 
 def known_node(node: Node, value: object) -> Node:
     """Return a constant that stands for a node whose value is known."""
-    array = np.asarray(value).astype(node.dtype, copy=False)
-    return Node(ConstantValue(array[np.newaxis]), (), node.shape, node.dtype, node.levels, Kind.DISCRETE)
+    return _constant(node, np.asarray(value).astype(node.dtype, copy=False)[np.newaxis])
+
+
+def _constant(node: Node, array: Array) -> Node:
+    known = Node(ConstantValue(array), (), node.shape, node.dtype, node.levels, Kind.DISCRETE)
+    if node.dtype.kind == "i":
+        known.bound = largest(array)
+    return known
 
 
 def is_known(node: Node) -> bool:
@@ -315,10 +322,11 @@ def value_of(node: Node) -> Array:
 
 def specialised(targets: Sequence[Node], values: Mapping[Node, object]) -> list[Node]:
     """Return targets with known values in the place of some nodes, simplified."""
-    return rewritten(targets, _simpler, {node: known_node(node, value) for node, value in values.items()})
+    return rewritten(targets, simpler, {node: known_node(node, value) for node, value in values.items()})
 
 
-def _simpler(node: Node, parents: tuple[Node, ...]) -> Node | None:
+def simpler(node: Node, parents: tuple[Node, ...]) -> Node | None:
+    """Return what a node comes down to where some of its parents are known; None if to nothing simpler."""
     operation = node.operation
     if operation.random or operation.opaque or not parents:
         return None
@@ -329,7 +337,7 @@ def _simpler(node: Node, parents: tuple[Node, ...]) -> Node | None:
         ruled_out = all(is_known(condition) and not value_of(condition).any() for condition in failing)
         return parents[0] if ruled_out else None
     if isinstance(operation, Elementwise | Choose) and not node.shape:
-        return _chosen(node, parents) or _connected(node, parents)
+        return _chosen(node, parents) or _connected(node, parents) or _counted(node, parents)
     return None
 
 
@@ -340,7 +348,7 @@ def _evaluated(node: Node, parents: Sequence[Node]) -> Node | None:
             array = np.asarray(remade(node, parents).operation.evaluate(arrays, _CONTEXT))
     except (SampleFailure, PrivugError, ArithmeticError, ValueError, IndexError):
         return None  # a failure counts only where its value is asked for
-    return Node(ConstantValue(array), (), node.shape, node.dtype, node.levels, Kind.DISCRETE)
+    return _constant(node, array)
 
 
 def _chosen(node: Node, parents: Sequence[Node]) -> Node | None:
@@ -366,4 +374,14 @@ def _connected(node: Node, parents: Sequence[Node]) -> Node | None:
         if is_known(one):
             settles = bool(value_of(one)) is (connective is Connective.OR)
             return known_node(node, value_of(one)) if settles else other
+    return None
+
+
+def _counted(node: Node, parents: Sequence[Node]) -> Node | None:
+    """Return a whole number times a truth that is known: the number itself, or zero."""
+    if node.operation.traits.factor != 1 or node.dtype.kind != "i":
+        return None
+    for truth, number in (parents, parents[::-1]):
+        if is_known(truth) and truth.dtype == np.bool_ and number.dtype == node.dtype:
+            return number if value_of(truth) else known_node(node, 0)
     return None

@@ -228,6 +228,11 @@ class Pushforward:
         first, last = -np.inf if endless[0] else inner[0], np.inf if endless[1] else inner[-1]
         return np.array([first, *inner[1:-1], last])
 
+    @property
+    def track(self) -> Array:
+        """Finite edges from which to resolve the density."""
+        return followed(self, self.breaks)
+
     @cached_property
     def edges(self) -> Array:
         """The panels on which the density is a polynomial but for rounding."""
@@ -292,14 +297,40 @@ def _above(parts: Parts, x: Array) -> Array:
 
 def _of_densities(parts: Parts, p: Array) -> Array:
     """Return quantiles of a mixture: by Newton's steps, halving where those leave the range."""
-    ends = [np.asarray(part.quantile(p), float) for _, part in parts]
     if len(parts) == 1:
-        return ends[0]
+        return np.asarray(parts[0][1].quantile(p), float)
+    in_order = _one_after_another(parts)
+    if in_order is not None:
+        return _of_neighbours(in_order, p)
+    ends = [np.asarray(part.quantile(p), float) for _, part in parts]
     low, high = np.min(ends, axis=0), np.max(ends, axis=0)
     known = (p <= 0) | (p >= 1) | (low == high)
     found: Array = np.where(p >= 1, high, low)
     if not known.all():
         found[~known] = _solved(parts, p[~known], low[~known], high[~known])
+    return found
+
+
+def _one_after_another(parts: Parts) -> Parts | None:
+    """Return parts by where they lie; None if some of them overlap."""
+    ordered = sorted(parts, key=lambda one: one[1].support)
+    spans = [part.support for _, part in ordered]
+    return ordered if all(one[1] <= other[0] for one, other in itertools.pairwise(spans)) else None
+
+
+def _of_neighbours(parts: Parts, p: Array) -> Array:
+    """Return quantiles of parts that do not overlap, which are quantiles of one part each."""
+    shares = np.array([weight for weight, _ in parts])
+    shares /= shares.sum()
+    ends = np.concatenate([[0.0], np.cumsum(shares[:-1]), [1.0]])
+    last = len(parts) - 1
+    place = np.where(p < 1, np.clip(np.searchsorted(ends, p - SLACK) - 1, 0, last), last)
+    below, above = ((p - ends[place]) / shares[place], (ends[place + 1] - p) / shares[place])
+    level = np.clip(np.where(below < above, below, 1 - above), 0.0, 1.0)  # from the nearer end, which keeps its digits
+    found = np.empty(p.shape)
+    for number in np.unique(place):
+        some = place == number
+        found[some] = parts[number][1].quantile(level[some])
     return found
 
 
@@ -389,7 +420,7 @@ class Curve:
         kinks = np.unique(np.concatenate([part.breaks for _, part in self.parts]))
         inner = kinks[np.isfinite(kinks)]
         ends = (bool(np.isinf(kinks[0])), bool(np.isinf(kinks[-1])))
-        tracks = [part.edges if isinstance(part, Tabulated) else followed(part, part.breaks) for _, part in self.parts]
+        tracks = [part.track for _, part in self.parts]
         spans = np.array([track[[0, -1]] for track in tracks])
         edges = np.concatenate([united(tracks), inner, [spans.min(), spans.max()]])
         total, error, table = tabulate(partial(_added, self.parts, spans), edges, inner, ends)

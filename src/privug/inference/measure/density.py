@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -243,6 +243,8 @@ class Analytic:
     @cached_property
     def total(self) -> float:
         """The probability of the interval in the whole distribution."""
+        if not self._is_partial:
+            return 1.0
         return float(self._between(np.array([self.low]), np.array([self.high]))[0])
 
     def _between(self, low: Array, high: Array) -> Array:
@@ -312,7 +314,22 @@ class Analytic:
     @cached_property
     def edges(self) -> Array:
         """The panels on which the density is a polynomial but for rounding, as far out as there is probability."""
-        return resolved(self.pdf, followed(self, self.breaks))[0]
+        return resolved(self.pdf, self.track)[0] if self._is_partial else self._placed(_whole_edges)
+
+    @cached_property
+    def track(self) -> Array:
+        """Finite edges from which to resolve the density."""
+        return followed(self, self.breaks) if self._is_partial else self._placed(_whole_track)
+
+    @property
+    def _is_partial(self) -> bool:
+        return self.low > -math.inf or self.high < math.inf
+
+    def _placed(self, found: Callable[[Any, tuple[float, ...]], Array]) -> Array:
+        """Return points that are found once for all scales and shifts of a distribution."""
+        with np.errstate(over="ignore"):
+            points = self.shift + self.scale * found(self.frozen, self.kinks)
+        return np.unique(points[np.isfinite(points)])
 
     def affine(self, scale: float, shift: float) -> "Analytic":
         """Return the distribution of a linear function."""
@@ -328,6 +345,17 @@ class Analytic:
             return None
         part = replace(self, low=low, high=high)
         return part if part.total > 0 and part.support[0] < part.support[1] else None
+
+
+@lru_cache(maxsize=256)
+def _whole_track(frozen: Any, kinks: tuple[float, ...]) -> Array:
+    whole = Analytic(frozen, kinks=kinks)
+    return followed(whole, whole.breaks)
+
+
+@lru_cache(maxsize=256)
+def _whole_edges(frozen: Any, kinks: tuple[float, ...]) -> Array:
+    return resolved(Analytic(frozen, kinks=kinks).pdf, _whole_track(frozen, kinks))[0]
 
 
 def followed(density: Any, breaks: Array) -> Array:
@@ -427,6 +455,11 @@ class Tabulated:
         """The points between which the density is smooth, infinite ends included."""
         low, high = np.where(self.open_ends, (-math.inf, math.inf), self.support)
         return np.unique([low, *(kink for kink in self.kinks if self.edges[0] < kink < self.edges[-1]), high])
+
+    @property
+    def track(self) -> Array:
+        """Finite edges from which to resolve the density."""
+        return self.edges
 
     def pdf(self, x: Array) -> Array:
         """Return the density."""

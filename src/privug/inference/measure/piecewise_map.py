@@ -30,7 +30,8 @@ from privug.program.traced.conditions import Checked
 
 MOST_PIECES = 50_000
 COST_OF_EVALUATION, COST_OF_NUMBER = 1.7e5, 170.0  # elementary operations
-BRANCHES = 16  # into how many parts a range with a change in it is cut, in each round
+FEWEST_BRANCHES, MOST_BRANCHES_AT_ONCE = 16, 256  # into how many parts a range with a change is cut in each round
+POINTS_AT_ONCE = 4096
 
 
 class Unfollowed(Exception):
@@ -101,7 +102,6 @@ def changes(function: Function, edges: Array) -> Array:
     values = function(np.concatenate([left, right]))
     first, last = values[: len(left)], values[len(left) :]
     found = []
-    shares = np.arange(BRANCHES + 1) / BRANCHES
     while True:
         differ = first != last
         close = right - left <= 2 * np.spacing(np.maximum(np.abs(left), np.abs(right)))
@@ -112,6 +112,8 @@ def changes(function: Function, edges: Array) -> Array:
         if open_.sum() > MOST_PIECES:
             raise Unfollowed(f"the output has more than {MOST_PIECES:,} steps")
         left, right = left[open_], right[open_]
+        branches = min(max(POINTS_AT_ONCE // len(left), FEWEST_BRANCHES), MOST_BRANCHES_AT_ONCE)
+        shares = np.arange(branches + 1) / branches
         points = left[:, np.newaxis] + (right - left)[:, np.newaxis] * shares
         points[:, -1] = right
         inner = function(points[:, 1:-1].reshape(-1)).reshape(len(left), -1)

@@ -18,17 +18,17 @@ from privug.model.values import key_of
 from privug.model.variable import as_node
 from privug.observation.likelihood import equal_values
 from privug.observation.observations import Equals, Seen
-from privug.policy.checking import Effort, judged, one_by_one, verdict_of
+from privug.policy.asking import RunOptions
+from privug.policy.checking import verdict_of
 from privug.policy.clauses import BoundsClause
 from privug.policy.monitoring.normals import NotNormal, form_of_answer, is_determined, knowing
 from privug.policy.monitoring.particles import Draws
 from privug.policy.monitoring.queries import Answered, Query
 from privug.policy.monitoring.tasks import Task, tasks_of
+from privug.policy.output_levels import EVERY, Constant, OutputLevels, one_by_one, output_levels
 from privug.policy.policies import Clause, Policy
-from privug.policy.suprema import EVERY, Finding, of_number
 from privug.policy.verdict import Status, Verdict
 
-Findings = dict[Clause, list[Finding]]
 MOST_OUTPUTS = 32
 """For how many outputs posteriors are computed one by one, where the joint of secret and output is not known."""
 
@@ -106,16 +106,16 @@ class Judge:
 
     def _exactly(self, query: Query, history: Sequence[Answered], tasks: Sequence[Task]) -> Decision:
         self._check_that_it_can_be_remembered(query, tasks[0].question)
-        findings: Findings = {task.clause: [] for task in tasks}
-        effort = Effort("exact", seconds=self.seconds)
+        found: dict[Clause, list[OutputLevels]] = {task.clause: [] for task in tasks}
+        options = RunOptions("exact", seconds=self.seconds)
         is_known = is_determined(query, self.prior, _exact_values(history))
         for task in tasks:
-            findings[task.clause].append(_known_already(task, effort) if is_known else _exact_finding(task, effort))
-        everything = [finding for several in findings.values() for finding in several]
-        if any(finding.scope != EVERY or _is_estimated(finding) for finding in everything):
+            found[task.clause].append(_known_already(task, options) if is_known else _exact_levels(task, options))
+        everything = [one for several in found.values() for one in several]
+        if any(one.scope != EVERY or _is_estimated(one) for one in everything):
             raise UnsuitableEngine("not all of its answers are judged exactly")
-        verdict = verdict_of(self.policy, findings, 0.0)
-        listed = [finding for finding in everything if finding.probabilities]
+        verdict = verdict_of(self.policy, found, 0.0)
+        listed = [one for one in everything if one.probabilities]
         foreseen = list(listed[0].probabilities) if listed else None
         if verdict.undecided:
             raise UnsuitableEngine(verdict.reason or "it cannot be decided exactly")
@@ -164,29 +164,29 @@ def _exact_values(history: Sequence[Answered]) -> list[tuple[Query, float]]:
     return [(one.query, float(one.value)) for one in history if one.continuous]
 
 
-def _exact_finding(task: Task, effort: Effort) -> Finding:
-    """Find out about a clause after every output, exactly, or raise UnsuitableEngine."""
+def _exact_levels(task: Task, options: RunOptions) -> OutputLevels:
+    """Find the number of a clause after every output, exactly, or raise UnsuitableEngine."""
     clause, question = task.since_the_start(), task.question
-    shifted = _of_shifted_posteriors(task, clause, effort)
+    shifted = _of_shifted_posteriors(task, clause, options)
     if shifted is not None:
         return shifted
-    result = effort.run(question, None)
+    result = options.run(question, None)
     try:
-        return judged(question, clause, result, effort)
+        return output_levels(question, clause, result, options)
     except UnsuitableEngine:
         outputs = result.prediction
         if outputs.kind is not Kind.DISCRETE or not outputs.exact or len(shares_of(outputs)) > MOST_OUTPUTS:
             raise
-        return one_by_one(question, clause, result, effort.run)
+        return one_by_one(question, clause, result, options)
 
 
-def _known_already(task: Task, effort: Effort) -> Finding:
+def _known_already(task: Task, options: RunOptions) -> Constant:
     """Judge an answer that follows from earlier ones: nothing changes."""
-    result, clause = effort.run(task.question, None), task.since_the_start()
-    return of_number(clause, clause.after(result.prior, result.prior), EVERY, result.engine, float("inf"))
+    result, clause = options.run(task.question, None), task.since_the_start()
+    return Constant.of(clause, clause.after(result.prior, result.prior), EVERY, result.engine, float("inf"))
 
 
-def _of_shifted_posteriors(task: Task, clause: Clause, effort: Effort) -> Finding | None:
+def _of_shifted_posteriors(task: Task, clause: Clause, options: RunOptions) -> Constant | None:
     """Judge one posterior for all where secret and output are normal together: outputs only shift it, if anything."""
     case = task.question.question.case() if not task.question.question.size_nodes else None
     leaves = [] if case is None else [*flatten(case.secret)[1], *flatten(case.output)[1]]
@@ -202,14 +202,13 @@ def _of_shifted_posteriors(task: Task, clause: Clause, effort: Effort) -> Findin
     tells = length(share * output.weights) > DETERMINED * secret.sd
     if tells and not (isinstance(clause, BoundsClause) and not clause.relative):
         return None
-    result = effort.run(task.question, Equals(output.mean))
-    return of_number(clause, clause.after(result.prior, result.posterior), EVERY, result.engine, float("inf"))
+    result = options.run(task.question, Equals(output.mean))
+    return Constant.of(clause, clause.after(result.prior, result.posterior), EVERY, result.engine, float("inf"))
 
 
-def _is_estimated(finding: Finding) -> bool:
-    return any(not one.level.exact for one in finding.evidence) or (
-        finding.worst is not None and not finding.worst.exact
-    )
+def _is_estimated(found: OutputLevels) -> bool:
+    levels = [found.worst, *(one.level for one in found.evidence)]
+    return any(level is not None and not level.exact for level in levels)
 
 
 def _has_density(attack: Attack) -> bool:

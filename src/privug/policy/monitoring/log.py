@@ -5,18 +5,16 @@ process is killed; a last line that was cut off belongs to an answer that nobody
 hashes shows any later change of an entry; that entries are missing at the end shows only to who kept the `head`.
 """
 
-import contextlib
 import hashlib
-import importlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from privug.arguments import shown
+from privug.checkpoints.append_only import AppendOnlyFile, read_whole
 from privug.errors import ArgumentError
 from privug.model.table import Row
 
@@ -40,17 +38,14 @@ class Log:
         self.path = Path(path)
         if self.path.exists() and not reopen and self.path.stat().st_size:
             raise LogError(f"the log {self.path} exists already: go on with it by pv.policy.Monitor.load(...)")
+        busy = "is in use by another monitor, which must be closed first"
+        file = AppendOnlyFile(self.path, lambda said: LogError(f"the log {path} {said}"), busy)
+        self._file: AppendOnlyFile | None = file
         try:
-            self._file: BinaryIO | None = open(self.path, "ab")  # noqa: SIM115 - closed by close()
-        except OSError as error:
-            raise LogError(f"the log {self.path} cannot be written: {error.strerror}") from None
-        try:
-            _lock(self._file, self.path)
             self.entries = read(self.path)
-            self._file.truncate(sum(len(_line(entry)) for entry in self.entries))  # a line that was cut off
+            file.end = sum(len(_line(entry)) for entry in self.entries)  # without a line that was cut off
             if not self.entries:
                 self.append({"kind": "monitor", "version": VERSION, **header})
-                _keep_name(self.path)
         except BaseException:
             self.close()
             raise
@@ -65,15 +60,7 @@ class Log:
         if self._file is None:
             raise LogError(f"the log {self.path} is closed")
         chained = chained_to(self.head, {"number": len(self.entries), **entry})
-        start = self._file.seek(0, os.SEEK_END)
-        try:
-            self._file.write(_line(chained))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file.fileno(), start)
-            raise
+        self._file.append(_line(chained), durable=True)
         self.entries.append(chained)
 
     def close(self) -> None:
@@ -86,7 +73,7 @@ class Log:
 def read(path: str | Path) -> list[Entry]:
     """Return the entries of a log, without a last line that was cut off; refuse one that was changed."""
     try:
-        raw = Path(path).read_bytes()
+        raw = read_whole(Path(path))
     except OSError as error:
         raise LogError(f"the log {path} cannot be read: {error.strerror}") from None
     *lines, _ = raw.split(b"\n")
@@ -116,29 +103,6 @@ def chained_to(head: str, entry: Mapping[str, Any]) -> Entry:
 
 def _line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, sort_keys=True, allow_nan=False).encode() + b"\n"
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Keep other processes from writing to the same log, until the file is closed or the process ends."""
-    try:
-        if os.name == "nt":
-            seam = importlib.import_module("msvcrt")
-            seam.locking(file.fileno(), seam.LK_NBLCK, 1)
-        else:
-            seam = importlib.import_module("fcntl")
-            seam.flock(file.fileno(), seam.LOCK_EX | seam.LOCK_NB)
-    except OSError:
-        raise LogError(f"the log {path} is in use by another monitor, which must be closed first") from None
-
-
-def _keep_name(path: Path) -> None:
-    """Have the name of a new file written to the disk, too, where folders can be."""
-    if os.name != "nt":
-        folder = os.open(path.resolve().parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def encoded(value: Any) -> Any:

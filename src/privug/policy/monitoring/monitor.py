@@ -17,7 +17,7 @@ from privug.inference.belief import Belief
 from privug.markup import paragraphs
 from privug.output import as_json
 from privug.pictures import plots
-from privug.policy.checking import SAMPLES
+from privug.policy.asking import SAMPLES
 from privug.policy.monitoring.deciding import Decision, Judge
 from privug.policy.monitoring.log import Entry, Log, LogError, decoded, encoded
 from privug.policy.monitoring.particles import Draws, share_of_error

@@ -24,9 +24,9 @@ from privug.model.node import Array, Kind
 from privug.model.values import key_of
 from privug.policy.clauses import BoundsClause
 from privug.policy.monitoring.tasks import Task
+from privug.policy.output_levels import SEEN, Constant, Listed, OutputLevels
 from privug.policy.policies import Clause, allowing, error_allowed
-from privug.policy.suprema import SEEN, Finding, of_levels
-from privug.policy.verdict import Evidence, Status, all_of
+from privug.policy.verdict import Evidence, Status
 
 LIFELONG = 0.05
 """How likely a monitor may be wrong by chance, over all its decisions."""
@@ -74,13 +74,13 @@ class Draws:
 
     def judge(
         self, tasks: Sequence[Task], foreseen: AbstractSet[Hashable], seconds: float | None
-    ) -> dict[Clause, list[Finding]]:
+    ) -> dict[Clause, list[OutputLevels]]:
         """Return what samples say of each clause after each output that is foreseen.
 
         Half of the error is for intervals; a quarter for the bound on outputs that were not foreseen, which must be
         less likely than the last quarter.
         """
-        findings: dict[Clause, list[Finding]] = {task.clause: [] for task in tasks}
+        found: dict[Clause, list[OutputLevels]] = {task.clause: [] for task in tasks}
         for number, task in enumerate(tasks):
             seed = self.seed + 1 + number
             result = task.question.run(None, engine="sample", samples=self.enough, seed=seed, seconds=seconds)
@@ -89,8 +89,8 @@ class Draws:
                 raise UnsuitableEngine("its samples are weighted")
             self._check_unforeseen(joint, foreseen, len(tasks))
             with allowing(self.error / 2 / len(tasks)):
-                findings[task.clause].append(_found(task, joint, foreseen, result.engine))
-        return findings
+                found[task.clause].append(_levels(task, joint, foreseen, result.engine))
+        return found
 
     def _check_unforeseen(self, joint: Joint, foreseen: AbstractSet[Hashable], tasks: int) -> None:
         known = shares_of(joint.output)
@@ -109,16 +109,16 @@ class Draws:
             )
 
 
-def _found(task: Task, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> Finding:
+def _levels(task: Task, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> OutputLevels:
     clause = task.since_the_start()
     if joint.secret.kind is Kind.DISCRETE:
         pairs = _among(pairs_of(joint), foreseen)
         levels = clause.levels(pairs, task.origin if task.compares else joint.secret)
         if levels is not None:
-            return _with_missing(of_levels(clause, levels, pairs, engine), foreseen)
+            return Listed.of_pairs(clause, levels, pairs, engine).with_missing(foreseen)
     if isinstance(task.clause, BoundsClause):
-        return _with_missing(_one_by_one(clause, joint, foreseen, engine), foreseen)
-    return Finding(clause, Status.UNDECIDED, SEEN, reason=f"{clause.about} is known only where it is exact")
+        return _one_by_one(clause, joint, foreseen, engine).with_missing(foreseen)
+    return Constant(clause, Status.UNDECIDED, SEEN, reason=f"{clause.about} is known only where it is exact")
 
 
 def _among(pairs: Pairs, foreseen: AbstractSet[Hashable]) -> Pairs:
@@ -135,17 +135,12 @@ def _among(pairs: Pairs, foreseen: AbstractSet[Hashable]) -> Pairs:
     )
 
 
-def _one_by_one(clause: Clause, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> Finding:
-    """Return the finding of a clause that needs the posterior samples of each output."""
+def _one_by_one(clause: Clause, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> Listed:
+    """Return the number of a clause that needs the posterior samples of each output."""
     codes, outputs = distinct_values(joint.output.batch)
     places = [place for place, output in enumerate(outputs) if key_of(output) in foreseen]
     evidence = [_evidence(clause, joint, outputs[place], codes == place, len(places)) for place in places]
-    judged = {key_of(one.output): clause.limit.judge(one.level) for one in evidence}
-    shares = {key_of(outputs[place]): float(np.mean(codes == place)) for place in places}
-    worst = sorted(evidence, key=lambda one: -clause.limit.excess(one.level.value))[:3]
-    return Finding(
-        clause, all_of(list(judged.values())), SEEN, worst[0].level, tuple(worst), judged, shares, "", engine
-    )
+    return Listed.of_evidence(clause, SEEN, evidence, [float(np.mean(codes == place)) for place in places], engine)
 
 
 def _evidence(clause: Clause, joint: Joint, output: object, which: Array, outputs: int) -> Evidence:
@@ -153,18 +148,3 @@ def _evidence(clause: Clause, joint: Joint, output: object, which: Array, output
     share = Estimate(float(which.mean()), 0.0, 1.0, method="samples")
     with allowing(error_allowed() / outputs):
         return Evidence(output, clause.after(joint.secret, posterior), share, posterior)
-
-
-def _with_missing(finding: Finding, foreseen: AbstractSet[Hashable]) -> Finding:
-    """Return a finding that says of foreseen outputs that did not come up again that they are undecided."""
-    assert finding.statuses is not None
-    missing = [key for key in foreseen if key not in finding.statuses]
-    if not missing:
-        return replace(finding, reason="")
-    return replace(
-        finding,
-        status=all_of([finding.status, Status.UNDECIDED]),
-        statuses={**finding.statuses, **dict.fromkeys(missing, Status.UNDECIDED)},
-        probabilities={**finding.probabilities, **dict.fromkeys(missing, 0.0)},
-        reason="some outputs came up too rarely to be judged",
-    )

@@ -20,7 +20,6 @@ from privug.model.failures import diversions
 from privug.model.node import count_round, fallible, leave_loop
 from privug.model.plates import Plate, current_plate
 from privug.model.variable import path_condition, refusals, refuse
-from privug.program.traced import accumulators, running_extremes
 from privug.program.traced.conditions import (
     Attempt,
     Mask,
@@ -39,6 +38,7 @@ from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.iteration import iterate, positions_in, segments
 from privug.program.traced.keyed import changed_by_rows, open_round
 from privug.program.traced.keys import alternatives, has_random, positioned
+from privug.program.traced.laws import after_all_rows
 from privug.program.traced.masks import (
     UNDEFINED,
     MaskedList,
@@ -50,6 +50,7 @@ from privug.program.traced.masks import (
     select,
     truth,
 )
+from privug.program.traced.slots import FORBIDDEN, LOST, carried, set_aside
 from privug.scoping import holding
 
 _KNOWN = ZeroDivisionError, OverflowError, LookupError, ValueError
@@ -369,27 +370,31 @@ class Frame:
         """Whether the innermost loop goes through parts of a frame, which cannot be alternatives of one variable."""
         return self._by_parts[-1]
 
-    def carried(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
+    def carried(self, *values: Callable[[], Any]) -> list[Any]:
         """Return the variables that a loop's body reads and assigns, as it may use them."""
-        return self._enter(accumulators.carried(values, self._plate))
+        return self._enter(
+            [FORBIDDEN if one is UNDEFINED else carried(one, self._plate) for one in map(_current_value, values)]
+        )
 
-    def set_aside(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
+    def set_aside(self, *values: Callable[[], Any]) -> list[Any]:
         """Return the variables that a loop's body only assigns, as it may use them."""
-        return self._enter(accumulators.set_aside(values, self._plate))
+        return self._enter(
+            [LOST if one is UNDEFINED else set_aside(one, self._plate) for one in map(_current_value, values)]
+        )
 
-    def _enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _enter(self, variables: list[Any]) -> list[Any]:
         self._entered += variables
         return variables
 
     def lost(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
         """Return the variables that each row has for itself as they are outside its round."""
-        return (accumulators.LOST,) * len(values)
+        return (LOST,) * len(values)
 
     def folded(self, *values: Callable[[], Any]) -> tuple[Any, ...]:
         """Return the variables that a loop's body assigned, as they are after all rows."""
         entered, self._entered = self._entered, []
-        last = [accumulators.LOST if (one := _current_value(value)) is UNDEFINED else one for value in values]
-        return running_extremes.folded(self._plate, entered, last)
+        last = [LOST if one is UNDEFINED else one for one in map(_current_value, values)]
+        return after_all_rows(self._plate, entered, last)
 
     @property
     def _plate(self) -> Plate:

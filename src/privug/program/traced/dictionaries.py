@@ -14,7 +14,6 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.frame import MISSING_TYPES
 from privug.program.logic import where
 from privug.program.outputs import settled
-from privug.program.traced.accumulators import Accumulator, Lost
 from privug.program.traced.conditions import with_failures
 from privug.program.traced.iteration import Segment, order_left_open, segments
 from privug.program.traced.keyed import Changeable, Fillable, Grown, GrownList
@@ -40,6 +39,7 @@ from privug.program.traced.masks import (
     places_of,
     select,
 )
+from privug.program.traced.slots import Unreadable
 
 Pairs = list[tuple[Any, Mask]]
 
@@ -195,7 +195,7 @@ def without_masks(value: Any) -> Any:
 
 def unmasked(value: Any) -> Any:
     """Return a value with the program's own containers as plain ones."""
-    if isinstance(value, Accumulator | Lost):
+    if isinstance(value, Unreadable):
         refuse("the last row's value of a variable, after a loop over many rows,")
     if type(value) is MaskedList and not value.is_certain:
         items = in_turn(value.pairs())

@@ -9,11 +9,10 @@ import numpy as np
 
 from privug.model.categories import map_levels
 from privug.model.maybe import Maybe, is_maybe
-from privug.model.ragged import RaggedTable
-from privug.model.table import Row, Table
+from privug.model.plated_tables import RaggedTable
+from privug.model.table import Table, like_row
 from privug.model.variable import RandomVariable, item_of, refuse
 from privug.program.traced import opaque
-from privug.program.traced.accumulators import Kept, found
 from privug.program.traced.control import Block
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.iteration import any_item, has_plates, is_numbered, row_at
@@ -38,6 +37,7 @@ from privug.program.traced.masks import (
     truth,
 )
 from privug.program.traced.selections import is_mask, selected
+from privug.program.traced.slots import found, is_unset
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
@@ -121,8 +121,8 @@ def compare(left: Any, *steps: tuple[str, Callable[[], Any]]) -> Any:
 
 
 def _compare_once(name: str, left: Any, right: Any) -> Any:
-    if name in ("Is", "IsNot") and isinstance(left, Kept) and right is None:
-        unset = left.state.is_unset()
+    unset = is_unset(left) if name in ("Is", "IsNot") and right is None else None
+    if unset is not None:
         return unset if name == "Is" else not_(unset)
     left, right = found(left), found(right)
     if name in ("In", "NotIn"):
@@ -242,7 +242,7 @@ def gathered(values: list[Any], key: RandomVariable) -> Any:
     first = values[0] if values else None
     if isinstance(first, tuple) and all(type(value) is type(first) and len(value) == len(first) for value in values):
         parts = [gathered([value[k] for value in values], key) for k in range(len(first))]
-        return Row(**dict(zip(first.keys(), parts, strict=True))) if isinstance(first, Row) else tuple(parts)
+        return like_row(first, parts)
     if values and all(isinstance(value, MaskedList) for value in values):
         hits = [(positioned(key, position, len(values)), value) for position, value in enumerate(values)]
         fail_where(negated(any_of([hit for hit, _ in hits])), IndexError("list index out of range"))

@@ -19,14 +19,13 @@ from privug.model.failures import diversions, fails, fails_where, told
 from privug.model.maybe import Maybe, where_present
 from privug.model.node import Node
 from privug.model.operations import Elementwise, Stack, elementwise, fail_samples
-from privug.model.plates import Plate, PlatedTable, fold
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
+from privug.model.plates import Plate, fold
 from privug.model.traits import OPERATIONS, Role, Traits, traits_of
 from privug.model.values import number_types
 from privug.model.variable import RandomVariable, as_node, as_python, path_condition, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced import opaque
-from privug.program.traced.accumulators import term_where
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
 from privug.program.traced.expressions import equal
 from privug.program.traced.iteration import (
@@ -58,6 +57,7 @@ from privug.program.traced.masks import (
 )
 from privug.program.traced.opaque import Text
 from privug.program.traced.selections import Selection, selection_of
+from privug.program.traced.slots import term_where
 from privug.program.traced.sorting import (
     Call,
     extreme,

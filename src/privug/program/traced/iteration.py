@@ -6,10 +6,9 @@ from typing import Any
 from privug.model.node import Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Index
-from privug.model.plates import Plate, PlatedTable, current_plate, fold, going_through
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
+from privug.model.plates import Plate, current_plate, fold, going_through
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.accumulators import Accumulator, State
 from privug.program.traced.masks import (
     Mask,
     Masked,
@@ -22,6 +21,7 @@ from privug.program.traced.masks import (
     truth,
     under,
 )
+from privug.program.traced.slots import slot_of
 from privug.scoping import Held, holding
 
 Segment = tuple[Any, Mask, Plate | None]
@@ -284,8 +284,9 @@ def _numbered(table: PlatedTable, segments: Sequence[Any], first: int) -> list[S
 def row_at(table: PlatedTable, key: Any) -> Any:
     """Return the row at a position, which may be that of the row at hand or of one that an earlier row left."""
     plate = current_plate.get()
-    if isinstance(key, Accumulator) and isinstance(key.origin, State) and not key.terms:
-        return key.origin.row_of(table, row_at)
+    slot = slot_of(key)
+    if slot is not None:
+        return slot.row_of(table, row_at)
     if isinstance(key, RandomVariable) and plate is not None and plate.is_position_in(table, key):
         return plate.row
     return table[key]

@@ -12,25 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from privug.model.graph import UniqueTable
-from privug.model.maybe import is_maybe
 from privug.model.node import Node
-from privug.model.operations import gather
-from privug.model.plates import Pass, Pending, Plate, current_pass, current_plate, fold
-from privug.model.table import Row
+from privug.model.plates import Pass, Pending, current_pass, current_plate, fold
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.accumulators import (
-    FORBIDDEN,
-    Accumulator,
-    Term,
-    joined_terms,
-    resolved,
-    selected,
-    term_where,
-)
 from privug.program.traced.conditions import assuming
 from privug.program.traced.iteration import PlatedList, Segment
 from privug.program.traced.keys import alternatives, has_random, positioned
+from privug.program.traced.laws import is_number, left_by_the_last, summed
 from privug.program.traced.masks import (
     UNDEFINED,
     Growing,
@@ -48,6 +37,7 @@ from privug.program.traced.masks import (
     present_item,
     select,
 )
+from privug.program.traced.slots import FORBIDDEN, RunningSum, Term, joined_terms, resolved, selected, term_where
 
 
 class Fillable(Masked):
@@ -112,42 +102,6 @@ def grown_list(old: Any, before: Mask, held: list[Segment]) -> GrownList:
     return GrownList([*((item, both(before, there), plate) for item, there, plate in first), *held])
 
 
-def summed(sums: list[Any], start: Any) -> Any:
-    """Return a number to which rows added what comes to some sums."""
-    if not is_number(start):
-        refuse("something else than a number added for each of many rows")
-    return sum(sums[1:], sums[0]) if sums and type(start) is int and start == 0 else sum(sums, start)
-
-
-def replaced(plate: Plate, old: Any, value: Any, there: Mask) -> Any:
-    """Return what the last row left that put something in the place of what was there."""
-    last = fold(plate, "max", where(there, plate.position, -1))
-    new = at_row(plate, value, last if there is True else where(last < 0, 0, last))
-    return select(True if there is True else last >= 0, new, old)
-
-
-def at_row(plate: Plate, value: Any, position: Any) -> Any:
-    """Return what a value that each row has for itself is for one of them; rows and tuples part by part."""
-    if isinstance(value, tuple):
-        parts = [at_row(plate, part, position) for part in value]
-        return Row(**dict(zip(value.keys(), parts, strict=True))) if isinstance(value, Row) else type(value)(parts)
-    if not isinstance(value, RandomVariable):
-        return value
-    if is_maybe(value.node):
-        refuse("a number that may be missing, of one of many rows")
-    everywhere = fold(plate, "map", value)
-    taken = gather(as_node(everywhere), as_node(position))
-    taken.numpy = value.node.numpy
-    return RandomVariable(taken)
-
-
-def is_number(value: Any) -> bool:
-    """Say whether something can be added to for each of many rows."""
-    if isinstance(value, RandomVariable):
-        return value.node.levels is None and value.node.shape == () and not is_maybe(value.node)
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 Grown = Callable[[Any, Mask], Any]
 """Makes of what was at a key, and of when it was there, what is there after all rows."""
 
@@ -176,7 +130,7 @@ class Visit:
         if any(owner.store.mask_at(level) is not True for level in hits):
             self.leaf = Node(Pending(lambda: owner.seen_before(self)), (), (), np.dtype(bool))
             self.there = RandomVariable(self.leaf)
-        self.value = Accumulator(None, object())
+        self.value = RunningSum(object())
         self.items: list[tuple[Any, Mask]] = []
         self.empty: Masked | None = None
         """What the rows put items into, if that is what they do."""
@@ -184,7 +138,7 @@ class Visit:
 
     def begin_anew(self) -> list[Term]:
         """Return what was added; what was read before that may not be written back any more."""
-        added, self.value = self.value.terms, Accumulator(None, object())
+        added, self.value = self.value.terms, RunningSum(object())
         return joined_terms(added)
 
 
@@ -285,7 +239,7 @@ class Round:
             return
         visit, there = self.visit(key), self.contains(key)
         new = there is not True and holds(negated(both(here, there)))
-        if isinstance(value, Accumulator):
+        if isinstance(value, RunningSum):
             self._add(visit, value, here)
         elif new and isinstance(value, MaskedList):
             self._holds(visit, MaskedList())
@@ -299,7 +253,7 @@ class Round:
             refuse("such a value that each of many rows puts into a container")
         self._put(visit, here)
 
-    def _add(self, visit: Visit, value: Accumulator, here: Mask) -> None:
+    def _add(self, visit: Visit, value: RunningSum, here: Mask) -> None:
         if visit.empty is not None or visit.assigned[1] is not False:
             refuse("values of several kinds at one key")
         visit.value = selected(here, value, visit.value)
@@ -418,7 +372,7 @@ class Round:
         if assigned:
             value, there = assigned[0].assigned
             last = resolved(value), resolved(both(there, assigned[0].hits[level]))
-            return lambda old, before: replaced(plate, old, *last)
+            return lambda old, before: left_by_the_last(plate, old, *last)
         zero = self._zeros.get(level, 0)
         sums = [self._sum(term) for term in terms]
         return lambda old, before: summed(sums, select(before, old, zero) if before is not False else zero)

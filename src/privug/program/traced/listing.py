@@ -10,7 +10,6 @@ from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import ArrayFunction, Elementwise, Gather, Index, Lookup, SampleFailure, Stack
 from privug.model.plates import Fold, Lane
-from privug.model.ragged import RaggedFold
 from privug.model.traits import Role, Traits
 from privug.prior.conditional import Choose
 from privug.prior.family import Draw, Family
@@ -86,7 +85,7 @@ def _parts(node: Node) -> Sequence[Node]:
     if isinstance(operation, Lane):
         return [operation.column]
     if isinstance(operation, Fold):
-        return [operation.term, *(node.parents[-1:] if isinstance(operation, RaggedFold) else ())]
+        return [operation.term, *(node.parents[-1:] if operation.is_ragged else ())]
     if isinstance(operation, Index | Gather):
         return node.parents[:1]
     if isinstance(operation, Choose) or operation.traits.role is Role.CHOICE:
@@ -111,7 +110,7 @@ def _computed(node: Node, found: Mapping[Node, Listed]) -> Listed:
     if isinstance(operation, Cast):
         return _distinct(known[0].astype(node.dtype))
     if isinstance(operation, Fold):
-        return _folded(operation, known[0], known[-1] if isinstance(operation, RaggedFold) else None, node)
+        return _folded(operation, known[0], known[-1] if operation.is_ragged else None, node)
     if isinstance(operation, ArrayFunction):
         return _of_array(operation, known[0], node)
     if isinstance(operation, Elementwise) and operation.traits.role is not Role.CHOICE:

@@ -14,12 +14,11 @@ from privug.model.maybe import Maybe, is_maybe, surely_present
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import ArrayFunction, array_function
 from privug.model.plan import Plan
+from privug.model.plated_tables import RaggedTable
 from privug.model.plates import current_plate
-from privug.model.ragged import RaggedTable
-from privug.model.table import Row
+from privug.model.table import like_row
 from privug.model.variable import Columns, RandomVariable, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.accumulators import Guarded, selected
 from privug.program.traced.conditions import Mask as Mask
 from privug.program.traced.conditions import any_of as any_of
 from privug.program.traced.conditions import both as both
@@ -29,6 +28,7 @@ from privug.program.traced.conditions import fail_where as fail_where
 from privug.program.traced.conditions import holds as holds
 from privug.program.traced.conditions import negated as negated
 from privug.program.traced.conditions import under as under
+from privug.program.traced.slots import Unreadable, selected
 
 
 class Masked(ABC):
@@ -328,7 +328,7 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         return new
     if mask is False or new is UNDEFINED:
         return old
-    if isinstance(new, Guarded) or isinstance(old, Guarded):
+    if isinstance(new, Unreadable) or isinstance(old, Unreadable):
         return selected(mask, new, old)
     for value in (new, old):
         if isinstance(value, CallOnly):
@@ -341,9 +341,7 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         new, old = list(new), list(old)
     if type(new) is type(old) and isinstance(new, list | tuple) and len(new) == len(old):
         parts = [select(mask, a, b) for a, b in zip(new, old, strict=True)]
-        if isinstance(new, Row):
-            return Row(**dict(zip(new.keys(), parts, strict=True)))
-        return type(new)(parts)
+        return like_row(new, parts) if isinstance(new, tuple) else type(new)(parts)
     if isinstance(new, dict) and isinstance(old, dict) and list(new) == list(old):
         return Merged({key: select(mask, new[key], old[key]) for key in new})
     return refuse("a choice between values of different structure")

@@ -12,9 +12,9 @@ from privug.model.plates import fold
 from privug.model.traits import traits_of
 from privug.model.variable import RandomVariable, as_element, as_node, harmless, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.accumulators import term_where
 from privug.program.traced.iteration import Stream, segments
 from privug.program.traced.masks import Mask, Masked, MaskedList, either, fail_where, negated
+from privug.program.traced.slots import term_where
 
 _LARGEST = int(np.iinfo(np.int64).max)
 

@@ -13,11 +13,10 @@ from privug.model.operations import ArrayFunction, Elementwise, elementwise
 from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, as_node, harmless, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.accumulators import found
 from privug.program.traced.dictionaries import MaskedDict, View
 from privug.program.traced.expressions import equal, gathered
 from privug.program.traced.iteration import PlatedList, Stream, has_plates, listed, segments
-from privug.program.traced.keyed import at_row, is_number
+from privug.program.traced.laws import at_row, is_number
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
@@ -35,6 +34,7 @@ from privug.program.traced.masks import (
     under,
 )
 from privug.program.traced.selections import Selection, extreme_of, selection_of
+from privug.program.traced.slots import found
 
 Call = Callable[..., Any]
 

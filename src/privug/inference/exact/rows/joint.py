@@ -21,6 +21,7 @@ from privug.inference.exact.rows.posterior import ConditionalModel
 from privug.inference.exact.rows.regrouping import NotCounted, NotRows
 from privug.inference.measure.curve import Curve, smooth_part
 from privug.inference.measure.density import (
+    NODES,
     apart,
     coefficients,
     followed,
@@ -281,6 +282,18 @@ class SecretGrid:
                 rows.append(np.multiply.outer(weights / weights.sum(), table[code]))
         return np.concatenate([self.values[alone], *secrets]), np.concatenate([table[alone], *rows])
 
+    def unresolved(self, table: Array) -> float:
+        """Return by how much the information may be off because of the panels; infinite if they cannot tell.
+
+        They can where each row is a node of one panel: the coefficients of what a panel's nodes tell have to fall off.
+        """
+        if not self.is_continuous or len(self.values) != (len(self._edges) - 1) * NODES:
+            return math.inf
+        order = np.argsort(self.values[:, 0], kind="stable")
+        steps = panel_nodes(self._edges)[1]
+        bits = _bits_of_rows(table)[order].reshape(steps.shape) / steps
+        return float((_tails(bits)[0] * np.diff(self._edges)).sum())
+
 
 def _edges(curve: Curve) -> Array:
     """Return edges of panels at whose nodes a density sums to what it has to, but for the farthest tails."""
@@ -412,17 +425,22 @@ def refined(densities: Callable[[Array], Array], prior: Array, edges: Array, mos
         widths, rounding = high - low, rounding_of_nodes(low, high)
         rough, tails = np.zeros(len(low), bool), np.zeros(len(low))
         for function in (*values, _information(values, prior)):
-            found = np.abs(coefficients(function))
-            last, largest = found[:, -3:].max(axis=1), found.max(axis=1)
+            tails, last, largest = _tails(function)
             rough |= (last > np.maximum(RELATIVE, rounding) * largest) & (last * widths > ABSOLUTE)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                tails = np.where(last < GEOMETRIC * largest, last**2 / largest, last)
         held += values.size
         done = ~rough | (rounding > 0.5) | (depth == DEEPEST - 1) | (held > most)
         error += float(np.nan_to_num(tails * widths)[done].sum())
         return done, low
 
     return halved(judged, edges)[0], error
+
+
+def _tails(values: Array) -> tuple[Array, Array, Array]:
+    """Return what a polynomial on each panel leaves out of a function, its last coefficients, and its largest."""
+    found = np.abs(coefficients(values))
+    last, largest = found[:, -3:].max(axis=1), found.max(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(last < GEOMETRIC * largest, last**2 / largest, last), last, largest
 
 
 def _on_panels(densities: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -458,6 +476,7 @@ def best_guess_changes(densities: Callable[[Array], Array], nodes: Array) -> Arr
 
 
 MOST_PAIRS = 20_000_000
+CHUNK, FEWEST_COLUMNS = 1 << 15, 64  # pairs whose densities stay in the processor's cache
 MOST_LOOKED_AT = 24
 MOST_MISSED = 1e-3  # the probability that sums over outputs may miss, and say so
 FEW_KINKS = 12
@@ -485,6 +504,8 @@ class PairTable:
     missed: float
     """The probability by which sums over outputs missed that of the secrets."""
     infinite: str | None = None
+    unresolved: float = math.inf
+    """By how much the information may be off because of the panels of the secret, if these tell."""
 
 
 def tabulated(found: Sequence[Source], asked: int, halvings: int) -> PairTable:
@@ -531,7 +552,8 @@ class _Tabulation:
             raise UnsuitableEngine(f"engine='exact' missed {missed:.0e} of the joint; engine='sample' can serve")
         whole = whole / whole.sum()
         off = apart * (1 + math.log2(whole.shape[0]))  # what is missed might have told the secret
-        return PairTable(*self._grid.spread(whole), labels, information(whole), max(error, off), missed)
+        bits, unresolved = information(whole), self._grid.unresolved(whole)
+        return PairTable(*self._grid.spread(whole), labels, bits, max(error, off), missed, unresolved=unresolved)
 
     def _add(self, number: int, outcome: Outcome, chance: float, law: RestLaw) -> None:
         """Take down outputs that follow from a source in one way."""
@@ -614,8 +636,8 @@ class _Tabulation:
         moved = outcome.own(self._grid.found[number].cell)
         shift = moved.at(x[:1] if moved.is_flat else x)
         own = outcome.density(law, y[np.newaxis], shift[:, np.newaxis])
-        own *= (chance * weights)[:, np.newaxis]
-        return codes, own
+        weights = (chance * weights)[:, np.newaxis]
+        return codes, np.multiply(own, weights, out=own if len(own) == len(weights) else None)
 
     def _crossing(self, formula: Dense, y: Array) -> Array:
         """Return the density that the row's number gives outputs all by itself."""
@@ -635,18 +657,10 @@ class _Tabulation:
         grid = self._grid
 
         def densities(y: Array, some: Array | None = None) -> Array:
-            table, every = np.zeros((len(grid.values), len(y))), np.arange(len(grid.values))
-            for formula in several:
-                codes, part = self._density(formula, y, some)
-                if np.array_equal(codes, every):
-                    table += part
-                elif len(np.unique(codes)) == len(codes):
-                    table[codes] += part
-                else:
-                    np.add.at(table, codes, part)
-                if not grid.is_continuous and len(formula[3].atoms):
-                    table[grid.codes[formula[0]][0]] += self._crossing(formula, y)
-            return table if some is None else table[some]
+            rows = len(grid.values) if some is None else len(some)
+            width = max(FEWEST_COLUMNS, CHUNK // rows)
+            blocks = [self._densities_at(several, y[start : start + width], some) for start in range(0, len(y), width)]
+            return np.concatenate(blocks, axis=1)
 
         some = self._looked_at()
         edges, error = refined(lambda y: densities(y, some), grid.priors[some], self._start(several), MOST_PAIRS)
@@ -657,6 +671,22 @@ class _Tabulation:
         if len(nodes) * len(grid.values) > MOST_PAIRS:
             raise UnsuitableEngine(TOO_FINE)
         return nodes, densities(nodes) * steps.reshape(-1), error
+
+    def _densities_at(self, several: Sequence[Dense], y: Array, some: Array | None) -> Array:
+        """Return the density of a few outputs together with each secret, or with some of them."""
+        grid = self._grid
+        table, every = np.zeros((len(grid.values), len(y))), np.arange(len(grid.values))
+        for formula in several:
+            codes, part = self._density(formula, y, some)
+            if np.array_equal(codes, every):
+                table += part
+            elif len(np.unique(codes)) == len(codes):
+                table[codes] += part
+            else:
+                np.add.at(table, codes, part)
+            if not grid.is_continuous and len(formula[3].atoms):
+                table[grid.codes[formula[0]][0]] += self._crossing(formula, y)
+        return table if some is None else table[some]
 
     def _looked_at(self) -> Array:
         """Return the rows by which panels of outputs are judged: all, or some from all over."""
@@ -709,9 +739,17 @@ def _moved(image: PiecewiseMap, edges: Array) -> Array:
 
 def information(probabilities: Array) -> float:
     """Return the mutual information of rows and columns in bits."""
-    sides = probabilities.sum(axis=1), probabilities.sum(axis=0)
-    row, column = np.nonzero(probabilities)
-    shares = probabilities[row, column]
-    # Logarithms apart: the product of two small probabilities would vanish.
-    logs = np.log2(shares) - np.log2(sides[0][row]) - np.log2(sides[1][column])
-    return max(0.0, float(shares @ logs))
+    return max(0.0, float(_bits_of_rows(probabilities).sum()))
+
+
+def _bits_of_rows(probabilities: Array) -> Array:
+    """Return what each row adds to the mutual information of rows and columns, in bits."""
+    rows, columns = (
+        np.log2(side, where=side > 0, out=np.zeros_like(side))
+        for side in (probabilities.sum(axis=1), probabilities.sum(axis=0))
+    )
+    bits = np.empty(len(probabilities))
+    for number, row in enumerate(probabilities):  # a row at a time stays in the processor's cache
+        # Logarithms apart: the product of two small probabilities would vanish.
+        bits[number] = row @ (np.log2(row, where=row > 0, out=np.zeros_like(row)) - rows[number] - columns)
+    return bits

@@ -362,6 +362,8 @@ def _informed(found: Sequence[Source], asked: int, output: Curve | None) -> tupl
         return table, told
     off, halvings = table.error, 0
     moving = any(one.cell.curve is not None and one.cell.moving for one in found)
+    if moving and table.unresolved < FINE:
+        return table, approximately(table.information, off + table.unresolved)
     while moving and halvings < MOST_HALVINGS and not off < FINE * bool(halvings):
         halvings += 1
         finer = tabulated(found, asked, halvings)

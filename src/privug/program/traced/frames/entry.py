@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from privug.model.framed import Framed
-from privug.model.plates import Plate, PlatedTable
-from privug.model.ragged import RaggedTable
+from privug.model.plated_tables import PlatedTable, RaggedTable
+from privug.model.plates import Plate
 from privug.model.sparse import SparseDict, SparseFrame, SparseList, values_in
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.dictionaries import MaskedDict

@@ -13,16 +13,16 @@ from privug.model.graph import substitute
 from privug.model.maybe import maybe
 from privug.model.node import ConstantValue
 from privug.model.operations import Elementwise
+from privug.model.plated_tables import Outline
 from privug.model.plates import Lane, Plate, dependent_on_lanes, fold, going_through
 from privug.model.propositions import implies
-from privug.model.ragged import Outline, RaggedPlate
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.accumulators import LOST
 from privug.program.traced.frames.cells import MISSING, Cell, applied, cell_of, chosen, computed, surely_known
 from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth, under
+from privug.program.traced.slots import LOST
 
 MOST_SPELLED_OUT = 256
 """How many rows may be taken one by one."""
@@ -395,12 +395,11 @@ def row_of_random_table(cells: Sequence[Cell], rows: Rows, position: Any) -> tup
     plate = rows.axis.plates[place]
     if plate is None:
         return (cells[place], rows.there[place]) if inside == 0 else (MISSING, False)
-    assert isinstance(plate, RaggedPlate)
     value, known, mask = (_in_row(part, plate, inside) for part in (*cells[place], rows.there[place]))
     return Cell(value, known), both(plate.size > inside, mask)
 
 
-def _in_row(part: Any, plate: RaggedPlate, position: int) -> Any:
+def _in_row(part: Any, plate: Plate, position: int) -> Any:
     """Return what a quantity is in one of the rows for which it was computed at once."""
     if not isinstance(part, RandomVariable):
         return part

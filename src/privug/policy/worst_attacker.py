@@ -27,8 +27,8 @@ from privug.leakage.channel import Channel, capacity_achieving
 from privug.leakage.finite import pairs_of
 from privug.model.node import Array
 from privug.policy import clauses
-from privug.policy.asking import about, secret_of
-from privug.policy.checking import SAMPLES, Effort, check
+from privug.policy.asking import SAMPLES, RunOptions, about, secret_of
+from privug.policy.checking import check
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Limit, Status
@@ -293,32 +293,32 @@ def worst_attacker(
     if not isinstance(target, Clause | str):
         told = "one part of a policy at a time" if isinstance(target, Policy) else f"not {shown(target)}"
         raise ArgumentError(f"worst_attacker: a policy or the name of a measure is needed, {told}")
-    effort = Effort(engine, samples, seed)
+    options = RunOptions(engine, samples, seed)
     match family:
         case Box():
-            return _searched(attack, target, family, effort)
+            return _searched(attack, target, family, options)
         case AnyPrior() if isinstance(target, str):
-            return _capacity(attack, target, family, effort)
+            return _capacity(attack, target, family, options)
         case AnyPrior() | Within() if isinstance(target, Clause):
-            return max((_of_person(attack, target, family, one, effort) for one in people_apart(attack, target)),
+            return max((_of_person(attack, target, family, one, options) for one in people_apart(attack, target)),
                        key=lambda found: target.limit.excess(found.value))  # fmt: skip
         case Within():
             raise ArgumentError("worst_attacker: near a prior beliefs are bounded, not measures; give a policy")
     raise ArgumentError("worst_attacker: the family must be any_prior(), within(...) or box(...) of pv.policy")
 
 
-def _channel(attack: Attack, secret: Any, effort: Effort) -> tuple[Channel, Array]:
+def _channel(attack: Attack, secret: Any, options: RunOptions) -> tuple[Channel, Array]:
     """Return the channel from a secret to the output, and the attack's own prior."""
-    joint = effort.run(about(attack, secret), None).joint
+    joint = options.run(about(attack, secret), None).joint
     channel = Channel.of(joint)
     if not channel.discrete:
         raise ArgumentError("worst_attacker: the outputs must be finitely many; round them")
     return channel, pairs_of(joint).prior
 
 
-def _capacity(attack: Attack, name: str, family: Family, effort: Effort) -> WorstAttacker:
+def _capacity(attack: Attack, name: str, family: Family, options: RunOptions) -> WorstAttacker:
     """Return the capacity for a measure, with the prior that has it."""
-    channel, _ = _channel(attack, attack.question.secret, effort)
+    channel, _ = _channel(attack, attack.question.secret, options)
     words = f"the {name.replace('_', ' ')}"
     if name == "mutual_information":
         rows, first = np.unique(channel.matrix, axis=0, return_index=True)
@@ -342,8 +342,10 @@ def _belief(channel: Channel, shares: Array) -> Belief:
     return Belief.of([channel.secrets[k] for k in held], probabilities=list(shares[held] / shares.sum()))
 
 
-def _of_person(attack: Attack, clause: Clause, family: Family, person: int | None, effort: Effort) -> WorstAttacker:
-    channel, centre = _channel(attack, secret_of(attack, clause, person), effort)
+def _of_person(
+    attack: Attack, clause: Clause, family: Family, person: int | None, options: RunOptions
+) -> WorstAttacker:
+    channel, centre = _channel(attack, secret_of(attack, clause, person), options)
     if isinstance(clause, clauses.ChangeClause):
         if isinstance(family, Within):
             raise ArgumentError(
@@ -422,11 +424,11 @@ def _largest_change(clause: clauses.ChangeClause, family: Family, channel: Chann
                          attained, note, limit=clause.limit)  # fmt: skip
 
 
-def _searched(attack: Attack, target: Clause | str, family: Box, effort: Effort) -> WorstAttacker:
+def _searched(attack: Attack, target: Clause | str, family: Box, options: RunOptions) -> WorstAttacker:
     """Search a box: on a grid, then from its worst point in steps along the axes, which are halved."""
     tried: dict[tuple[float, ...], tuple[float, float]] = {}
     names = list(family.ranges)
-    measured = _number(attack, target, family, effort)
+    measured = _number(attack, target, family, options)
 
     def badness(point: tuple[float, ...]) -> float:
         if point not in tried:
@@ -457,7 +459,9 @@ def _neighbours(point: tuple[float, ...], family: Box, step: float) -> list[tupl
     return found
 
 
-def _number(attack: Attack, target: Clause | str, family: Box, effort: Effort) -> Callable[..., tuple[float, float]]:
+def _number(
+    attack: Attack, target: Clause | str, family: Box, options: RunOptions
+) -> Callable[..., tuple[float, float]]:
     """Return the function from parameters to how bad their attacker is, and the number to be told."""
     if isinstance(target, str):
         clauses.measure(target, at_most=0.0)  # refuses what is no measure of a joint
@@ -467,9 +471,9 @@ def _number(attack: Attack, target: Clause | str, family: Box, effort: Effort) -
     def measured(parameters: Mapping[str, float]) -> tuple[float, float]:
         other = attack.replace(prior=family.prior(**parameters), observe=None, questions=None)
         if isinstance(target, str):
-            value = float(getattr(leakage, target)(effort.run(other, None).joint).value)
+            value = float(getattr(leakage, target)(options.run(other, None).joint).value)
             return (value if value == value else -math.inf), value
-        verdict = check(other, target, engine=effort.engine, samples=effort.samples, seed=effort.seed)
+        verdict = check(other, target, engine=options.engine, samples=options.samples, seed=options.seed)
         if verdict.worst is None or math.isnan(verdict.worst.value):
             return -math.inf, math.nan
         return target.limit.excess(verdict.worst.value), verdict.worst.value

@@ -1,8 +1,14 @@
-"""Loops that keep the best of many rows: `if row.age > best.age: best = row`, and what goes with it.
+"""What many rows leave in a variable that each of them may change: a few laws, recognised in the trace of one row.
 
-A row takes the place of what it finds where something of its own, the key, is larger (or smaller) than the same of what
-is there. So after all rows there is the row of the largest key, the first of them, or the last if equals replace
-each other; or what was there before, if no key is larger than its. Several variables may be replaced together.
+- add: numbers that rows add up;
+- any: a value that is the same for all rows, put there under a condition of the row's own;
+- last: what the last row left that put something there, in containers by key;
+- extreme: `if row.age > best.age: best = row`, and what goes with it. A row takes the place of what it finds where
+  something of its own, the key, is larger (or smaller) than the same of what is there. So after all rows there is the
+  row of the largest key, the first of them, or the last if equals replace each other; or what was there before, if no
+  key is larger than its. Several variables may be replaced together.
+
+Whatever follows none of them is lost: who looks at it is refused.
 """
 
 import operator
@@ -15,48 +21,87 @@ from privug.model.categories import unify
 from privug.model.graph import UniqueTable, substitute
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Kind, Node, ancestors
-from privug.model.operations import AtExtreme, Elementwise, Index, at_extreme
+from privug.model.operations import AtExtreme, Elementwise, Index, at_extreme, gather
 from privug.model.plates import Fold, Lane, Plate, fold
-from privug.model.table import Row
+from privug.model.table import like_row
 from privug.model.traits import OPERATIONS, Connective, Role
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
 from privug.prior.plating import RaggedDraw
-from privug.program.traced.accumulators import HANDED_ON, LOST, Accumulator, Kept, Replaced, SetAside, State, resolved
+from privug.program.logic import where
 from privug.program.traced.conditions import assuming
 from privug.program.traced.masks import Mask, both, is_value, select
+from privug.program.traced.slots import (
+    HANDED_ON,
+    LOST,
+    CarriedVariable,
+    RunningSum,
+    Slot,
+    joined_terms,
+    resolved,
+    slot_of,
+    term_where,
+    update_of,
+)
 
 
-def folded(plate: Plate, entered: Sequence[Any], last: Sequence[Any]) -> tuple[Any, ...]:
+def after_all_rows(plate: Plate, entered: Sequence[Any], last: Sequence[Any]) -> tuple[Any, ...]:
     """Return variables after a loop over many rows, given what they were for the row at hand, at first and at last."""
-    changes = [_change(before, after) for before, after in zip(entered, last, strict=True)]
-    contests = Contests(plate, [change for change in changes if change is not None], entered)
+    updates = [update_of(before, after) for before, after in zip(entered, last, strict=True)]
+    slots = [slot for slot in map(slot_of, entered) if slot is not None]
+    laws = _Replacements(plate, [update for update in updates if update is not None], slots)
     return tuple(
-        _after(plate, before, after, change, contests)
-        for before, after, change in zip(entered, last, changes, strict=True)
+        laws.outcome(*update) if update is not None else _unreplaced(plate, before, after)
+        for before, after, update in zip(entered, last, updates, strict=True)
     )
 
 
-def _change(before: Any, after: Any) -> Replaced | None:
-    """Return what the row at hand puts in the place of a variable, if it does so once."""
-    if isinstance(after, Replaced):
-        return after
-    if isinstance(before, SetAside) and len(before.changes) == 1 and before.changes[0][1] is after:
-        return Replaced(before.state, *before.changes[0])
-    return None
+def _unreplaced(plate: Plate, before: Any, after: Any) -> Any:
+    if isinstance(before, RunningSum) and isinstance(after, RunningSum) and before.origin is after.origin:
+        assert isinstance(after.origin, Slot)
+        terms = (term_where(*term) for term in joined_terms(after.terms))
+        return sum((fold(plate, "sum", resolved(term)) for term in terms), after.origin.base)
+    return before._slot.base if isinstance(before, CarriedVariable) and after is before else LOST
 
 
-def _after(plate: Plate, before: Any, after: Any, change: Replaced | None, contests: "Contests") -> Any:
-    if change is not None:
-        return contests.outcome(change)
-    if isinstance(before, Accumulator) and isinstance(after, Accumulator) and before.origin is after.origin:
-        return after.total(plate)
-    return before.state.base if isinstance(before, Kept | SetAside) and after is before else LOST
+def summed(sums: list[Any], start: Any) -> Any:
+    """Return a number to which rows added what comes to some sums."""
+    if not is_number(start):
+        refuse("something else than a number added for each of many rows")
+    return sum(sums[1:], sums[0]) if sums and type(start) is int and start == 0 else sum(sums, start)
+
+
+def left_by_the_last(plate: Plate, old: Any, value: Any, there: Mask) -> Any:
+    """Return what the last row left that put something in the place of what was there."""
+    last = fold(plate, "max", where(there, plate.position, -1))
+    new = at_row(plate, value, last if there is True else where(last < 0, 0, last))
+    return select(True if there is True else last >= 0, new, old)
+
+
+def at_row(plate: Plate, value: Any, position: Any) -> Any:
+    """Return what a value that each row has for itself is for one of them; rows and tuples part by part."""
+    if isinstance(value, tuple):
+        return like_row(value, [at_row(plate, part, position) for part in value])
+    if not isinstance(value, RandomVariable):
+        return value
+    if is_maybe(value.node):
+        refuse("a number that may be missing, of one of many rows")
+    everywhere = fold(plate, "map", value)
+    taken = gather(as_node(everywhere), as_node(position))
+    taken.numpy = value.node.numpy
+    return RandomVariable(taken)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether something can be added to for each of many rows."""
+    if isinstance(value, RandomVariable):
+        return value.node.levels is None and value.node.shape == () and not is_maybe(value.node)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
-class Contest:
-    """How rows compete for the place of some variables: the key, which keys win, and which rows take part."""
+class ArgExtreme:
+    """The row with the largest or smallest key: which keys win, and which rows take part."""
 
     plate: Plate
     key: RandomVariable
@@ -91,7 +136,7 @@ class Contest:
     def outcome(self, value: Any, before: Any) -> Any:
         """Return what a value that each row has for itself is for the row that wins, or what was there before."""
         if isinstance(value, tuple) and type(value) is type(before) and len(value) == len(before):
-            return _like(value, [self.outcome(*parts) for parts in zip(value, before, strict=True)])
+            return like_row(value, [self.outcome(*parts) for parts in zip(value, before, strict=True)])
         joined = None if self._is_key(value) else self._joined(value, before)
         return select(self.won, self._winner(value), before) if joined is None else joined
 
@@ -112,7 +157,7 @@ class Contest:
     def _winner(self, value: Any) -> Any:
         """Return what a value that each row has for itself is for the row that wins, if one does."""
         if isinstance(value, tuple):
-            return _like(value, list(map(self._winner, value)))
+            return like_row(value, list(map(self._winner, value)))
         if not isinstance(value, RandomVariable):
             return value
         if self._is_key(value):
@@ -129,8 +174,13 @@ class Contest:
         return RandomVariable(at_extreme(keys, values, start, column, largest=self.largest, last=self.last))
 
 
-def _like(value: tuple[Any, ...], parts: list[Any]) -> Any:
-    return Row(**dict(zip(value.keys(), parts, strict=True))) if isinstance(value, Row) else type(value)(parts)
+def _is_like(base: Any, value: Any) -> bool:
+    """Say whether a plain number or text may stand in the place of another value."""
+    if isinstance(base, RandomVariable):
+        single = base.node.shape == () and not is_maybe(base.node)
+        return single and (base.node.levels is not None) == isinstance(value, str)
+    known = isinstance(base, bool | int | float | str)
+    return base is None or (known and isinstance(base, str) == isinstance(value, str))
 
 
 def is_number_for_sure(node: Node) -> bool:
@@ -156,45 +206,54 @@ def is_number_for_sure(node: Node) -> bool:
     return all(map(is_number_for_sure, parents))
 
 
-class Contests:
-    """The contests of a loop's row, by the conditions under which variables are replaced."""
+Update = tuple[Slot, Mask, Any]
+"""A variable that a row replaces, under which condition, and by what."""
 
-    def __init__(self, plate: Plate, changes: Sequence[Replaced], entered: Sequence[Any]) -> None:
+
+class _Replacements:
+    """What rows put in the place of variables, by the conditions under which they do so."""
+
+    def __init__(self, plate: Plate, updates: Sequence[Update], slots: Sequence[Slot]) -> None:
         self._plate = plate
-        self._changes = changes
-        states = [state for state in map(_state_of, entered) if state is not None]
-        self._leaves = {leaf.node: (state, leaf.part_of) for state in states for leaf in state.leaves.values()}
-        self._unset = [state.unset for state in states if state.unset is not None]
+        self._updates = updates
+        self._leaves = {node: (slot, part_of) for slot in slots for node, part_of in slot.leaves.values()}
+        self._unset = [slot.unset for slot in slots if slot.unset is not None]
         self._known = [*self._leaves, *self._unset]
-        self._masks = self._images([as_node(change.mask) for change in changes])
-        self._found: dict[Node, Contest] = {}
+        self._masks = self._images([as_node(mask) for _, mask, _ in updates])
+        self._found: dict[Node, ArgExtreme] = {}
         self._turned: list[Node] = []
         """Comparisons that stand for the opposite of their opposite, which NaN makes a difference to."""
 
     def _images(self, nodes: Sequence[Node]) -> dict[Node, Node]:
         return UniqueTable(known=self._known).images(nodes)
 
-    def outcome(self, change: Replaced) -> Any:
+    def outcome(self, slot: Slot, mask: Mask, value: Any) -> Any:
         """Return a variable after all rows."""
-        mask = self._masks[as_node(change.mask)]
-        if not self._reads(mask):
-            return LOST  # what the last of many rows left
-        if mask not in self._found:
-            self._found[mask] = self._contest(mask)
-        return self._found[mask].outcome(resolved(change.value), change.state.base)
+        condition = self._masks[as_node(mask)]
+        if not self._reads(condition):
+            return self._of_any(slot, mask, value)
+        if condition not in self._found:
+            self._found[condition] = self._extreme(condition)
+        return self._found[condition].outcome(resolved(value), slot.base)
+
+    def _of_any(self, slot: Slot, mask: Mask, value: Any) -> Any:
+        """Return what rows leave that all put the same there; lost if each puts something of its own there."""
+        if not isinstance(value, bool | int | float | str) or not _is_like(slot.base, value):
+            return LOST
+        return select(fold(self._plate, "any", resolved(mask)), value, slot.base)
 
     def _reads(self, node: Node) -> bool:
         """Say whether a quantity depends on what earlier rows left."""
         return any(one in self._leaves or one in self._unset for one in ancestors([node]))
 
-    def _contest(self, mask: Node) -> Contest:
-        together = {change.state: change.value for change in self._changes if self._masks[as_node(change.mask)] is mask}
+    def _extreme(self, mask: Node) -> ArgExtreme:
+        together = {slot: value for slot, other, value in self._updates if self._masks[as_node(other)] is mask}
         parts = self._parts(assuming(RandomVariable(mask), dict.fromkeys(self._unset, False)))
         key, best, larger, equals, others = self._comparison(parts)
         inside = {node: self._leaves[node] for node in ancestors([best]) if node in self._leaves}
-        if any(state not in together for state, _ in inside.values()):
+        if any(slot not in together for slot, _ in inside.values()):
             refuse(HANDED_ON)
-        own = {node: as_node(part_of(together[state])) for node, (state, part_of) in inside.items()}
+        own = {node: as_node(part_of(together[slot])) for node, (slot, part_of) in inside.items()}
         image = substitute([best], own)[0]
         images = self._images([image, key])
         if images[image] is not images[key] or any(map(self._reads, others)):
@@ -206,17 +265,17 @@ class Contests:
         numbers = [key] if start is None else [key, start.node]
         if self._turned and not all(map(is_number_for_sure, numbers)):
             refuse(HANDED_ON)
-        return Contest(self._plate, RandomVariable(key), larger, equals, taking_part, start)
+        return ArgExtreme(self._plate, RandomVariable(key), larger, equals, taking_part, start)
 
     def _start(self, mask: Node, best: Node, inside: Mapping[Node, Any], others: Sequence[Node]) -> Any:
         """Return the key of what was there before; None if there was nothing and any row takes its place."""
-        states = [state for state, _ in inside.values()]
-        if any(state.base is None for state in states):
+        slots = [slot for slot, _ in inside.values()]
+        if any(slot.base is None for slot in slots):
             at_first = self._parts(assuming(RandomVariable(mask), dict.fromkeys(self._unset, True)))
-            if any(state.base is not None for state in states) or at_first != list(others):
+            if any(slot.base is not None for slot in slots) or at_first != list(others):
                 refuse(HANDED_ON)
             return None
-        before = {node: as_node(part_of(state.base)) for node, (state, part_of) in inside.items()}
+        before = {node: as_node(part_of(slot.base)) for node, (slot, part_of) in inside.items()}
         return RandomVariable(substitute([best], before)[0])
 
     def _comparison(self, parts: Sequence[Node]) -> tuple[Node, Node, bool, bool, list[Node]]:
@@ -258,10 +317,3 @@ class Contests:
         made: Node = getattr(operator, opposite.python)(*map(RandomVariable, compared.parents)).node
         self._turned.append(made)
         return made
-
-
-def _state_of(one: Any) -> State | None:
-    """Return the variable that something stands for, as it was before the row at hand."""
-    if isinstance(one, Kept | SetAside):
-        return one.state
-    return one.origin if isinstance(one, Accumulator) and isinstance(one.origin, State) else None

@@ -1,7 +1,7 @@
-"""Variables of a loop that is traced once for many rows: what each row adds to them or leaves there.
+"""Variables of a loop that is traced once for many rows: what the row at hand finds there, adds to it or puts there.
 
 What the row reads of such a variable is a leaf of the graph. It may be compared with something of the row's own to
-decide whether the row takes the variable's place; `running_extremes` finds out what that means for all rows.
+decide whether the row takes the variable's place; `laws` finds out what that means for all rows.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from privug.model.graph import substitute
 from privug.model.maybe import where_present
 from privug.model.node import ConstantValue, Kind, Node, ancestors
-from privug.model.plates import Pending, Plate, fold
+from privug.model.plates import Pending, Plate
 from privug.model.propositions import implies
 from privug.model.table import Row, row_maker
 from privug.model.variable import RandomVariable, path_condition, refuse
@@ -23,7 +23,7 @@ from privug.program.traced.conditions import Mask, both, either, holds, negated
 HANDED_ON = "a variable that one row of many hands on to the next"
 
 
-class Guarded:
+class Unreadable:
     """A value that may not be looked at."""
 
     def __bool__(self) -> bool:
@@ -36,27 +36,34 @@ class Guarded:
         refuse(HANDED_ON)
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
-    __floordiv__ = __mod__ = __pow__ = __neg__ = __abs__ = __getitem__ = __len__ = __call__ = __hash__ = _refused
-    __float__ = __int__ = __index__ = __round__ = __and__ = __or__ = __invert__ = __contains__ = _refused
+    __floordiv__ = __mod__ = __pow__ = __neg__ = __abs__ = _refused
+    __add__: Any = _refused
+    __radd__: Any = _refused
+    __sub__: Any = _refused
+    __rsub__: Any = _refused
+    __getitem__ = __len__ = __call__ = __hash__ = __float__ = __int__ = __index__ = __round__ = _refused
+    __and__ = __or__ = __invert__ = __contains__ = _refused
 
 
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """A part of a variable that was looked at: its node, and how to have that part of another value."""
+LOST = Unreadable()
+"""A variable that each row assigns before it reads it, outside that row."""
 
-    node: Node
-    part_of: Callable[[Any], Any]
+FORBIDDEN = Unreadable()
+"""A variable that a row may find as another row left it, and that can change itself."""
 
 
 @dataclass(eq=False)
-class State:
-    """A variable before a loop over many rows, and which parts of it the row at hand looked at."""
+class Slot:
+    """A variable before a loop over many rows, and what the row at hand looks at in it or puts there."""
 
     base: Any
     plate: Plate
-    leaves: dict[Hashable, Leaf] = field(default_factory=dict)
+    leaves: dict[Hashable, tuple[Node, Callable[[Any], Any]]] = field(default_factory=dict)
+    """The parts that were looked at: the leaf that stands for each, and how to have that part of another value."""
     unset: Node | None = None
     """The condition that no row has taken its place so far, if that was asked for."""
+    changes: list[tuple[Mask, Any]] = field(default_factory=list)
+    """What the row puts there, and when, if it reads nothing else than what it put there itself."""
 
     def number(self) -> RandomVariable:
         """Return the variable as a number."""
@@ -86,9 +93,8 @@ class State:
         cells = []
         for name, cell in zip(self.plate.names, self.plate.row, strict=True):
             if isinstance(cell, RandomVariable):
-                key = id(table), name
                 part = self._part_at(table, name, row_at)
-                cells.append(self._leaf(key, cell.node.dtype, cell.node.levels, part))
+                cells.append(self._leaf((id(table), name), cell.node.dtype, cell.node.levels, part))
             else:
                 cells.append(cell)
         return row_maker(self.plate.names)(cells)
@@ -99,8 +105,8 @@ class State:
 
     def _leaf(self, key: Hashable, dtype: Any, levels: Any, part_of: Callable[[Any], Any]) -> RandomVariable:
         if key not in self.leaves:
-            self.leaves[key] = Leaf(_pending(dtype, levels), part_of)
-        return RandomVariable(self.leaves[key].node)
+            self.leaves[key] = _pending(dtype, levels), part_of
+        return RandomVariable(self.leaves[key][0])
 
 
 def _item(value: Any, key: Any) -> Any:
@@ -112,93 +118,65 @@ def _pending(dtype: Any, levels: Any) -> Node:
     return Node(Pending(lambda: refuse(HANDED_ON)), (), (), dtype, levels, Kind.DISCRETE if levels else Kind.MIXED)
 
 
-class Kept(Guarded):
+class CarriedVariable(Unreadable):
     """A variable that is no number, as the row at hand finds it."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, slot: Slot, is_read: bool = True) -> None:
+        self._slot = slot
+        self._is_read = is_read
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.state.part(name)
+        return self._slot.part(name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.state.part(key) if isinstance(key, str | int) else self._refused()
+        return self._slot.part(key) if isinstance(key, str | int) else self._refused()
 
 
-class Replaced(Guarded):
+class ConditionalUpdate(Unreadable):
     """A variable of which the row at hand takes the place, under a condition."""
 
-    def __init__(self, state: State, mask: Any, value: Any) -> None:
-        self.state, self.mask, self.value = state, mask, value
+    def __init__(self, slot: Slot, mask: Any, value: Any) -> None:
+        self._slot, self._mask, self._value = slot, mask, value
 
-    def read(self) -> Any:
-        """Return what the variable is to the code at hand, if that runs only where it was replaced, or was not."""
+    @property
+    def _read(self) -> Any:
+        """What the variable is to the code at hand, if that runs only where it was replaced, or was not."""
         path = path_condition.get()
-        if path is not None and implies(path.node, self.mask.node):
-            return self.value
-        if path is not None and implies(path.node, (~self.mask).node):
-            return Kept(self.state)
+        if path is not None and implies(path.node, self._mask.node):
+            return self._value
+        if path is not None and implies(path.node, (~self._mask).node):
+            return CarriedVariable(self._slot)
         return self._refused()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self.read(), name)
+        return getattr(self._read, name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.read()[key]
-
-
-class SetAside(Guarded):
-    """A variable that the row at hand does not read; it takes note of what the row puts in its place."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.changes: list[tuple[Any, Any]] = []
-
-
-class Lost(Guarded):
-    """Stands for a variable whose value would be another row's."""
-
-    __add__ = __radd__ = __sub__ = __rsub__ = Guarded._refused
-
-
-LOST = Lost()
-"""A variable that each row assigns before it reads it, outside that row."""
-
-FORBIDDEN = Lost()
-"""A variable that a row may find as another row left it, and that is no number that grows."""
+        return self._read[key]
 
 
 Term = tuple[Mask, Any]
 """What is added to a number, and under which condition."""
 
 
-class Accumulator(Guarded):
-    """A number and what the row at hand adds to it; `origin` is equal for what one variable was and became."""
+class RunningSum(Unreadable):
+    """A number and what the row at hand adds to it; `origin` is the same for what one number was and became."""
 
-    def __init__(self, base: Any, origin: Hashable, terms: tuple[Term, ...] = ()) -> None:
-        self.base = base
+    def __init__(self, origin: object, terms: tuple[Term, ...] = ()) -> None:
         self.origin = origin
         self.terms = terms
 
-    def __add__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, self.origin, (*self.terms, (True, _number(term))))
+    def __add__(self, term: Any) -> "RunningSum":
+        return RunningSum(self.origin, (*self.terms, (True, _number(term))))
 
     __radd__ = __add__
 
-    def __sub__(self, term: Any) -> "Accumulator":
-        return Accumulator(self.base, self.origin, (*self.terms, (True, -_number(term))))
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._refused()
-
-    def total(self, plate: Plate) -> Any:
-        """Return the number after all rows of the plate."""
-        terms = (term_where(*term) for term in joined_terms(self.terms))
-        return sum((fold(plate, "sum", resolved(term)) for term in terms), self.base)
+    def __sub__(self, term: Any) -> "RunningSum":
+        return RunningSum(self.origin, (*self.terms, (True, -_number(term))))
 
 
 def joined_terms(terms: Sequence[Term]) -> list[Term]:
@@ -224,15 +202,28 @@ def _number(term: Any) -> Any:
     return refuse("something else than a number added for each of many rows")
 
 
+def slot_of(value: Any) -> Slot | None:
+    """Return the variable that a value is, as the row at hand found it: neither replaced nor added to."""
+    if isinstance(value, CarriedVariable):
+        return value._slot
+    same = isinstance(value, RunningSum) and not value.terms and isinstance(value.origin, Slot)
+    return value.origin if same else None
+
+
+def is_unset(value: Any) -> Any:
+    """Return whether a variable is None as the row at hand finds it; None if the value is another one."""
+    return value._slot.is_unset() if isinstance(value, CarriedVariable) else None
+
+
 def found(value: Any) -> Any:
     """Return what stands for a variable as the row at hand finds it, with what that row added; other values as is."""
-    if isinstance(value, Replaced):
-        value = value.read()
-    if isinstance(value, Kept):
-        return value.state.number()
-    if not isinstance(value, Accumulator):
+    if isinstance(value, ConditionalUpdate):
+        value = value._read
+    if isinstance(value, CarriedVariable):
+        return value._slot.number()
+    if not isinstance(value, RunningSum):
         return value
-    if not isinstance(value.origin, State):
+    if not isinstance(value.origin, Slot):
         refuse(HANDED_ON)
     return sum((term_where(*term) for term in value.terms), value.origin.number())
 
@@ -241,37 +232,36 @@ def selected(mask: Any, new: Any, old: Any) -> Any:
     """Return a variable that the row at hand changes only where the mask holds."""
     if old is LOST:
         return new
-    if isinstance(old, SetAside):
-        old.changes.append((mask, new))
+    if isinstance(old, CarriedVariable) and not old._is_read:
+        old._slot.changes.append((mask, new))
         return new
-    if isinstance(new, Accumulator) and isinstance(old, Accumulator):
+    if isinstance(new, RunningSum) and isinstance(old, RunningSum):
         return _grown(mask, new, old)
-    if isinstance(new, Replaced) and new.state is _unchanged(old):
-        return Replaced(new.state, mask & new.mask, new.value)
-    if isinstance(old, Replaced) and new is old.value:
-        return Replaced(old.state, mask | old.mask, new)
-    if not isinstance(new, Guarded) and (state := _unchanged(old)) is not None:
-        return Replaced(state, mask, new)
-    if not isinstance(old, Guarded) and (state := _unchanged(new)) is not None:
-        return Replaced(state, ~mask, old)
+    if isinstance(new, ConditionalUpdate) and new._slot is slot_of(old):
+        return ConditionalUpdate(new._slot, mask & new._mask, new._value)
+    if isinstance(old, ConditionalUpdate) and new is old._value:
+        return ConditionalUpdate(old._slot, mask | old._mask, new)
+    if not isinstance(new, Unreadable) and (slot := slot_of(old)) is not None:
+        return ConditionalUpdate(slot, mask, new)
+    if not isinstance(old, Unreadable) and (slot := slot_of(new)) is not None:
+        return ConditionalUpdate(slot, ~mask, old)
     return refuse("a variable that some of many rows set anew")
 
 
-def _unchanged(value: Any) -> State | None:
-    """Return the variable that a value is, as the row at hand found it."""
-    if isinstance(value, Kept):
-        return value.state
-    same = isinstance(value, Accumulator) and not value.terms and isinstance(value.origin, State)
-    return value.origin if same else None
-
-
-def _grown(mask: Any, new: Accumulator, old: Accumulator) -> Accumulator:
+def _grown(mask: Any, new: RunningSum, old: RunningSum) -> RunningSum:
     kept = len(old.terms)
     same = all(a is b for a, b in zip(new.terms, old.terms, strict=False))
-    if new.origin != old.origin or len(new.terms) < kept or not same:
+    if new.origin is not old.origin or len(new.terms) < kept or not same:
         refuse("a variable that some of many rows set anew")
-    grown = (*old.terms, *((both(mask, here), term) for here, term in new.terms[kept:]))
-    return Accumulator(old.base, old.origin, grown)
+    return RunningSum(old.origin, (*old.terms, *((both(mask, here), term) for here, term in new.terms[kept:])))
+
+
+def update_of(before: Any, after: Any) -> tuple[Slot, Mask, Any] | None:
+    """Return the variable of which the row at hand takes the place, when, and by what; None if it does not."""
+    if isinstance(after, ConditionalUpdate):
+        return after._slot, after._mask, after._value
+    changes = before._slot.changes if isinstance(before, CarriedVariable) else []
+    return (before._slot, *changes[0]) if len(changes) == 1 and changes[0][1] is after else None
 
 
 def term_where(mask: Any, term: Any) -> Any:
@@ -302,38 +292,22 @@ def is_one(value: Any) -> bool:
     return isinstance(operation, ConstantValue) and operation.array.dtype == np.int64 and bool(operation.array[0] == 1)
 
 
-def carried(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:
-    """Return variables as a loop over many rows may use them: they may grow, or be replaced."""
-    return tuple(_carried(value, plate) for value in values)
+def carried(value: Any, plate: Plate) -> Any:
+    """Return a variable as the rows of a plate may use it: it may grow, or be replaced."""
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    random = isinstance(value, RandomVariable) and value.node.levels is None and value.node.shape == ()
+    if numeric or (random and value.node.dtype.kind in "if"):
+        return RunningSum(Slot(value, plate))
+    return CarriedVariable(Slot(value, plate)) if _is_replaceable(value) else FORBIDDEN
 
 
-def _carried(value: Callable[[], Any], plate: Plate) -> Any:
-    try:
-        plain = value()
-    except NameError:
-        return FORBIDDEN
-    numeric = isinstance(plain, int | float) and not isinstance(plain, bool)
-    random = isinstance(plain, RandomVariable) and plain.node.levels is None and plain.node.shape == ()
-    if numeric or (random and plain.node.dtype.kind in "if"):
-        return Accumulator(plain, State(plain, plate))
-    return Kept(State(plain, plate)) if is_replaceable(plain) else FORBIDDEN
+def set_aside(value: Any, plate: Plate) -> Any:
+    """Return a variable as rows may use it that each have it for themselves, or replace it without a look at it."""
+    return CarriedVariable(Slot(value, plate), is_read=False) if _is_replaceable(value) else LOST
 
 
-def set_aside(values: Sequence[Callable[[], Any]], plate: Plate) -> tuple[Any, ...]:
-    """Return variables that each row has for itself, or replaces without a look at them."""
-    return tuple(_set_aside(value, plate) for value in values)
-
-
-def _set_aside(value: Callable[[], Any], plate: Plate) -> Any:
-    try:
-        plain = value()
-    except NameError:
-        return LOST
-    return SetAside(State(plain, plate)) if is_replaceable(plain) else LOST
-
-
-def is_replaceable(value: Any) -> bool:
+def _is_replaceable(value: Any) -> bool:
     """Say whether rows may put something in the place of a value: it can never change itself."""
     if isinstance(value, tuple):
-        return all(map(is_replaceable, value))
+        return all(map(_is_replaceable, value))
     return value is None or isinstance(value, RandomVariable | bool | int | float | str | np.generic)
