@@ -630,7 +630,7 @@ class Series(Standing):
         few_rows(self.rows, "rank")
         if method not in ("average", "min", "max"):
             refuse(f"rank() by {method!r}")
-        turns = RowSequence(PANDAS, self.rows, (), ((self.column, not ascending, True),))
+        turns = RowSequence(PANDAS, self.rows, (), ((self.column, not ascending, PANDAS.nulls_last),))
         number = total_of(self.column.masks)
         found = []
         for cell, ahead, peers in zip(self.cells, turns.ahead, turns.peers, strict=True):
@@ -855,7 +855,7 @@ def sorted_rows(
     """Return rows in the order of columns, equal ones as they stood; some of the first. Their labels are lost."""
     if not rows.axis.sorted or not all(isinstance(upwards, bool) for upwards in ascending):
         refuse("an order of rows in a random order, or in a random direction")
-    keys: list[Key] = [(key, not upwards, True) for key, upwards in zip(by, ascending, strict=True)]
+    keys: list[Key] = [(key, not upwards, PANDAS.nulls_last) for key, upwards in zip(by, ascending, strict=True)]
     found, made = in_random_order(columns, rows, keys, most)
     axis = replace(made.axis, labels=tuple(range(len(made.there))), anonymous=True)
     return found, replace(made, axis=axis)
