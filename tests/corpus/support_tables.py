@@ -58,7 +58,8 @@ def _obstacle(query: str) -> str:
 def _functions() -> set[str]:
     kinds = {*lowering.METHODS, *lowering.SUMMARIES, *lowering.ORDERED}
     named = {kind.sql_names()[0] for kind in kinds}
-    return named | {"COUNT", "COUNT_IF", "SUM", "COALESCE", "NULLIF", "ROUND", "GREATEST", "LEAST", "SUBSTRING"}
+    others = "COUNT COUNT_IF SUM COALESCE NULLIF ROUND GREATEST LEAST SUBSTRING STARTS_WITH QUANTILE_CONT"
+    return named | set(others.split())
 
 
 REASONS = {

@@ -97,7 +97,7 @@ def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:
         if query.dialect.is_transpiled:
             _check_texts(statement, plain.values(), query.dialect.name)
         try:
-            rows = _fetched(_beside(statement.text, given), query.engine)
+            rows = _fetched(_beside(statement.text, given), query.dialect.engine)
         except (duckdb.Error, sqlite3.Error) as error:  # of these rows: other ones may be answered
             raise ValueError(f"sql: {str(error).splitlines()[0]}") from None
         found.append(_answer(statement, rows))
@@ -123,7 +123,7 @@ def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     rows = max(1, sum(len(table.rows) for table in first.values()))
     block = max(2, ROWS_AT_ONCE // rows)
     try:
-        blocks = (_block(statements, calls[k : k + block], query.engine) for k in range(0, len(calls), block))
+        blocks = (_block(statements, calls[k : k + block], query.dialect.engine) for k in range(0, len(calls), block))
         found = [one for block in blocks for one in block]
     except duckdb.Error:  # of one sample, or of a query that cannot be asked in this way
         return [answer(query, tables) for tables in calls]
@@ -132,7 +132,7 @@ def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     return found if same else [answer(query, tables) for tables in calls]
 
 
-def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]], engine: Dialect) -> list[Any]:
+def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]], engine: str) -> list[Any]:
     """Ask one statement for all samples: with each table restricted to the rows of its sample."""
     data, given = {}, {}
     for place, name in enumerate(calls[0]):
@@ -197,11 +197,11 @@ def _answer(statement: Statement, rows: Sequence[Sequence[Any]]) -> Any:
     return plain[0][0] if statement.is_value else [dict(zip(statement.columns, row, strict=True)) for row in plain]
 
 
-def _fetched(text: str, engine: Dialect, data: Mapping[str, Any] | None = None) -> Sequence[Sequence[Any]]:
+def _fetched(text: str, engine: str, data: Mapping[str, Any] | None = None) -> Sequence[Sequence[Any]]:
     with _using:
-        if engine.name not in _connections:
-            _connections[engine.name] = _CONNECTED[engine.name]()
-        connection = _connections[engine.name]
+        if engine not in _connections:
+            _connections[engine] = _CONNECTED[engine]()
+        connection = _connections[engine]
         try:
             for name, arrays in (data or {}).items():
                 connection.register(name, arrays)
@@ -209,7 +209,7 @@ def _fetched(text: str, engine: Dialect, data: Mapping[str, Any] | None = None) 
         except _MEANINGLESS as error:
             raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
         except (duckdb.FatalException, duckdb.InternalException):  # after which it answers nothing more
-            _connections.pop(engine.name).close()
+            _connections.pop(engine).close()
             raise
 
 

@@ -206,6 +206,11 @@ def are_alike(*columns: Column) -> bool:
     return len(families) < 2 or families <= {"i", "f"}
 
 
+def has_truths(column: Column) -> bool:
+    """Say whether a column holds a truth value: one of which all is missing may be of any type."""
+    return any(kind(cell.value) == "b" for cell in column.cells if cell.known is not False)
+
+
 def family(value: Any) -> Any:
     """Return what polars takes for the type of a value, as far as comparing it goes."""
     if kind(value) in "bif":

@@ -116,6 +116,8 @@ def _extreme_label(sign: int) -> Any:
 
     def method(self: "Series") -> Any:
         axis = self.rows.axis
+        if not axis.sorted and not axis.anonymous and axis.labels is not None:
+            return self.first_in_turn(np.greater if sign > 0 else np.less)
         if not axis.sorted or axis.anonymous:
             refuse("idxmax() or idxmin() among equals whose order is random")
         place, known = reductions.place_of_extreme(self.column, sign)
@@ -190,6 +192,20 @@ class Series(Standing):
         except TypeError:
             self.unknown(f"{how}() with options")
         return with_gaps(found) if how in _OF_ITS_TYPE and are_floats(self.cells) else found
+
+    def first_in_turn(self, better: np.ufunc) -> Any:
+        """Return the label of the largest or smallest value of rows in a random order, of equal ones the first."""
+        best, place, label = MISSING, MISSING, MISSING
+        axis, masks = self.rows.axis, self.column.masks
+        for own, cell, there, turn in zip(axis.labels or (), self.cells, masks, axis.in_turn(), strict=True):
+            ahead = truth(compared(PANDAS, better, cell, best).value)
+            equal = truth(compared(PANDAS, np.equal, cell, best).value)
+            before = truth(compared(PANDAS, np.less, Cell(turn), place).value)
+            first = both(there, either(negated(best.known), either(ahead, both(equal, before))))
+            best, place = chosen(first, Cell(cell.value), best), chosen(first, Cell(turn), place)
+            label = chosen(first, Cell(own), label)
+        fail_where(negated(label.known), ValueError("attempt to get argmax of an empty sequence"))
+        return element(Cell(label.value))
 
     idxmax, idxmin = _extreme_label(1), _extreme_label(-1)
     argmax, argmin = _extreme_place(1), _extreme_place(-1)
@@ -614,7 +630,7 @@ class Series(Standing):
         few_rows(self.rows, "rank")
         if method not in ("average", "min", "max"):
             refuse(f"rank() by {method!r}")
-        turns = RowSequence(PANDAS, self.rows, (), ((self.column, not ascending, True),))
+        turns = RowSequence(PANDAS, self.rows, (), ((self.column, not ascending, PANDAS.nulls_last),))
         number = total_of(self.column.masks)
         found = []
         for cell, ahead, peers in zip(self.cells, turns.ahead, turns.peers, strict=True):
@@ -839,7 +855,7 @@ def sorted_rows(
     """Return rows in the order of columns, equal ones as they stood; some of the first. Their labels are lost."""
     if not rows.axis.sorted or not all(isinstance(upwards, bool) for upwards in ascending):
         refuse("an order of rows in a random order, or in a random direction")
-    keys: list[Key] = [(key, not upwards, True) for key, upwards in zip(by, ascending, strict=True)]
+    keys: list[Key] = [(key, not upwards, PANDAS.nulls_last) for key, upwards in zip(by, ascending, strict=True)]
     found, made = in_random_order(columns, rows, keys, most)
     axis = replace(made.axis, labels=tuple(range(len(made.there))), anonymous=True)
     return found, replace(made, axis=axis)

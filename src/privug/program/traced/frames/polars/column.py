@@ -34,6 +34,7 @@ from privug.program.traced.frames.columns import (
     division,
     exclusive,
     family,
+    has_truths,
     inverted,
     is_truths,
     is_whole,
@@ -95,7 +96,7 @@ def power(left: Column, right: Any) -> Column:
 
 def negative(column: Column) -> Column:
     """Return numbers with the other sign."""
-    if column.largest is not None or is_truths(column):
+    if column.largest is not None or has_truths(column):
         refuse("the negative of a count")
     return column.each(lambda cell: applied(np.negative, cell))
 
@@ -342,7 +343,7 @@ def counting(column: Column, number: Any) -> Column:
 
 def total(column: Column) -> Column:
     """Return the sum; of nothing, zero."""
-    largest = 1 if is_truths(column) else column.largest
+    largest = 1 if has_truths(column) else column.largest
     if largest is not None and largest * column.rows.axis.size >= UNSIGNED:
         refuse("counts beyond 32 bits")
     found = reductions.total(column)

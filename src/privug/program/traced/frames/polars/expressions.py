@@ -127,6 +127,8 @@ class Expr(Derivable):
             by = [column for key in keys for column in key.columns(scope)]
             groups = Groups(POLARS, by, scope.rows)
             parts = [self.columns(scope.on(rows)) for _, rows in groups.members]
+            if not parts:  # nobody is there
+                return [column.taken([None] * len(scope.rows.there), scope.rows) for column in self.columns(scope)]
             return [groups.over(several) for several in zip(*parts, strict=True)]
 
         return Expr(columns, Call("over", (partition_by, *more), owner=self))
