@@ -196,7 +196,7 @@ class Failure(NamedTuple):
 class Attempt:
     """The body of a `try` that is being traced: what its handlers catch, and what failed so far.
 
-    `known` are the operations that can fail and whose failures were told of; see `model.diverting`.
+    `known` are the operations that can fail and whose failures were told of; see `model.failures`.
     """
 
     def __init__(self, caught: Sequence[Any]) -> None:

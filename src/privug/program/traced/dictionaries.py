@@ -39,7 +39,6 @@ class MaskedSet(Changeable):
 
     def __init__(self, items: Iterable[tuple[Any, Mask]] = ()) -> None:
         super().__init__()
-        self.masks: dict[Any, Mask] = {}
         for item, there in items:
             self.enter(item, there)
 
@@ -72,10 +71,6 @@ class MaskedSet(Changeable):
         if not all(isinstance(item, str) for item in self.masks):  # the order of strings is not known in Python either
             refuse("the order of a set of random elements")
         return self.unordered()
-
-    def unordered(self) -> Pairs:
-        self.look_at_all()
-        return list(self.masks.items())
 
     def plain(self) -> frozenset[Any]:
         if not self.is_certain:
@@ -115,9 +110,6 @@ class MaskedSet(Changeable):
             self.enter(item, both(current(), there))
 
     # Changed by each of many rows.
-    def mask_at(self, level: Any) -> Mask:
-        return self.masks.get(level, False)
-
     def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
         self.masks[level] = either(self.mask_at(level), inserted)
 
@@ -186,7 +178,6 @@ class MaskedDict(Changeable):
     def __init__(self, default: Callable[[], Any] | None = None, counting: bool = False) -> None:
         super().__init__()
         self.stored: dict[Any, Any] = {}
-        self.masks: dict[Any, Mask] = {}
         self.ranks: dict[Any, Any] = {}
         self.default = default
         self.counting = counting
@@ -239,10 +230,6 @@ class MaskedDict(Changeable):
 
     def pairs(self) -> Pairs:
         return [(key, there) for (key, _), there in self._entries()]
-
-    def unordered(self) -> Pairs:
-        self.look_at_all()
-        return list(self.masks.items())
 
     def ranked(self) -> Ranked:
         self.look_at_all()
@@ -438,9 +425,6 @@ class MaskedDict(Changeable):
             self.put(key, self[key] + value if self.counting else value, both(current(), there))
 
     # Changed by each of many rows.
-    def mask_at(self, level: Any) -> Mask:
-        return self.masks.get(level, False)
-
     def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
         before = self.mask_at(level)
         self.stored[level] = grown(self.stored.get(level, UNDEFINED), before)

@@ -7,7 +7,7 @@ settled when all code for a row has been traced: it is if a row before it was th
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,19 +47,6 @@ def grown_list(old: Any, before: Mask, held: list[Segment]) -> PlatedList:
 
 Grown = Callable[[Any, Mask], Any]
 """Makes of what was at a key, and of when it was there, what is there after all rows."""
-
-
-class Store(Protocol):
-    """A container of entries that rows change."""
-
-    def mask_at(self, level: Any) -> Mask:
-        """Return when there was an entry before the rows."""
-
-    def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
-        """Make an entry what it is after all rows; `first` is larger the later it was put in."""
-
-    def end_round(self, events: int, never_empty: bool) -> None:
-        """Take note of how many times at most rows put something in, and of whether they did so for sure."""
 
 
 class Visit:
@@ -107,7 +94,12 @@ class Bag:
 class Round:
     """What one row, traced for all rows of a plate, does to a container."""
 
-    def __init__(self, store: Store, passing: Pass, hits_of: Callable[[Any], dict[Any, Mask]] = alternatives) -> None:
+    def __init__(
+        self,
+        store: "Changeable | PlainEntries",
+        passing: Pass,
+        hits_of: Callable[[Any], dict[Any, Mask]] = alternatives,
+    ) -> None:
         self.store = store
         self.passing = passing
         self._hits_of = hits_of
@@ -345,17 +337,23 @@ class Changeable(Masked):
     """A container of the program's own that rows may change."""
 
     def __init__(self) -> None:
+        self.masks: dict[Any, Mask] = {}
+        """When each entry is there."""
         self._made_in = current_pass.get()
         self._read_in: Pass | None = None
         self._round: Round | None = None
 
-    @abstractmethod
     def mask_at(self, level: Any) -> Mask:
         """Return when there was an entry before the rows."""
+        return self.masks.get(level, False)
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        self.look_at_all()
+        return list(self.masks.items())
 
     @abstractmethod
     def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
-        """Make an entry what it is after all rows."""
+        """Make an entry what it is after all rows; `first` is larger the later it was put in."""
 
     @abstractmethod
     def end_round(self, events: int, never_empty: bool) -> None:

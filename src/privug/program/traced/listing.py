@@ -114,7 +114,8 @@ def _computed(node: Node, found: Mapping[Node, Listed]) -> Listed:
     if isinstance(operation, ArrayFunction):
         return _of_array(operation, known[0], node)
     if isinstance(operation, Elementwise) and operation.traits.role is not Role.CHOICE:
-        return _image(operation, known, node.dtype) if _is_exact(operation.traits) else None
+        integers = all(values.dtype.kind in "bi" for values in (*known, np.empty(0, node.dtype)))
+        return _image(operation, known, node.dtype) if integers or _is_exact(operation.traits) else None
     return _distinct(np.concatenate([part.astype(node.dtype) for part in known]))
 
 
@@ -152,7 +153,7 @@ def _progression(first: int, last: int, step: int) -> Listed:
 
 
 def _is_exact(traits: Traits) -> bool:
-    """Say whether results are the same to the last bit however many numbers are computed at once: in arithmetic."""
+    """Say whether results of floats are the same to the last bit however many are computed at once: in arithmetic."""
     arithmetic = traits.weights is not None or bool(traits.factor) or traits.divides
     return arithmetic or traits.steps or traits.chooses is not None
 

@@ -13,13 +13,14 @@ import numpy as np
 
 from privug.model.categories import map_levels
 from privug.model.conditions import Mask as Mask
+from privug.model.conditions import Optional, merge
 from privug.model.conditions import any_of as any_of
 from privug.model.conditions import both as both
 from privug.model.conditions import either as either
 from privug.model.conditions import holds as holds
 from privug.model.conditions import negated as negated
-from privug.model.maybe import Maybe, is_maybe, surely_present
-from privug.model.node import Array, Node, ancestors
+from privug.model.maybe import is_maybe, surely_present
+from privug.model.node import Array, ancestors
 from privug.model.operations import ArrayFunction, array_function
 from privug.model.plan import Plan
 from privug.model.plated_tables import RaggedTable
@@ -303,19 +304,15 @@ def truth(value: Any) -> Mask:
             return RandomVariable(map_levels(value.node, bool))
         if value.node.shape != ():
             refuse("the truth of an array")
-        if isinstance(value.node.operation, Maybe):
-            return _truth_of_maybe(value.node, value.node.operation)
+        if is_maybe(value.node):
+            present, number, otherwise = Optional.of(value) or Optional(True, value)
+            return merge(present, truth(number), bool(otherwise))
         return value if value.node.dtype == np.dtype(bool) else value != 0
     if isinstance(value, Masked):
         return value.is_iterator or value.some_there()
     if isinstance(value, CallOnly):
         return value.applied(bool)
     return truth(value.size) if isinstance(value, RaggedTable) else bool(value)
-
-
-def _truth_of_maybe(node: Node, operation: Maybe) -> Mask:
-    present, number = map(RandomVariable, node.parents)
-    return either(negated(present), truth(number)) if operation.otherwise else both(present, truth(number))
 
 
 def present_item(item: Any) -> Any:
