@@ -307,11 +307,11 @@ class Utility:
         told = []
         if self.information is not None:
             of_all = "" if self.available is None else f" of {self.available.number()}"
-            told.append(f"{self.information.number()}{of_all} bits of the output are still told")
+            told.append(f"the release preserves {self.information.number()}{of_all} bits of the output")
         if self.unchanged is not None:
-            told.append(f"it is released unchanged with probability {self.unchanged.number()}")
+            told.append(f"the output is unchanged with probability {self.unchanged.number()}")
         if self.error is not None:
-            told.append(f"it is off by {self.error.number()} on average")
+            told.append(f"its mean absolute error is {self.error.number()}")
         return "; ".join(told)
 
 
@@ -439,7 +439,7 @@ def by_merging(task: RepairTask, neighbours: bool) -> Repair:
     views = ClauseJoints.of(task.attack, task.policy, task.options)
     found = finest(views, neighbours)
     if found is None:
-        raise NoRepair("no way to merge outputs keeps the policy")
+        raise NoRepair("no merging of outputs satisfies the policy")
     release = merged(views.outputs, found.classes)
     program = Staged(task.program, release)
     classes = how_many(len(found.classes), "class", "classes")
@@ -455,7 +455,7 @@ def _checked(repair: Repair) -> Repair:
 
 @dataclass
 class Ladder:
-    """Candidates from the least protection on, of which the first is taken that keeps the policy."""
+    """Candidates in the order of their protection, the least first; the first that satisfies the policy is taken."""
 
     task: RepairTask
     kind: str
@@ -475,7 +475,7 @@ class Ladder:
                 return Repair(self.kind, words, program, verdict, value, bracket, tuple(self.trials), method="finest")
             self.trials.append((value, verdict.status))
         tried = ", ".join(f"{value:g}" for value, _ in self.trials[:8]) + (", ..." if len(self.trials) > 8 else "")
-        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not keep the policy")
+        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not satisfy the policy")
 
 
 def by_rounding(task: RepairTask, steps: Sequence[float] | None) -> Repair:
@@ -695,7 +695,7 @@ def enforce(
     `find="largest"` or `"smallest"` of it is the least noise. Finding that supposes that less noise protects less.
     `"any"` takes whichever of these leaves the most information about the original output.
 
-    The changed program is always checked, and by the same rules as the original. If no change keeps the policy,
+    The changed program is always checked, and by the same rules as the original. If no change satisfies the policy,
     `NoRepair` is raised; it says so if even to release nothing would not, as then the prior breaks the policy.
 
     >>> import privug as pv
@@ -796,7 +796,7 @@ def _why_none(task: RepairTask, notes: Sequence[str]) -> str:
     except PrivugError:
         return told
     if silent.holds:
-        return f"{told}. To release nothing would keep it"
+        return f"{told}. Releasing nothing would satisfy it"
     found = "" if silent.worst is None else f" ({silent.worst})"
     verb = "violates" if silent.violated else "may violate"
-    return f"no release can keep this policy: the prior itself {verb} it{found}, even if nothing is released. {told}"
+    return f"no release can satisfy this policy: the prior itself {verb} it{found}, even if nothing is released. {told}"

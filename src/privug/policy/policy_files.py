@@ -127,7 +127,7 @@ class Entry:
 
 
 def read(path: str | Path) -> dict[str, Policy]:
-    """Return the policies of a TOML file by their names; `docs/how-to/policies.md` describes such files.
+    """Return the policies of a TOML file by their names; `docs/how-to/policy-files.md` describes such files.
 
     >>> import tempfile
     >>> import privug as pv
