@@ -129,7 +129,7 @@ class UnfitValue(ArgumentError, TypeError):
 
 
 def is_own(error: BaseException) -> bool:
-    """Say whether an error says that Privug cannot go on, rather than that a program failed on some input."""
+    """Return whether an error says that Privug cannot go on, rather than that a program failed on some input."""
     return isinstance(error, PrivugError) and not isinstance(error, UnfitValue)
 
 

@@ -116,7 +116,7 @@ def truths(values: Sequence[Any]) -> Array:
 
 
 def _told(answer: Any) -> str:
-    """Say what an answer is that is none, without showing it: it may be a secret."""
+    """Return what an answer is that is none, without showing it: it may be a secret."""
     is_failure = isinstance(answer, str) and answer.startswith(FAILURE)
     return answer if is_failure else "None" if answer is None else f"a value of the type {type(answer).__name__}"
 

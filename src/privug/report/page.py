@@ -313,7 +313,7 @@ def _beliefs_before(result: Any, summary: ReportSummary) -> dict[str, float]:
 
 
 def _in_words(result: Any, summary: ReportSummary) -> tuple[str, str]:
-    """Say what the picture is of, and for those who cannot see it what it shows."""
+    """Return what the picture is of, and for those who cannot see it what it shows."""
     lines = [f"{line.label} {' before and '.join(summary.cells(line))}" for line in summary.comparisons[:4]]
     seen = " before and after the observation" if result.observation is not None else " before any observation"
     caption = f"The attacker's belief about the secret{seen}"
@@ -321,7 +321,7 @@ def _in_words(result: Any, summary: ReportSummary) -> tuple[str, str]:
 
 
 def _risks(result: Any, summary: ReportSummary) -> list[tuple[str, str]]:
-    """Say what a result means for the three risks of Opinion 05/2014 of the Article 29 Working Party."""
+    """Return what a result means for the three risks of Opinion 05/2014 of the Article 29 Working Party."""
     return [
         ("Inference", " ".join(summary.sentences)),
         ("Singling out", _singling_out(result, summary)),
@@ -335,7 +335,7 @@ def _risks(result: Any, summary: ReportSummary) -> list[tuple[str, str]]:
 
 
 def _singling_out(result: Any, summary: ReportSummary) -> str:
-    """Say how closely the secret is pinned down: by the best guess of one value, or by the range that is left."""
+    """Return how closely the secret is pinned down: by the best guess of one value, or by the range that is left."""
     found = {(row.name, row.about): row.estimate for row in summary.leakage}
     before, here = found.get(("bayes_vulnerability", "before")), found.get(("min_entropy", "here"))
     worst = found.get(("max_posterior_belief", ""))

@@ -124,7 +124,7 @@ def digits(value: float, significant: int = 8) -> str:
 
 
 def is_given(ax: Any) -> bool:
-    """Say whether a picture is drawn into the caller's own axes, not into a figure made for it."""
+    """Return whether a picture is drawn into the caller's own axes, not into a figure made for it."""
     return not (ax is None or isinstance(ax, str | Path))
 
 
