@@ -413,7 +413,7 @@ class Result(Unchanging):
         return summary_of(self, self._answer, list(merged))
 
     def summary(self) -> str:
-        """Return in one sentence what the attacker learns: about the question whose answer changes most, or the secret."""
+        """Return in one sentence what the attacker learns: about the question that changes most, or the secret."""
         return inert(self.content.sentences[0])
 
     @kinds_checked

@@ -360,7 +360,7 @@ def _share_seen(share: float, pairs: Pairs) -> Estimate:
 
 
 def unseen(pairs: Pairs) -> str:
-    """Return how likely an output is that no sample had: by Good and Turing, with the bound of McAllester and Schapire."""
+    """Return how likely an unseen output is: by Good and Turing, with the bound of McAllester and Schapire."""
     counts: Array = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
     once = float(np.sum(counts <= 1.5)) / pairs.samples
     bound = min(1.0, once + (2 * math.sqrt(2) + math.sqrt(3)) * math.sqrt(math.log(3 / 0.05) / pairs.samples))
