@@ -292,3 +292,12 @@ def test_the_page_says_what_rounding_leaves_and_which_numbers_are_to_be_chosen()
     assert "bit to multiples of 2" in text
     assert "The step to= is yours to choose." in text
     assert "pv.mechanisms.rounded(attack.question.program, to=3)" in text
+
+
+def test_beliefs_about_different_secrets_are_not_compared():
+    prior = {"x": pv.DiscreteUniform(0, 3), "y": pv.DiscreteUniform(0, 3)}
+    one, other = (pv.Attack(lambda x, y: x + y, prior, secret, name=f"about {secret}") for secret in ("x", "y"))
+    different = page([one.run(pv.equals(3)), other.run(pv.equals(3))])
+    assert "The secrets differ (x and y), so the numbers are not compared." in different
+    assert "What each attacker believes" not in different
+    assert "What each attacker believes" in page([one.run(pv.equals(3)), one.run(pv.equals(4))])

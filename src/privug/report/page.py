@@ -21,6 +21,7 @@ from privug.inference.belief import Belief
 from privug.inference.joint import Joint
 from privug.inference.question import Case, Question
 from privug.leakage.information import mutual_information
+from privug.markup import text
 from privug.model.batch import Batch
 from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.structure import random_leaves
@@ -259,11 +260,19 @@ def page(results: Sequence[Any], title: str = "") -> str:
         environment.get_template("report.html").render(
             title=title or (named[0].title if alone else "Privug: what several attackers learn"),
             chapters=chapters,
-            comparison=None if alone else safe(comparison_html(named)),
+            comparison=None if alone else safe(_comparison(results, named)),
             environment=_versions(),
             date=datetime.date.today().isoformat(),
         )
     )
+
+
+def _comparison(results: Sequence[Any], named: Sequence[ReportSummary]) -> str:
+    """Return what several attackers learn about one secret; beliefs about different ones are not compared."""
+    secrets = list(dict.fromkeys(result.attack.question.secret_name for result in results))
+    if len(secrets) == 1:
+        return comparison_html(named)
+    return f"<p>{text(f'The secrets differ ({listed(secrets)}), so the numbers are not compared.')}</p>"
 
 
 def _named(results: Sequence[Any], place: int) -> ReportSummary:
