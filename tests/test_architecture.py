@@ -49,7 +49,7 @@ INSIDE = {
         "tasks",
     ],
     "model": [
-        "refusal traits",
+        "traits",
         "node",
         "integers values",
         "operations",
@@ -64,7 +64,7 @@ INSIDE = {
         "framed",
         "pandas_frames polars_frames structure",
         "batch graph",
-        "merging",
+        "conditions merging",
     ],
     "prior": [
         "family reading standard",

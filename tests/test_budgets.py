@@ -28,8 +28,7 @@ from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.states import States
 from privug.inference.question import Question
 from privug.model.node import Node
-from privug.program import tracing
-from privug.program.native import work
+from privug.program import calls, tracing
 
 ALARM = 60  # seconds of processor time
 
@@ -89,7 +88,7 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tracing and counting end after a hundredth of what they may take, so that tests are quick."""
     monkeypatch.setattr(tracing, "MOST_NODES", 1000)
     monkeypatch.setattr(tracing, "MOST_ROUNDS", 5000)
-    monkeypatch.setattr(work, "ENDLESS_STEPS", 2_000_000)
+    monkeypatch.setattr(calls, "ENDLESS_STEPS", 2_000_000)
 
 
 @pytest.mark.parametrize("program", [count_down, many_calls], ids=lambda program: program.__name__)

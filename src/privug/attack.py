@@ -176,7 +176,8 @@ class Attack(Tallied, Portable):
                 follows the program. `observe=None` and `questions=None` take away what was seen and what was asked.
 
         Returns:
-            A new attack; this one stays as it is.
+            A new attack; this one stays as it is. If no more than `observe`, `questions` or `name` changes, both share
+            what is known of their question, whatever is seen: a run of one makes the first run of the other faster.
 
         Raises:
             ArgumentError: If an argument is none of those of `Attack`, or is refused by it.
@@ -199,7 +200,7 @@ class Attack(Tallied, Portable):
         if unknown:
             raise ArgumentError(f"replace: {unknown[0]} is not an argument of Attack; give one of {', '.join(kept)}")
         made = Attack(**(kept | changes))
-        if changes.keys() <= {"observe", "questions", "name"}:
+        if changes and changes.keys() <= {"observe", "questions", "name"}:
             made.question = question  # what is known of it already is known of the new attack
         return made
 

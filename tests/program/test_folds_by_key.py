@@ -13,7 +13,7 @@ import privug as pv
 from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.plated_tables import PlatedTable
-from privug.program.native import work
+from privug.program import calls
 
 ZIPS = ["1000", "2000", "3000", "4000"]
 
@@ -590,7 +590,7 @@ def pairs_of_neighbours(rs):
 
 
 def test_tracing_is_given_up_where_calls_take_less_time(monkeypatch):
-    monkeypatch.setattr(work, "WORK_OF_A_SHORT_TRACE", 3_000)
+    monkeypatch.setattr(calls, "WORK_OF_A_SHORT_TRACE", 3_000)
     small = Question(pairs_of_neighbours, {"rs": pv.Records(10, person)}, "rs").case()
     assert small.lifting.tier == "traced"
     large = Question(pairs_of_neighbours, {"rs": pv.Records(100, person)}, "rs").case()

@@ -3,8 +3,7 @@
 import pytest
 
 import privug as pv
-from privug.program.traced.dictionaries import in_turn
-from privug.program.traced.masks import holds
+from privug.program.traced.masks import holds, in_turn
 
 
 def sparse_vector(queries):

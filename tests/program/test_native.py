@@ -17,9 +17,9 @@ from privug.inference.question import Question
 from privug.inference.sampling import draw
 from privug.model.operations import SampleFailure
 from privug.model.plan import Plan
-from privug.program import lifting
+from privug.program import calls, lifting
 from privug.program.lifting import apply
-from privug.program.native import kernel, work
+from privug.program.native import kernel
 from privug.program.native import kernel as native
 from privug.program.native import kernel as storage
 from privug.program.native.kernel import fingerprint
@@ -482,11 +482,11 @@ def failing(x):
 
 
 def test_steps_are_counted_and_the_tracer_of_others_is_put_back():
-    counts = [work.steps_of(nested_loops, (rows,), {}) for rows in (0, 10, 20, 30, 30)]
+    counts = [calls.steps_of(nested_loops, (rows,), {}) for rows in (0, 10, 20, 30, 30)]
     assert counts[2] - counts[1] == counts[3] - counts[2] >= 200
     assert counts[3] == counts[4]
-    assert 0 < work.steps_of(failing, (1,), {}) < 5
-    assert work.steps_of(nested_loops, (10_000,), {}, most=500) == 500
+    assert 0 < calls.steps_of(failing, (1,), {}) < 5
+    assert calls.steps_of(nested_loops, (10_000,), {}, most=500) == 500
 
     def of_others(frame, event, argument):
         return None
@@ -494,24 +494,24 @@ def test_steps_are_counted_and_the_tracer_of_others_is_put_back():
     before = sys.gettrace()
     sys.settrace(of_others)
     try:
-        work.steps_of(nested_loops, (3,), {})
+        calls.steps_of(nested_loops, (3,), {})
         assert sys.gettrace() is of_others
     finally:
         sys.settrace(before)
 
 
 def test_work_is_judged_by_steps_alone():
-    few, many = (work.calls_worth_compiling(nested_loops, arguments_of(pv.Constant(rows))) for rows in (10, 1000))
-    assert few == pytest.approx(work.SECONDS_WORTH_COMPILING / (2 + 12 * 10 * 2 + 3) / work.SECONDS_PER_STEP, rel=0.3)
+    few, many = (calls.calls_worth_compiling(nested_loops, arguments_of(pv.Constant(rows))) for rows in (10, 1000))
+    assert few == pytest.approx(calls.SECONDS_WORTH_COMPILING / (2 + 12 * 10 * 2 + 3) / calls.SECONDS_PER_STEP, rel=0.3)
     assert 80 < few / many < 120
-    on_array = work.calls_worth_compiling(nested, arguments_of(ARRAY, 1))
-    assert on_array == work.calls_worth_compiling(nested, arguments_of(ARRAY, 1)) > few
+    on_array = calls.calls_worth_compiling(nested, arguments_of(ARRAY, 1))
+    assert on_array == calls.calls_worth_compiling(nested, arguments_of(ARRAY, 1)) > few
 
 
 @pytest.fixture
 def automatic(monkeypatch):
     """Compiling pays soon."""
-    monkeypatch.setattr(work, "SECONDS_WORTH_COMPILING", 0.05)
+    monkeypatch.setattr(calls, "SECONDS_WORTH_COMPILING", 0.05)
     with pv.limited(native="auto"):
         yield
 
@@ -576,7 +576,7 @@ def test_tables_of_all_sizes_are_compiled_or_none(untraceable, automatic):
 
 
 def test_why_a_program_is_not_compiled(untraceable, automatic, monkeypatch):
-    monkeypatch.setattr(work, "SECONDS_WORTH_COMPILING", 1e-4)
+    monkeypatch.setattr(calls, "SECONDS_WORTH_COMPILING", 1e-4)
 
     def why(program, argument, samples=2000):
         attack = pv.Attack(program, {"x": argument}, secret="x")

@@ -394,6 +394,10 @@ def zip_of_the_oldest(rs):
     return best.zip
 
 
+def zip_of_the_oldest_by_max(rs):
+    return max(rs, key=lambda r: r.age).zip
+
+
 def last_of_the_ill(rs):
     m, who = 0, "-"
     for r in rs:
@@ -402,7 +406,7 @@ def last_of_the_ill(rs):
     return who
 
 
-@pytest.mark.parametrize("program", [zip_of_the_oldest, last_of_the_ill])
+@pytest.mark.parametrize("program", [zip_of_the_oldest, zip_of_the_oldest_by_max, last_of_the_ill])
 def test_exact_answers_are_those_of_enumeration(program):
     def people(i):
         zips = pv.Choice(["a", "b"], p=[0.3, 0.7]) if i else pv.Choice(["a", "c"])

@@ -14,9 +14,10 @@ from privug.output import as_json as to_json
 @click.command()
 @options.target
 @options.attacks
+@options.of_queries
 @options.as_json
 def explain(target: FileTarget, names: tuple[str, ...], as_json: bool) -> None:
-    """Show line by line how the programs of a Python FILE are lifted to distributions.
+    """Show line by line how the programs of a Python FILE, or the query of a file of SQL, are lifted to distributions.
 
     Beside each line stands what it computes with random values; an arrow marks the line at which tracing stopped.
 
@@ -24,6 +25,7 @@ def explain(target: FileTarget, names: tuple[str, ...], as_json: bool) -> None:
     Examples:
       privug explain survey.py
       privug explain survey.py::alice --json
+      privug explain report.sql --prior people.toml
     """
     with doing(f"lifting the programs of {target.file}"):
         module = loaded(target.file)

@@ -23,7 +23,7 @@ from privug.inference.graph.support import reach_of_value
 from privug.inference.joint import ChannelBlock, ImplicitChannel, Joint, WeightedCounter
 from privug.inference.question import Question
 from privug.model.batch import Batch
-from privug.model.merging import Merged, keeps_bits, merged
+from privug.model.merging import MergedBatch, keeps_bits, merged
 from privug.model.node import Array, Kind, Node
 from privug.model.structure import random_leaves
 from privug.prior.family import UNKNOWN, Reach
@@ -173,7 +173,7 @@ class ExactAnswer:
         nodes = nodes_asked(question, query)
         beliefs, found = [], []
         for belief, own in zip(self.beliefs, nodes, strict=False):
-            one = Merged(Batch.of_values([])) if belief is None else _of_belief(belief, own)
+            one = MergedBatch(Batch.of_values([])) if belief is None else _of_belief(belief, own)
             beliefs.append(belief if belief is None or not one.before else _belief(belief, one.batch))
             found.append(one)
         same = replace(self, beliefs=tuple(beliefs), pairs=lambda: _joint(self.pairs(), nodes))
@@ -356,11 +356,11 @@ def _apart_in_means(side: Belief, known: Belief) -> float:
     low, *middles, high = there[order][np.minimum(places, len(order) - 1)]
     unit = float(high - low) or 1.0
     sides = ((here, _weights(side)), (there, _weights(known)))
-    apart = [
-        float(np.subtract(*(weights @ scipy.special.ndtr((values - middle) / unit) for values, weights in sides)))
-        for middle in (low, *middles, high)
-    ]
-    return max(map(abs, apart))
+    apart = []
+    for middle in (low, *middles, high):
+        here, there = ((weights * scipy.special.ndtr((values - middle) / unit)).sum() for values, weights in sides)
+        apart.append(abs(float(here - there)))
+    return max(apart)
 
 
 def _check_information(joint: Joint) -> None:
@@ -406,7 +406,7 @@ def nodes_asked(question: Question, query: Callable[..., Any] | None) -> list[No
     return [Quantity.of(value).nodes for value in values]
 
 
-def _what_was_merged(found: Sequence[Merged]) -> tuple[str, ...]:
+def _what_was_merged(found: Sequence[MergedBatch]) -> tuple[str, ...]:
     return tuple(
         f"{one.before:,} values of {name} are {one.after:,}: the others differ from those only by the rounding of "
         'arithmetic (pv.configure(rounding="bits") keeps them apart)'
@@ -415,9 +415,11 @@ def _what_was_merged(found: Sequence[Merged]) -> tuple[str, ...]:
     )
 
 
-def _of_belief(belief: Belief, nodes: Nodes) -> Merged:
+def _of_belief(belief: Belief, nodes: Nodes) -> MergedBatch:
     """Merge the values of an exact belief, unless they stand for a density."""
-    return Merged(belief.batch) if belief.curve is not None else merged(belief.batch, nodes, sampled=not belief.exact)
+    if belief.curve is not None:
+        return MergedBatch(belief.batch)
+    return merged(belief.batch, nodes, sampled=not belief.exact)
 
 
 def _belief(belief: Belief, batch: Batch) -> Belief:
@@ -448,7 +450,7 @@ def _joint(joint: Joint, nodes: Sequence[Nodes]) -> Joint:
     )
 
 
-def _channel(joint: Joint, channel: ImplicitChannel, secret: Merged, output: Merged) -> Joint:
+def _channel(joint: Joint, channel: ImplicitChannel, secret: MergedBatch, output: MergedBatch) -> Joint:
     """Return a joint whose pairs are too many to list, with the columns of equal outputs added up."""
     if secret.before:
         raise UnsuitableEngine(

@@ -13,9 +13,8 @@ import numpy as np
 from privug.arguments import shown
 from privug.errors import ArgumentError, is_own
 from privug.model.failures import fails_where, told
-from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition
+from privug.model.node import CODE_DTYPE, Array, ConstantValue, Kind, Node, Whole, fallible, path_condition, refuse
 from privug.model.operations import Elementwise, constant, elementwise, lookup
-from privug.model.refusal import refuse
 from privug.model.traits import Role, traits_of
 
 PAIR_TABLE_LIMIT = 1_000_000

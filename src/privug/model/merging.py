@@ -245,7 +245,7 @@ SHORT = 10  # digits that a number has at most if it is not what rounding left
 WRITTEN = 4 * 2.0**-52  # how far, relative to it, a number that a person wrote down may be from the one that is meant
 
 
-class Merged(NamedTuple):
+class MergedBatch(NamedTuple):
     """A batch whose values differ by more than rounding, and how many numbers were how many before."""
 
     batch: Batch
@@ -258,18 +258,18 @@ def keeps_bits() -> bool:
     return settings.current().rounding == "bits"
 
 
-def merged(batch: Batch, nodes: Sequence[Node] | None = None, *, sampled: bool = True) -> Merged:
+def merged(batch: Batch, nodes: Sequence[Node] | None = None, *, sampled: bool = True) -> MergedBatch:
     """Merge the values of a quantity that differ only by rounding; `nodes` are those that its columns come from.
 
     Of samples that may come from a density, numbers that all were drawn just once are kept apart: they lie next to each
     other by chance.
     """
     if keeps_bits() or (isinstance(batch, DeferredBatch) and nodes is not None and not any(map(_has_fractions, nodes))):
-        return Merged(batch)
+        return MergedBatch(batch)
     known = nodes if nodes is not None and len(nodes) == len(batch.columns) else [None] * len(batch.columns)
     chosen = [place for place, node in enumerate(known) if _may_be_rounded(batch.columns[place], node)]
     if not chosen:
-        return Merged(batch)
+        return MergedBatch(batch)
     traced = [node for place in chosen if (node := known[place]) is not None]
     found = dict(zip(traced, roundoffs(traced), strict=True))
     columns, before, after = list(batch.columns), 0, 0
@@ -282,8 +282,8 @@ def merged(batch: Batch, nodes: Sequence[Node] | None = None, *, sampled: bool =
             columns[place], many, few = one
             before, after = before + many, after + few
     if not before:
-        return Merged(batch)
-    return Merged(Batch(batch.structure, tuple(columns), len(batch)), before, after)
+        return MergedBatch(batch)
+    return MergedBatch(Batch(batch.structure, tuple(columns), len(batch)), before, after)
 
 
 def _has_fractions(node: Node) -> bool:

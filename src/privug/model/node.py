@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from privug.model.refusal import refuse
+from privug.errors import Untraceable
 from privug.model.traits import Role, Traits, traits_of
 from privug.scoping import Held
 
@@ -91,6 +91,24 @@ class Operation(ABC):
     def whole(self, parents: Sequence["Node"]) -> Whole:
         """Say which of the results, if they are floats, a program gets as whole numbers."""
         return False
+
+
+refusals: Held[list[str] | None] = Held(None)
+"""While a program is traced: what it asked of a random variable that has no single answer."""
+
+deciding: Held[Callable[["Node"], bool] | None] = Held(None)
+"""While a program is followed along one of its paths: says whether a random condition (a node) holds there."""
+
+
+def refuse(what: str) -> NoReturn:
+    """Refuse to give one plain value; noted for the tracer, in case the program swallows the error."""
+    noted = refusals.get()
+    if noted is not None:
+        noted.append(what)
+    raise Untraceable(
+        f"{what} needs one plain value, but a random variable stands for many; "
+        "write pv.where(condition, a, b) for a choice, & | ~ for and/or/not, or wrap the code with pv.lift"
+    )
 
 
 fallible: Held[list["Node"] | None] = Held(None)

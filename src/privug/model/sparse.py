@@ -92,7 +92,7 @@ class SparseFrame(SparseDict):
     def __init__(
         self,
         columns: Any = (),
-        order: "Labels | None" = None,
+        order: "RowLabels | None" = None,
         optional: frozenset[str] = frozenset(),
         places: Sequence[Any] = (),
         is_open: bool = False,
@@ -120,7 +120,7 @@ class SparseFrame(SparseDict):
 
 
 @dataclass(frozen=True)
-class Labels:
+class RowLabels:
     """What tells the rows of a frame apart: some columns, and their values in each row that there may be."""
 
     names: tuple[str, ...]

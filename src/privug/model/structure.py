@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,20 +33,26 @@ def incomparable(value: Any) -> Any:
     """
     if type(value) in _PLAIN or isinstance(value, RandomVariable):
         return None
+    inside: Iterable[Any] | None = _looked_into(value)
+    if inside is None:
+        if isinstance(value, Coroutine):
+            value.close()  # or Python complains that nobody has awaited it
+        return None if _has_equality(value) else value
+    return next((found for found in map(incomparable, inside) if found is not None), None)
+
+
+def _looked_into(value: Any) -> Iterable[Any] | None:
+    """Return what a value consists of, keys included; None if it is equal or not as a whole."""
     match value:
         case dict():
-            parts: Any = (*value.keys(), *value.values())
+            return (*value.keys(), *value.values())
         case list() | tuple() | set() | frozenset() | deque():
-            parts = value
+            return value
         case np.ndarray():
-            parts = value.flat if value.dtype == object else ()
+            return value.flat if value.dtype == object else ()
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
-        case _:
-            if isinstance(value, Coroutine):
-                value.close()  # or Python complains that nobody has awaited it
-            return None if _has_equality(value) else value
-    return next((found for found in map(incomparable, parts) if found is not None), None)
+            return [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return None
 
 
 def _has_equality(value: Any) -> bool:
@@ -73,6 +79,17 @@ def described(part: Any) -> str:
         f"{shown(part)}, which equals nothing but itself: every call would count as another value; use values that can "
         "be compared, such as numbers, strings, tuples, or objects whose class has __eq__"
     )
+
+
+Taken = tuple[tuple[Any, ...], Sequence[Any]]
+"""What is known of a container besides its parts, and the parts."""
+
+
+class Form(NamedTuple):
+    """How containers of one type are taken apart, and put together again of other parts."""
+
+    taken: Callable[[Any], Taken]
+    made: Callable[[type, tuple[Any, ...]], Callable[[tuple[Any, ...]], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +121,7 @@ class Structure:
             return self._build_frames(leaves, samples)
         parts = [child.build_each(leaves, samples) for child in self.children]
         rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else repeat((), samples)
-        return map(self._joiner(), rows)
+        return map(_form_of(self.container).made(self.container, self.keys), rows)
 
     def _is_plain_table(self) -> bool:
         """Say whether this is a table whose cells are all leaves: it can be built row by row at once."""
@@ -164,55 +181,32 @@ class Structure:
         """How many leaves there are."""
         return 1 if self.container is None else sum(child.leaves for child in self.children)
 
-    def _joiner(self) -> Callable[[tuple[Any, ...]], Any]:
-        container = self.container
-        if container is np.ndarray:
-            return _object_array
-        if container is Row:
-            return row_maker(self.keys)
-        if container is Plate:
-            return self._plate_or_rows
-        if container is PlatedTable:
-            return _plated_or_plain
-        if container is RaggedTable:
-            return self._ragged_or_plain
-        if container is SparseFrame:
-            return lambda parts: SparseFrame.laid_out(self.keys, parts)
-        if container is FormattedText:
-            return partial(composed, self.keys)
-        if container is SparseList:
-            return SparseList.of
-        if container in (SparseDict, SparseColumns):
-            return lambda parts: container.of(self.keys, parts)
-        if container is dict:
-            return lambda parts: dict(zip(self.keys, parts, strict=True))
-        if dataclasses.is_dataclass(container):
-            return lambda parts: container(**dict(zip(self.keys, parts, strict=True)))
-        assert container is not None
-        make: Callable[[tuple[Any, ...]], Any] = getattr(container, "_make", container)  # named tuples
-        return make
-
-    def _plate_or_rows(self, cells: Sequence[Any]) -> Any:
-        """Put a plate together of columns of random variables, or plain rows of plain columns.
-
-        A random number of rows stands before the cells.
-        """
-        names, size, *usual = self.keys
-        if size is None:
-            size, *cells = cells
-        if any(isinstance(part, RandomVariable) for part in (size, *cells)):
-            return Plate(names, tuple(cells), size, *usual)
-        return _rows(names, cells, size)
-
-    def _ragged_or_plain(self, parts: tuple[Any, ...]) -> Table:
-        size, *segments = parts
-        made = RaggedTable if isinstance(size, RandomVariable) else plain_rows
-        return made(size, segments, self.keys[0])
-
 
 def _rows(names: tuple[str, ...], cells: Sequence[Any], size: int) -> list[Row]:
     columns = [cell.tolist() if isinstance(cell, np.ndarray) else repeat(cell, size) for cell in cells]
     return [*map(row_maker(names), zip(*columns, strict=False))]
+
+
+def _plate_or_rows(names: tuple[str, ...], size: Any, usual: Sequence[int], cells: Sequence[Any]) -> Any:
+    """Put a plate together of columns of random variables, or plain rows of plain columns.
+
+    A random number of rows stands before the cells.
+    """
+    if size is None:
+        size, *cells = cells
+    if any(isinstance(part, RandomVariable) for part in (size, *cells)):
+        return Plate(names, tuple(cells), size, *usual)
+    return _rows(names, cells, size)
+
+
+def _taken_plate(plate: Plate) -> Taken:
+    if plate.is_ragged:
+        return (plate.names, None, plate.usual), (plate.size, *plate.cells)
+    return (plate.names, plate.size), plate.cells
+
+
+def _ragged_or_plain(outline: Any, size: Any, segments: Sequence[Any]) -> Table:
+    return (RaggedTable if isinstance(size, RandomVariable) else plain_rows)(size, segments, outline)
 
 
 def _plated_or_plain(segments: tuple[Any, ...]) -> Table:
@@ -230,6 +224,65 @@ def _object_array(parts: tuple[Any, ...]) -> np.ndarray[Any, Any]:
     return array
 
 
+def _labelled(keys: tuple[Any, ...], parts: Sequence[Any]) -> dict[Any, Any]:
+    return dict(zip(keys, parts, strict=True))
+
+
+def _taken_record(value: Any) -> Taken:
+    keys = tuple(field.name for field in dataclasses.fields(value) if field.init)
+    return keys, [getattr(value, key) for key in keys]
+
+
+def _sparse(kind: Any, keys: tuple[Any, ...]) -> Callable[[Sequence[Any]], Any]:
+    return partial(kind.of, keys)
+
+
+_SPARSE = Form(lambda one: (tuple(one), one.parts), _sparse)
+FORMS: dict[type, Form] = {
+    Row: Form(lambda row: (row.keys(), row), lambda kind, names: row_maker(names)),
+    Table: Form(lambda table: ((), list(table)), lambda kind, keys: kind),
+    PlatedTable: Form(lambda table: ((), table.segments), lambda kind, keys: _plated_or_plain),
+    RaggedTable: Form(
+        lambda table: ((table.outline,), (table.size, *table.segments)),
+        lambda kind, keys: lambda parts: _ragged_or_plain(keys[0], parts[0], parts[1:]),
+    ),
+    Plate: Form(_taken_plate, lambda kind, keys: partial(_plate_or_rows, keys[0], keys[1], keys[2:])),
+    Framed: Form(
+        lambda frame: ((frame.form, frame.names, frame.dtypes), (frame.table,)),
+        lambda kind, keys: lambda parts: Framed(parts[0], *keys),
+    ),
+    SparseFrame: Form(lambda one: (one.layout, one.parts), lambda kind, keys: partial(SparseFrame.laid_out, keys)),
+    SparseList: Form(lambda one: ((), one), lambda kind, keys: SparseList.of),
+    SparseColumns: _SPARSE,
+    SparseDict: _SPARSE,
+    FormattedText: Form(lambda one: (one.template, one.values), lambda kind, keys: partial(composed, keys)),
+    dict: Form(
+        lambda one: (tuple(one), list(one.values())),
+        lambda kind, keys: lambda parts: dict(zip(keys, parts, strict=True)),
+    ),
+    list: Form(lambda one: ((), one), lambda kind, keys: list),
+    tuple: Form(lambda one: ((), one), lambda kind, keys: tuple),
+    np.ndarray: Form(lambda array: ((), list(array)), lambda kind, keys: _object_array),
+}
+"""The containers that are taken apart, and how; subclasses of those whose items may be missed are none of them."""
+_NAMED = Form(lambda one: ((), one), lambda kind, keys: kind._make)  # type: ignore[attr-defined]
+_RECORD = Form(_taken_record, lambda kind, keys: lambda parts: kind(**_labelled(keys, parts)))
+
+
+@lru_cache(maxsize=1024)
+def _container_of(kind: type) -> type | None:
+    """Return as which container a type of values is taken apart; None for a leaf."""
+    for base in kind.__mro__:
+        if base in FORMS and (base is kind or base not in (list, tuple, np.ndarray)):
+            return base
+    named = issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
+    return kind if named or dataclasses.is_dataclass(kind) else None
+
+
+def _form_of(container: type) -> Form:
+    return FORMS.get(container) or (_NAMED if issubclass(container, tuple) else _RECORD)
+
+
 LEAF = Structure()
 
 
@@ -244,46 +297,12 @@ def flatten(value: Any) -> tuple[Structure, list[Any]]:
 
 
 def _flatten_into(value: Any, leaves: list[Any]) -> Structure:
-    container: type
-    keys: tuple[Any, ...] = ()
-    parts: Sequence[Any]
-    match value:
-        case Row():
-            container, keys, parts = Row, value.keys(), tuple(value)
-        case Framed():
-            container, keys, parts = Framed, (value.form, value.names, value.dtypes), (value.table,)
-        case RaggedTable():
-            container, keys, parts = RaggedTable, (value.outline,), (value.size, *value.segments)
-        case PlatedTable():
-            container, parts = PlatedTable, value.segments
-        case Plate() if value.is_ragged:
-            container, keys, parts = Plate, (value.names, None, value.usual), (value.size, *value.cells)
-        case Plate():
-            container, keys, parts = Plate, (value.names, value.size), value.cells
-        case Table():
-            container, parts = Table, list(value)
-        case SparseFrame():
-            container, keys, parts = SparseFrame, value.layout, value.parts
-        case FormattedText():
-            container, keys, parts = FormattedText, value.template, value.values
-        case SparseList():
-            container, parts = SparseList, value
-        case SparseDict():
-            container, keys, parts = type(value), tuple(value), value.parts
-        case dict():
-            container, keys, parts = dict, tuple(value), list(value.values())
-        case tuple() if hasattr(value, "_fields") and hasattr(value, "_make"):
-            container, parts = type(value), value
-        case list() | tuple() if type(value) in (list, tuple):
-            container, parts = type(value), value
-        case np.ndarray() if value.dtype == object and value.ndim == 1:
-            container, parts = np.ndarray, list(value)
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            keys = tuple(field.name for field in dataclasses.fields(value) if field.init)
-            container, parts = type(value), [getattr(value, key) for key in keys]
-        case _:
-            leaves.append(value)
-            return LEAF
+    kind: Any = type(value)
+    container = _container_of(kind)
+    if container is None or (container is np.ndarray and (value.dtype != object or value.ndim != 1)):
+        leaves.append(value)
+        return LEAF
+    keys, parts = _form_of(container).taken(value)
     return Structure(container, keys, tuple(_flatten_into(part, leaves) for part in parts))
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from privug.model.node import Node
+from privug.model.node import Node, refuse
 from privug.model.operations import Elementwise, PythonRound, elementwise
-from privug.model.refusal import refuse
 from privug.model.variable import RandomVariable, as_node
 
 INTEGER = re.compile(r",?d?|0\d+d?")

@@ -11,8 +11,10 @@ from privug.model import numpy_functions
 from privug.model.categories import constant_category, encode, map_levels, on_categories, unify
 from privug.model.failures import fails, fails_where, told
 from privug.model.maybe import where_present
-from privug.model.node import ConstantValue, Node, Operation, ancestors
+from privug.model.node import ConstantValue, Node, Operation, ancestors, deciding
 from privug.model.node import path_condition as path_condition  # those who ask for random variables find it here
+from privug.model.node import refusals as refusals
+from privug.model.node import refuse as refuse
 from privug.model.operations import (
     Elementwise,
     NumpyRound,
@@ -24,9 +26,6 @@ from privug.model.operations import (
     lookup,
     stack,
 )
-from privug.model.refusal import deciding
-from privug.model.refusal import refusals as refusals
-from privug.model.refusal import refuse as refuse
 from privug.model.traits import Role, traits_of
 from privug.model.values import follows_numpy
 from privug.runtime.pickling import Cloudpickled, Unchanging, portable

@@ -56,7 +56,7 @@ def batched(program: Callable[..., Any]) -> BatchedProgram:
     return BatchedProgram(program)
 
 
-class Columns:
+class BatchedTable:
     """A batch of tables: each column is an array of samples by rows."""
 
     def __init__(self, columns: dict[str, Array], rows: int) -> None:
@@ -174,7 +174,7 @@ def _put_together(structure: Structure, leaves: Any) -> Any:
     if structure.container is Table and structure.children and structure.children[0].container is Row:
         names = structure.children[0].keys
         columns = {name: _column([part[position] for part in parts]) for position, name in enumerate(names)}
-        return Columns(columns, len(parts))
+        return BatchedTable(columns, len(parts))
     if structure.container is dict:
         return dict(zip(structure.keys, parts, strict=True))
     return parts if structure.container is list else tuple(parts)

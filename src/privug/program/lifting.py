@@ -30,11 +30,19 @@ from privug.prior.choice import constant_value
 from privug.prior.conditional import finite_support, given, unit
 from privug.prior.table import Records, as_input, form_of
 from privug.program.batched import BatchedProgram, apply_batched
-from privug.program.calls import Opaque, call, rehearse, undisturbed_randomness
+from privug.program.calls import (
+    FEW_CELLS,
+    Opaque,
+    call,
+    calls_worth_compiling,
+    check_that_it_ends,
+    rehearse,
+    undisturbed_randomness,
+    work_worth_tracing,
+)
 from privug.program.external import External
 from privug.program.inputs import Arguments
 from privug.program.native.arguments import refusal
-from privug.program.native.work import FEW_CELLS, calls_worth_compiling, check_that_it_ends, work_worth_tracing
 from privug.program.reachable import Reached, entropy_source, reached, undisturbed_memory
 from privug.program.sql.query import Query
 from privug.program.staged import Staged, taken_apart

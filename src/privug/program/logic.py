@@ -8,15 +8,14 @@ import numpy as np
 
 from privug.arguments import shown
 from privug.errors import ArgumentError, PriorError
-from privug.model import numpy_functions
 from privug.model.batch import Column
-from privug.model.maybe import choice
+from privug.model.conditions import any_of, both, chosen, either, negated
 from privug.model.node import ConstantValue, Context, ancestors
 from privug.model.plan import Plan
 from privug.model.plated_tables import PlatedTable
 from privug.model.plates import Plate, current_plate, fold, going_through, holds_of_nothing
 from privug.model.table import Row
-from privug.model.variable import RandomVariable, as_node, path_condition, refuse
+from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.prior.choice import constant_value, is_constant
 from privug.prior.family import is_distribution, parameters_of, replicate
 from privug.scoping import Held
@@ -34,8 +33,7 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     <RandomVariable: discrete float64>
     """
     if any(isinstance(value, RandomVariable) for value in (condition, yes, no)):
-        nodes = as_node(condition), as_node(yes), as_node(no)
-        return RandomVariable(choice(*nodes) or numpy_functions.where(*nodes))
+        return chosen(condition, yes, no)
     if isinstance(condition, np.ndarray) and condition.ndim:
         return np.where(condition, yes, no)
     return yes if condition else no
@@ -62,16 +60,16 @@ def forall(rows: Any, predicate: Predicate, then: Predicate | None = None) -> An
     True
     """
     if then is not None and isinstance(rows, PlatedTable):
-        return forall(rows, lambda row: _either(_negated(_truth(predicate(row))), _truth(then(row))))
+        return forall(rows, lambda row: either(negated(_truth(predicate(row))), _truth(then(row))))
     verdicts = _verdicts("forall", rows, predicate, "all")
     if then is not None:
         consequences = _verdicts("forall", rows, then, "all")
         if isinstance(verdicts, RandomVariable):
-            return (_negated(verdicts) | _truth(consequences)).all()
-        verdicts = [_either(_negated(a), b) for a, b in zip(verdicts, consequences, strict=True)]
+            return (negated(verdicts) | _truth(consequences)).all()
+        verdicts = [either(negated(a), b) for a, b in zip(verdicts, consequences, strict=True)]
     if isinstance(verdicts, RandomVariable):
         return verdicts.all()
-    return reduce(_both, verdicts, True)
+    return reduce(both, verdicts, True)
 
 
 def exists(rows: Any, predicate: Predicate) -> Any:
@@ -84,7 +82,7 @@ def exists(rows: Any, predicate: Predicate) -> Any:
     verdicts = _verdicts("exists", rows, predicate, "any")
     if isinstance(verdicts, RandomVariable):
         return verdicts.any()
-    return reduce(_either, verdicts, False)
+    return any_of(verdicts)
 
 
 def _verdicts(name: str, rows: Any, predicate: Predicate, how: str) -> Any:
@@ -112,7 +110,7 @@ def _verdicts(name: str, rows: Any, predicate: Predicate, how: str) -> Any:
 def _verdict(segment: Any, there: Any, predicate: Predicate, how: str) -> Any:
     if not isinstance(segment, Plate):
         verdict = _truth(predicate(segment))
-        return _either(_negated(there), verdict) if holds_of_nothing(how) else _both(there, verdict)
+        return either(negated(there), verdict) if holds_of_nothing(how) else both(there, verdict)
     with going_through(segment):
         return fold(segment, how, _truth(predicate(segment.row)))
 
@@ -128,22 +126,6 @@ def _truth(value: Any) -> Any:
 
 def _number(verdict: Any) -> Any:
     return verdict if isinstance(verdict, RandomVariable) else int(verdict)
-
-
-def _negated(verdict: Any) -> Any:
-    return ~verdict if isinstance(verdict, RandomVariable) else not verdict
-
-
-def _both(left: Any, right: Any) -> Any:
-    if isinstance(left, bool):
-        return right if left else False
-    return left & right if isinstance(right, RandomVariable) or right else False
-
-
-def _either(left: Any, right: Any) -> Any:
-    if isinstance(left, bool):
-        return True if left else right
-    return left | right if isinstance(right, RandomVariable) or not right else True
 
 
 recorded: Held[list[tuple[RandomVariable, RandomVariable | None]] | None] = Held(None)

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from privug.errors import PriorError
-from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, reached
+from privug.model.node import Array, ConstantValue, Kind, Node, ancestors, deciding, reached, refusals
 from privug.model.operations import Elementwise, constant, elementwise
 from privug.model.plan import Plan
-from privug.model.refusal import deciding, refusals
 from privug.model.structure import flatten
 from privug.model.traits import Connective, Role, traits_of
 from privug.model.variable import RandomVariable

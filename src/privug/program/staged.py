@@ -21,7 +21,7 @@ from privug.model.variable import RandomVariable
 from privug.program.logic import recorded
 from privug.program.outputs import FAILED, settled
 from privug.program.traced.calling import call
-from privug.program.traced.dictionaries import without_masks
+from privug.program.traced.masks import without_masks
 from privug.runtime.pickling import Portable
 
 PILOT_CALLS = 8
@@ -59,7 +59,7 @@ class OtherForm(ProgramError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Operation):
+class OutputPart(Operation):
     """A number, or an array of numbers, in what a program that is called sample by sample returned."""
 
     structure: Structure
@@ -119,7 +119,7 @@ def _pilot(node: Node) -> list[Any]:
     return [value for value in values[~failed] if value is not FAILED]
 
 
-def _part(structure: Structure, position: int, leaves: Sequence[Any]) -> Part | None:
+def _part(structure: Structure, position: int, leaves: Sequence[Any]) -> OutputPart | None:
     try:
         arrays = [np.asarray(leaf) for leaf in leaves]
         dtype = np.result_type(*(array.dtype for array in arrays))
@@ -127,4 +127,4 @@ def _part(structure: Structure, position: int, leaves: Sequence[Any]) -> Part | 
         return None
     if dtype.kind not in "biuf" or len({array.shape for array in arrays}) > 1:
         return None
-    return Part(structure, position, arrays[0].shape, np.dtype(np.float64 if dtype.kind == "f" else np.int64))
+    return OutputPart(structure, position, arrays[0].shape, np.dtype(np.float64 if dtype.kind == "f" else np.int64))

@@ -50,9 +50,9 @@ from privug.program.reachable import undisturbed_memory
 from privug.program.sql.query import Query
 from privug.program.traced.calling import rewritten
 from privug.program.traced.conditions import attempts
-from privug.program.traced.dictionaries import without_masks
 from privug.program.traced.frames.entry import stand_in
 from privug.program.traced.iteration import order_left_open
+from privug.program.traced.masks import without_masks
 from privug.runtime.critical import quietly
 from privug.runtime.processes import Watch
 from privug.scoping import holding

@@ -86,7 +86,7 @@ class Fingerprint:
 
 def fingerprint(program: Any, layout: Layout) -> Fingerprint:
     """Return the fingerprint of a program compiled for such arguments, as its surroundings are now."""
-    walk = _Walk()
+    walk = _Fingerprinting()
     walk.add(program)
     walk.note("layout", repr([(p.kinds, p.names, p.rank) for p in layout.parameters]), repr(layout.names))
     walk.note("compiler", _compiler())
@@ -104,7 +104,7 @@ def _compiler() -> str:
     return repr((*versions, np.__version__, own.hexdigest(), target, config.OPT, config.BOUNDSCHECK))
 
 
-class _Walk:
+class _Fingerprinting:
     """A walk through a program and all that its global names and the variables around it stand for."""
 
     def __init__(self) -> None:
@@ -609,7 +609,7 @@ def _fits(value: Any, output: Array) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Operation):
+class ResultPart(Operation):
     """One part of a result with several."""
 
     name: str
@@ -641,7 +641,7 @@ def apply_native(
     if not compiled.is_tuple:
         return RandomVariable(node)
     names = compiled.dtype.names or ()
-    return tuple(RandomVariable(Node(Part(name), (node,), (), compiled.dtype[name])) for name in names)
+    return tuple(RandomVariable(Node(ResultPart(name), (node,), (), compiled.dtype[name])) for name in names)
 
 
 def _difference(operation: NativeCall, arrays: Sequence[Array], checks: int) -> str | None:

@@ -246,7 +246,7 @@ class _Rewriting(FunctionPass):
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        _Rewriter(state.func_ir, compilation.get()).rewrite()
+        _IRRewriter(state.func_ir, compilation.get()).rewrite()
         state.typingctx.refresh()  # some functions may be new
         return True
 
@@ -283,7 +283,7 @@ _FUNCTIONS = (type, python_types.ModuleType, python_types.FunctionType, python_t
 LOCAL = object()
 
 
-class _Rewriter:
+class _IRRewriter:
     """The rewriting of one function's intermediate code."""
 
     def __init__(self, func_ir: Any, compiled: Compilation) -> None:

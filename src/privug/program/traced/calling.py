@@ -34,12 +34,11 @@ from privug.program.traced.functions import (
     text,
     whole_array,
 )
-from privug.program.traced.keyed import GrownList
+from privug.program.traced.iteration import PlatedList, holds_random
 from privug.program.traced.keys import has_random
 from privug.program.traced.masks import CallOnly, Masked, MaskedList, OfStanding, Standing
 from privug.program.traced.rewriting import RUNTIME, rewritten_code
 from privug.program.traced.selections import Selection, selection_of
-from privug.program.traced.sorting import holds_random
 
 _LIBRARY = (
     *filter(None, (sysconfig.get_paths().get(name) for name in ("stdlib", "purelib", "platlib"))),
@@ -216,7 +215,7 @@ def _method(owner: Any, name: str, arguments: tuple[Any, ...], named: dict[str, 
         refuse_stream(argument)
     if isinstance(owner, MaskedDict | MaskedSet) and name not in CALLING_METHODS:
         return getattr(owner, name)(*arguments, **named)
-    if isinstance(owner, MaskedList | GrownList) and name in ("append", "extend"):
+    if isinstance(owner, MaskedList | PlatedList) and name in ("append", "extend"):
         for item, there in iteration.iterate(arguments[0]) if name == "extend" else [(arguments[0], True)]:
             owner.add(item, masks.both(masks.current(), there))
         return None
@@ -334,7 +333,7 @@ def _stacked(argument: Any) -> Any:
 class Runtime:
     """What rewritten code finds under the name `__privug__`."""
 
-    Frame = control.Frame
+    Activation = control.Activation
     and_ = staticmethod(expressions.and_)
     or_ = staticmethod(expressions.or_)
     not_ = staticmethod(expressions.not_)

@@ -4,7 +4,7 @@ Code inside of `try` goes on only where nothing failed that is caught: what fail
 rest of the body runs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privug.errors import PrivugError
-from privug.model.graph import everything_behind, rewritten
+from privug.model.conditions import Mask, both, holds, negated
+from privug.model.graph import everything_behind
 from privug.model.maybe import Maybe, maybe
-from privug.model.node import Array, ConstantValue, Context, Kind, Node, Operation, ancestors, fallible
-from privug.model.operations import Elementwise, SampleFailure, constant
+from privug.model.node import Array, Context, Kind, Node, Operation, ancestors, fallible
+from privug.model.operations import SampleFailure
 from privug.model.plates import Lane, current_plate, fold
-from privug.model.propositions import is_certain
 from privug.model.structure import flatten
-from privug.model.traits import Connective
 from privug.model.variable import RandomVariable, as_node, path_condition, refusals, refuse
 from privug.scoping import Held, holding
 
@@ -151,81 +150,6 @@ def _guarded(node: Node, operation: Checked, parents: tuple[Node, ...]) -> Node:
     checked = Node(operation, (node, *parents), node.shape, node.dtype, node.levels)
     checked.bound = node.bound
     return checked
-
-
-Mask = Any  # True, False, or a random variable of truth values
-
-
-def both(left: Mask, right: Mask) -> Mask:
-    """Return the conjunction of two masks."""
-    if isinstance(left, bool):
-        return right if left else False
-    if isinstance(right, bool):
-        return left if right else False
-    return left if left is right else left & right
-
-
-def either(left: Mask, right: Mask) -> Mask:
-    """Return the disjunction of two masks."""
-    if isinstance(left, bool):
-        return True if left else right
-    if isinstance(right, bool):
-        return True if right else left
-    return left | right
-
-
-def negated(mask: Mask) -> Mask:
-    """Return the negation of a mask."""
-    return not mask if isinstance(mask, bool) else ~mask
-
-
-def holds(mask: Mask) -> bool:
-    """Say whether a mask holds for sure: both a condition and its opposite may have been met."""
-    return mask if isinstance(mask, bool) else is_certain(mask.node)
-
-
-def assuming(mask: Mask, known: Mapping[Node, bool]) -> Mask:
-    """Return what a mask comes to where it is known whether some conditions hold."""
-    if isinstance(mask, bool):
-        return mask
-    made = rewritten([mask.node], _without_constants, {node: constant(held) for node, held in known.items()})[0]
-    held = _constant(made)
-    return RandomVariable(made) if held is None else held
-
-
-def _constant(node: Node) -> bool | None:
-    operation = node.operation
-    return bool(operation.array[0]) if isinstance(operation, ConstantValue) and node.dtype == bool else None
-
-
-def _without_constants(node: Node, parents: tuple[Node, ...]) -> Node | None:
-    """Return what a conjunction, disjunction or negation of which some part is known comes to."""
-    connective = node.operation.traits.connective if isinstance(node.operation, Elementwise) else None
-    known = [_constant(parent) for parent in parents]
-    if connective is None or known == [None] * len(parents):
-        return None
-    if connective is Connective.NOT:
-        return constant(not known[0])
-    stops = connective is Connective.OR
-    left = [parent for parent, held in zip(parents, known, strict=True) if held is None]
-    return constant(stops) if stops in known else left[0] if left else constant(not stops)
-
-
-def any_of(masks: Sequence[Mask]) -> Mask:
-    """Return whether any of several masks holds."""
-    total: Mask = False
-    for mask in masks:
-        total = either(total, mask)
-    return total
-
-
-def merge(condition: Mask, taken: Mask, otherwise: Mask) -> Mask:
-    """Merge a mask that is relative to each of two branches into one relative to both."""
-    if isinstance(taken, bool) and isinstance(otherwise, bool):
-        if taken == otherwise:
-            return taken
-        return condition if taken else negated(condition)
-    return either(both(condition, taken), both(negated(condition), otherwise))
 
 
 def current() -> Mask:

@@ -16,22 +16,19 @@ from typing import Any, Protocol
 
 from privug.errors import ProgramError, Untraceable
 from privug.model.categories import outcomes
+from privug.model.conditions import Mask, any_of, merge, negated
 from privug.model.failures import diversions
 from privug.model.node import count_round, fallible, leave_loop
 from privug.model.plates import Plate, current_plate
 from privug.model.variable import path_condition, refusals, refuse
 from privug.program.traced.conditions import (
     Attempt,
-    Mask,
-    any_of,
     attempt_for,
     attempts,
     caught_so_far,
     current,
     fail_where,
     leave_out,
-    merge,
-    negated,
     under,
 )
 from privug.program.traced.dictionaries import MaskedDict
@@ -42,8 +39,8 @@ from privug.program.traced.laws import after_all_rows
 from privug.program.traced.masks import (
     UNDEFINED,
     MaskedList,
-    Merged,
     OneOf,
+    OneOfDicts,
     Standing,
     both,
     either,
@@ -247,7 +244,7 @@ raises(TryStatement.again)
 MOST_RANDOM_ROUNDS = 64
 
 
-class Frame:
+class Activation:
     """One activation of a rewritten function: what has been returned, and which loops are under way."""
 
     def __init__(self) -> None:
@@ -491,13 +488,13 @@ class Frame:
             refuse(f"{what} under a random condition")
 
 
-raises(Frame.fail)
+raises(Activation.fail)
 
 
 class Choice:
     """An `if` statement: what runs where its condition holds, and what runs elsewhere."""
 
-    def __init__(self, frame: Frame, condition: Mask, has_else: bool) -> None:
+    def __init__(self, frame: Activation, condition: Mask, has_else: bool) -> None:
         self._frame, self._condition, self._has_else = frame, condition, has_else
         self._before = self._taken = frame.flags()
 
@@ -541,7 +538,7 @@ def _set_item(container: Any, key: Any, value: Any, here: Mask, fresh: bool = Fa
         for mask, target in container.targets:
             with under(mask):
                 _set_item(target, key, value, both(here, mask))
-    elif isinstance(container, Merged):
+    elif isinstance(container, OneOfDicts):
         refuse("a change of one of several dictionaries")
     elif isinstance(container, MaskedDict):
         container.put(key, value, here, fresh)

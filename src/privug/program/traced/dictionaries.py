@@ -1,31 +1,21 @@
 """Dictionaries and sets of rewritten programs: entries are there or not, depending on random conditions."""
 
-import copy
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from privug.model.categories import map_levels
 from privug.model.maybe import maybe
 from privug.model.plates import fold
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_node, refuse
-from privug.prior.frame import MISSING_TYPES
-from privug.program.logic import where
-from privug.program.outputs import settled
-from privug.program.traced.conditions import with_failures
-from privug.program.traced.iteration import Segment, order_left_open, segments
-from privug.program.traced.keyed import Changeable, Fillable, Grown, GrownList
+from privug.program.traced.iteration import PlatedList, Segment, order_left_open, segments
+from privug.program.traced.keyed import Changeable, Grown
 from privug.program.traced.keys import alternatives, has_random
 from privug.program.traced.masks import (
     UNDEFINED,
-    CallOnly,
-    Growing,
     Mask,
     Masked,
     MaskedList,
-    Merged,
     any_of,
     both,
     current,
@@ -33,18 +23,18 @@ from privug.program.traced.masks import (
     fail_where,
     fixed_order,
     holds,
+    how_many,
     is_value,
     negated,
     one_of,
     places_of,
     select,
 )
-from privug.program.traced.slots import Unreadable
 
 Pairs = list[tuple[Any, Mask]]
 
 
-class MaskedSet(Changeable, Fillable, Growing):
+class MaskedSet(Changeable):
     """A set of the program's own."""
 
     def __init__(self, items: Iterable[tuple[Any, Mask]] = ()) -> None:
@@ -145,9 +135,7 @@ class MaskedSet(Changeable, Fillable, Growing):
                 made.masks[level] = either(made.masks.get(level, False), found)
         return made
 
-    @staticmethod
-    def one_of(possible: list[tuple[Mask, Any]]) -> "MaskedSet":
-        """Return the set whose condition holds."""
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> "MaskedSet":
         return OneOfSets(possible)
 
     intersection, union, difference = __and__, __or__, __sub__
@@ -182,60 +170,6 @@ def _set_of(other: Any) -> MaskedSet:
     if isinstance(other, Masked):
         return MaskedSet(other.unordered())
     return MaskedSet((item, True) for item in other)
-
-
-MOST_BRANCHES = 8
-"""Of which one appends to a list at a time."""
-
-
-def without_masks(value: Any) -> Any:
-    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
-    return with_failures(unmasked(value))
-
-
-def unmasked(value: Any) -> Any:
-    """Return a value with the program's own containers as plain ones."""
-    if isinstance(value, Unreadable):
-        refuse("the last row's value of a variable, after a loop over many rows,")
-    if type(value) is MaskedList and not value.is_certain:
-        items = in_turn(value.pairs())
-        return unmasked(value.plain() if items is None else items)
-    if isinstance(value, Masked | CallOnly):
-        return unmasked(value.released()) if isinstance(value, Masked) else value.released()
-    if type(value) in (list, tuple):
-        return type(value)(unmasked(item) for item in value)
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(map(unmasked, value))
-    if dataclasses.is_dataclass(value) and not type(value).__module__.startswith(("privug.", "builtins")):
-        made = copy.copy(value)
-        for field in dataclasses.fields(value):
-            object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
-        return made
-    if type(value) in (dict, Merged):
-        return {key: unmasked(item) for key, item in value.items()}
-    if isinstance(value, RandomVariable) and any(
-        type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
-    ):
-        return RandomVariable(map_levels(value.node, settled))
-    return value
-
-
-def in_turn(pairs: list[tuple[Any, Mask]]) -> list[Any] | None:
-    """Return a list to which one of several branches appends at a time; None if its length is random.
-
-    Items that follow each other, and of which exactly one is there, are one item of the list.
-    """
-    items: list[Any] = []
-    waiting: list[tuple[Mask, Any]] = []
-    for item, there in pairs:
-        overlapping = any(not holds(negated(both(there, other))) for other, _ in waiting)
-        if overlapping or len(waiting) == MOST_BRANCHES:
-            return None
-        waiting.append((there, item))
-        if holds(any_of([mask for mask, _ in waiting])):
-            items.append(one_of(waiting))
-            waiting = []
-    return None if waiting else items
 
 
 MOST_ORDERED = 24
@@ -335,7 +269,7 @@ class MaskedDict(Changeable):
         if len(self.stored) > MOST_ORDERED:
             refuse(f"the order of more than {MOST_ORDERED} random dictionary keys")
         places = {key: self._place(key) for key in self.stored}
-        total = _count(self.masks.values())
+        total = how_many(self.masks.values())
         entries: Pairs = []
         for position in range(len(self.stored)):
             hits = [(key, both(self.masks[key], places[key] == position)) for key in self.stored]
@@ -348,7 +282,7 @@ class MaskedDict(Changeable):
         """Return how many entries came in before this one."""
         rank = self.ranks[key]
         before = [both(self.masks[other], self.ranks[other] < rank) for other in self.stored if other != key]
-        return _count(before)
+        return how_many(before)
 
     def _in_fixed_order(self) -> list[Any] | None:
         """Return the keys in the order in which they came in; None if that is random."""
@@ -510,7 +444,7 @@ class MaskedDict(Changeable):
     def grow_entry(self, level: Any, inserted: Mask, first: Any, grown: Grown) -> None:
         before = self.mask_at(level)
         self.stored[level] = grown(self.stored.get(level, UNDEFINED), before)
-        if isinstance(self.stored[level], GrownList | MaskedSet):
+        if isinstance(self.stored[level], PlatedList | MaskedSet):
             self._own.add(level)
         if before is False:
             self.ranks[level] = self._events + first
@@ -585,10 +519,3 @@ class View(Masked):
 
     def __len__(self) -> int:
         return len(self.plain())
-
-
-def _count(masks: Iterable[Mask]) -> Any:
-    total: Any = 0
-    for mask in masks:
-        total = total + (int(mask) if isinstance(mask, bool) else where(mask, 1, 0))
-    return total

@@ -15,14 +15,13 @@ from privug.model.variable import RandomVariable, item_of, refuse
 from privug.program.traced import opaque
 from privug.program.traced.control import Block
 from privug.program.traced.dictionaries import MaskedDict, MaskedSet
-from privug.program.traced.iteration import any_item, has_plates, is_numbered, row_at
+from privug.program.traced.iteration import any_item, holds_random, is_numbered, row_at
 from privug.program.traced.keyed import changed_by_rows
 from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.masks import (
     UNDEFINED,
     CallOnly,
     Mask,
-    Masked,
     MaskedList,
     OneOf,
     Standing,
@@ -201,17 +200,9 @@ def contains(container: Any, item: Any) -> Any:
         return (container == item).any()
     if isinstance(item, RandomVariable) and isinstance(container, str):
         return RandomVariable(map_levels(item.node, lambda level: level in container))
-    uncertain = has_plates(container) or (isinstance(container, Masked) and not container.is_certain)
-    random_inside = uncertain or (isinstance(container, list | tuple) and any(map(_holds_random, container)))
-    if not _holds_random(item) and not random_inside:
+    if not holds_random(item) and not holds_random(container):
         return item in container
     return any_item(container, lambda part, there: both(there, truth(equal(item, part))))
-
-
-def _holds_random(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(_holds_random(part) for part in value)
-    return isinstance(value, RandomVariable)
 
 
 def subscript(container: Any, key: Any) -> Any:

@@ -35,6 +35,7 @@ from privug.program.traced.iteration import (
     collected,
     enumerated,
     has_plates,
+    holds_random,
     listed,
     segments,
 )
@@ -48,8 +49,10 @@ from privug.program.traced.masks import (
     Standing,
     any_of,
     both,
+    counted,
     either,
     fail_where,
+    how_many,
     negated,
     select,
     truth,
@@ -62,7 +65,6 @@ from privug.program.traced.sorting import (
     Call,
     extreme,
     foremost,
-    holds_random,
     mode,
     most_common,
     sort_in_place,
@@ -192,7 +194,7 @@ def _len(items: Any) -> Any:
 def _number_there(mask: Mask, plate: Plate | None) -> Any:
     if isinstance(mask, bool):
         return int(mask) * (1 if plate is None else plate.size)
-    return where(mask, 1, 0) if plate is None else fold(plate, "sum", mask)
+    return counted(mask) if plate is None else fold(plate, "sum", mask)
 
 
 def _any(items: Any) -> Any:
@@ -290,7 +292,7 @@ def _bisect(side: Callable[[Any, Any], Any], places: Any, value: Any) -> Any:
 
 
 def _count_of(items: Any, wanted: Any) -> Any:
-    return _sum([where(both(there, truth(equal(item, wanted))), 1, 0) for item, there in listed(items)])
+    return how_many(both(there, truth(equal(item, wanted))) for item, there in listed(items))
 
 
 def _index_of(items: Any, wanted: Any) -> Any:

@@ -16,6 +16,7 @@ from privug.program.traced.masks import (
     OneOf,
     Standing,
     both,
+    current,
     either,
     present_item,
     truth,
@@ -57,10 +58,29 @@ def _live(items: MaskedList) -> Iterator[tuple[Any, Mask]]:
 
 
 class PlatedList(Masked):
-    """What a comprehension over a table with plates gives: some items stand for many rows."""
+    """A list of which some items stand for many rows: what a comprehension gives, or what rows appended to."""
 
     def __init__(self, held: list[Segment]) -> None:
-        self.segments = held
+        self._segments = held
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The items, each with its condition and its plate."""
+        return self._segments
+
+    def add(self, item: Any, mask: Mask) -> None:
+        """Append an item that is there under a condition."""
+        if current_plate.get() is not None:
+            refuse("a list that grows with each of many rows")
+        if mask is not False:
+            self._segments.append((item, mask, None))
+
+    def append(self, item: Any) -> None:
+        """Append an item where the code at hand runs."""
+        self.add(item, current())
+
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> "PlatedList":
+        return OneOfPlated(possible)
 
     def pairs(self) -> list[tuple[Any, Mask]]:
         return refuse("a list of many rows, item by item,")
@@ -74,6 +94,33 @@ class PlatedList(Masked):
     @property
     def is_certain(self) -> bool:
         return all(mask is True and not (plate and plate.is_ragged) for _, mask, plate in self.segments)
+
+
+class OneOfPlated(PlatedList):
+    """One of several lists, depending on random conditions; what is appended to it is appended to that one."""
+
+    def __init__(self, targets: Iterable[tuple[Mask, Any]]) -> None:
+        self._targets = list(targets)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The items of all of them, each there if its list is the one."""
+        return [
+            (item, both(mask, there), plate) for mask, target in self._targets for item, there, plate in held_by(target)
+        ]
+
+    def add(self, item: Any, mask: Mask) -> None:
+        for condition, target in self._targets:
+            target.add(item, both(condition, mask))
+
+
+def held_by(items: Any) -> list[Segment]:
+    """Return the items of a list, each with its condition and its plate."""
+    if isinstance(items, PlatedList):
+        return list(items.segments)
+    if not isinstance(items, Masked) or items.is_iterator:
+        refuse("columns of many rows beside something else")
+    return [(item, there, None) for item, there in items.pairs()]
 
 
 class Stream(Masked):
@@ -115,20 +162,12 @@ class Stream(Masked):
 def zipped(several: Sequence[Any], strict: bool = False) -> Stream:
     """Return the items of several columns of the same rows side by side."""
     lists = [part.listing() if isinstance(part, Standing) else part for part in several]
-    held = [_held(part) for part in lists]
+    held = [held_by(part) for part in lists]
     conditions = [[(there, plate) for _, there, plate in part] for part in held]
     if any(not _same_conditions(conditions[0], other) for other in conditions[1:]):
         refuse("zip() of columns of different rows")
     rows = [(tuple(one[0] for one in row), *row[0][1:]) for row in zip(*held, strict=True)]
     return Stream(collected(rows))
-
-
-def _held(items: Any) -> list[Segment]:
-    if isinstance(items, PlatedList):
-        return items.segments
-    if isinstance(items, Masked) and not items.is_iterator:
-        return [(item, there, None) for item, there in items.pairs()]
-    return refuse("zip() of columns and something else")
 
 
 def _same_conditions(left: list[Any], right: list[Any]) -> bool:
@@ -153,6 +192,19 @@ def has_plates(items: Any) -> bool:
     return isinstance(items, PlatedTable | PlatedList) or (
         isinstance(items, Stream) and isinstance(items.held(), PlatedList)
     )
+
+
+def holds_random(value: Any) -> bool:
+    """Say whether a value is random or a container of something random."""
+    if isinstance(value, RandomVariable):
+        return True
+    if isinstance(value, Standing) or has_plates(value):
+        return True
+    if isinstance(value, Masked):
+        return not value.is_certain or any(holds_random(item) for item, _ in value.unordered())
+    if isinstance(value, list | tuple):
+        return any(holds_random(item) for item in value)
+    return isinstance(value, dict) and any(holds_random(item) for item in value.values())
 
 
 def listed(items: Any, ordered: bool = True) -> list[tuple[Any, Mask]]:

@@ -6,23 +6,22 @@ settled when all code for a row has been traced: it is if a row before it was th
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
+from privug.model.conditions import assuming
 from privug.model.graph import UniqueTable
 from privug.model.node import Node
-from privug.model.plates import Pass, Pending, current_pass, current_plate, fold
+from privug.model.plates import Pass, Pending, current_pass, fold
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
-from privug.program.traced.conditions import assuming
-from privug.program.traced.iteration import PlatedList, Segment
+from privug.program.traced.iteration import PlatedList, Segment, held_by
 from privug.program.traced.keys import alternatives, has_random, positioned
 from privug.program.traced.laws import is_number, left_by_the_last, summed
 from privug.program.traced.masks import (
     UNDEFINED,
-    Growing,
     Mask,
     Masked,
     MaskedList,
@@ -40,66 +39,10 @@ from privug.program.traced.masks import (
 from privug.program.traced.slots import FORBIDDEN, RunningSum, Term, joined_terms, resolved, selected, term_where
 
 
-class Fillable(Masked):
-    """A container into which rows may put items: it says what holds what was there and what they put in."""
-
-    @abstractmethod
-    def filled(self, old: Any, before: Mask, held: list[Segment]) -> Any:
-        """Return what was there where it was, with some items more."""
-
-
-class GrownList(PlatedList, Growing):
-    """A list to which each of many rows appended; rows by themselves may append more."""
-
-    def add(self, item: Any, mask: Mask) -> None:
-        """Append an item that is there under a condition."""
-        if current_plate.get() is not None:
-            refuse("a list that grows with each of many rows")
-        if mask is not False:
-            self.segments.append((item, mask, None))
-
-    def append(self, item: Any) -> None:
-        """Append an item where the code at hand runs."""
-        self.add(item, current())
-
-    @staticmethod
-    def one_of(possible: list[tuple[Mask, Any]]) -> "PlatedList":
-        """Return the list whose condition holds."""
-        return OneOfGrown(possible)
-
-
-class OneOfGrown(GrownList):
-    """One of several lists, depending on random conditions; what is appended to it is appended to that one."""
-
-    def __init__(self, targets: Iterable[tuple[Mask, Any]]) -> None:
-        self._targets = list(targets)
-
-    @property
-    def segments(self) -> list[Segment]:  # type: ignore[override]
-        """The items of all of them, each there if its list is the one."""
-        return [
-            (item, both(mask, there), plate)
-            for mask, target in self._targets
-            for item, there, plate in _segments_of(target)
-        ]
-
-    def add(self, item: Any, mask: Mask) -> None:
-        for condition, target in self._targets:
-            target.add(item, both(condition, mask))
-
-
-def _segments_of(value: Any) -> list[Segment]:
-    if isinstance(value, GrownList):
-        return list(value.segments)
-    if not isinstance(value, MaskedList):
-        refuse("a list that many rows append to in the place of something else")
-    return [(item, there, None) for item, there in value.pairs()]
-
-
-def grown_list(old: Any, before: Mask, held: list[Segment]) -> GrownList:
+def grown_list(old: Any, before: Mask, held: list[Segment]) -> PlatedList:
     """Return a list as it is after many rows appended to it."""
-    first = [] if before is False else _segments_of(old)
-    return GrownList([*((item, both(before, there), plate) for item, there, plate in first), *held])
+    first = [] if before is False else held_by(old)
+    return PlatedList([*((item, both(before, there), plate) for item, there, plate in first), *held])
 
 
 Grown = Callable[[Any, Mask], Any]
@@ -367,7 +310,7 @@ class Round:
         if filled:
             items = [(item, both(there, visit.hits[level])) for visit in filled for item, there in visit.items]
             held: list[Segment] = [(resolved(item), resolved(there), plate) for item, there in items]
-            made = filled[0].empty.filled if isinstance(filled[0].empty, Fillable) else grown_list
+            made = getattr(filled[0].empty, "filled", grown_list)
             return lambda old, before: made(old, before, held)
         if assigned:
             value, there = assigned[0].assigned
@@ -439,7 +382,7 @@ class Changeable(Masked):
             refuse("a container that each of many rows reads and changes")
 
 
-class Items:
+class PlainEntries:
     """The entries of a plain dictionary or list, all of which are there."""
 
     def __init__(self, container: Any) -> None:
@@ -493,5 +436,5 @@ def open_round(container: Any) -> None:
     elif type(container) in (dict, MaskedList, list) and id(container) not in passing.changed:
         if isinstance(container, MaskedList) and (container.plate is passing.plate or not container.is_certain):
             return
-        store = Items(container)
+        store = PlainEntries(container)
         passing.changed[id(container)] = Round(store, passing, store.hits_of)

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from privug.model.categories import unify
+from privug.model.conditions import assuming
 from privug.model.graph import UniqueTable, substitute
 from privug.model.maybe import is_maybe
 from privug.model.node import ConstantValue, Kind, Node, ancestors
@@ -29,7 +30,6 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.family import Draw
 from privug.prior.plating import RaggedDraw
 from privug.program.logic import where
-from privug.program.traced.conditions import assuming
 from privug.program.traced.masks import Mask, both, is_value, select
 from privug.program.traced.slots import (
     HANDED_ON,
@@ -138,7 +138,7 @@ class ArgExtreme:
         if isinstance(value, tuple) and type(value) is type(before) and len(value) == len(before):
             return like_row(value, [self.outcome(*parts) for parts in zip(value, before, strict=True)])
         joined = None if self._is_key(value) else self._joined(value, before)
-        return select(self.won, self._winner(value), before) if joined is None else joined
+        return select(self.won, self.winner(value), before) if joined is None else joined
 
     def _is_key(self, value: Any) -> bool:
         return isinstance(value, RandomVariable) and value.node is self.key.node and self._is_open()
@@ -154,10 +154,10 @@ class ArgExtreme:
             values, other = unify([values, other])
         return self._picked(values, (as_node(self.start), other)) if values.dtype == other.dtype else None
 
-    def _winner(self, value: Any) -> Any:
+    def winner(self, value: Any) -> Any:
         """Return what a value that each row has for itself is for the row that wins, if one does."""
         if isinstance(value, tuple):
-            return like_row(value, list(map(self._winner, value)))
+            return like_row(value, list(map(self.winner, value)))
         if not isinstance(value, RandomVariable):
             return value
         if self._is_key(value):

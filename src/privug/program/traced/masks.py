@@ -1,6 +1,8 @@
 """Values and containers under conditions: what is there, which of several it is, and in which order."""
 
+import copy
 import dataclasses
+import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -10,6 +12,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from privug.model.categories import map_levels
+from privug.model.conditions import Mask as Mask
+from privug.model.conditions import any_of as any_of
+from privug.model.conditions import both as both
+from privug.model.conditions import either as either
+from privug.model.conditions import holds as holds
+from privug.model.conditions import negated as negated
 from privug.model.maybe import Maybe, is_maybe, surely_present
 from privug.model.node import Array, Node, ancestors
 from privug.model.operations import ArrayFunction, array_function
@@ -18,16 +26,13 @@ from privug.model.plated_tables import RaggedTable
 from privug.model.plates import current_plate
 from privug.model.table import like_row
 from privug.model.variable import Columns, RandomVariable, refuse, stack_values
+from privug.prior.frame import MISSING_TYPES
 from privug.program.logic import where
-from privug.program.traced.conditions import Mask as Mask
-from privug.program.traced.conditions import any_of as any_of
-from privug.program.traced.conditions import both as both
+from privug.program.outputs import settled
 from privug.program.traced.conditions import current as current
-from privug.program.traced.conditions import either as either
 from privug.program.traced.conditions import fail_where as fail_where
-from privug.program.traced.conditions import holds as holds
-from privug.program.traced.conditions import negated as negated
 from privug.program.traced.conditions import under as under
+from privug.program.traced.conditions import with_failures
 from privug.program.traced.slots import Unreadable, selected
 
 
@@ -65,6 +70,10 @@ class Masked(ABC):
         """Return what stands for it in an output."""
         return self.plain()
 
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> Any:
+        """Return the container whose condition holds; what is put into it is put into that one."""
+        return possible[0][1] if len(possible) == 1 else refuse("a choice between containers")
+
     @property
     def is_certain(self) -> bool:
         """Whether all items are there for sure."""
@@ -87,15 +96,6 @@ class CallOnly(ABC):
     @abstractmethod
     def released(self) -> Any:
         """Return what stands for it in an output."""
-
-
-class Growing(Masked):
-    """A container that may be one of several: what is put into it is put into the one whose condition holds."""
-
-    @staticmethod
-    @abstractmethod
-    def one_of(possible: list[tuple[Mask, Any]]) -> Any:
-        """Return the container whose condition holds."""
 
 
 class MaskedList(list[Any], Masked):
@@ -142,6 +142,11 @@ class MaskedList(list[Any], Masked):
         if not self.is_certain:
             refuse("a list of random length")
         return [item for item, _ in self.pairs()]
+
+    def one_of(self, possible: list[tuple[Mask, Any]]) -> Any:
+        if not all(isinstance(value, MaskedList) for _, value in possible):
+            refuse("a choice between containers")
+        return possible[0][1] if possible[0][0] is True else OneOf(possible)
 
     def __len__(self) -> int:
         return len(self.plain())
@@ -247,10 +252,17 @@ class OneOf(MaskedList):
 
 def _positions(pairs: list[tuple[Any, Mask]]) -> list[Any]:
     """Return for each item how many are there before it."""
-    positions: list[Any] = [0]
-    for _, there in pairs:
-        positions.append(positions[-1] + (int(there) if isinstance(there, bool) else where(there, 1, 0)))
-    return positions[:-1]
+    return list(itertools.accumulate((counted(there) for _, there in pairs[:-1]), initial=0)) if pairs else []
+
+
+def counted(mask: Mask) -> Any:
+    """Return one where a condition holds, and else zero."""
+    return int(mask) if isinstance(mask, bool) else where(mask, 1, 0)
+
+
+def how_many(masks: Iterable[Mask]) -> Any:
+    """Return how many conditions hold."""
+    return sum(map(counted, masks))
 
 
 def _between(start: int | None, place: Any, stop: int | None) -> Mask:
@@ -261,11 +273,9 @@ def _between(start: int | None, place: Any, stop: int | None) -> Mask:
 def one_of(alternatives: list[tuple[Mask, Any]]) -> Any:
     """Return the alternative whose condition holds; a list stays one that can be appended to."""
     possible = [(mask, value) for mask, value in alternatives if mask is not False and value is not UNDEFINED]
-    if possible and all(isinstance(value, MaskedList) for _, value in possible):
-        return possible[0][1] if possible[0][0] is True else OneOf(possible)
-    grown = next((value for _, value in possible if isinstance(value, Growing)), None)
-    if grown is not None:
-        return grown.one_of(possible)
+    containers = [value for _, value in possible if isinstance(value, Masked)]
+    if containers:
+        return next((one for one in containers if not isinstance(one, MaskedList)), containers[0]).one_of(possible)
     if len(possible) > 1 and not all(is_value(value) or isinstance(value, CallOnly) for _, value in possible):
         refuse("a choice between containers")
     chosen: Any = UNDEFINED
@@ -343,11 +353,11 @@ def select(mask: Mask, new: Any, old: Any) -> Any:
         parts = [select(mask, a, b) for a, b in zip(new, old, strict=True)]
         return like_row(new, parts) if isinstance(new, tuple) else type(new)(parts)
     if isinstance(new, dict) and isinstance(old, dict) and list(new) == list(old):
-        return Merged({key: select(mask, new[key], old[key]) for key in new})
+        return OneOfDicts({key: select(mask, new[key], old[key]) for key in new})
     return refuse("a choice between values of different structure")
 
 
-class Merged(dict[Any, Any]):
+class OneOfDicts(dict[Any, Any]):
     """One of two dictionaries, depending on a random condition: to be read, not to be changed."""
 
 
@@ -444,3 +454,57 @@ class Standing(Columns, Masked):
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         return refuse(f"np.{function.__name__} of {self.kind}")
+
+
+MOST_BRANCHES = 8
+"""Of which one appends to a list at a time."""
+
+
+def without_masks(value: Any) -> Any:
+    """Return a traced output with the program's own containers as plain ones; those of random size are refused."""
+    return with_failures(unmasked(value))
+
+
+def unmasked(value: Any) -> Any:
+    """Return a value with the program's own containers as plain ones."""
+    if isinstance(value, Unreadable):
+        refuse("the last row's value of a variable, after a loop over many rows,")
+    if type(value) is MaskedList and not value.is_certain:
+        items = in_turn(value.pairs())
+        return unmasked(value.plain() if items is None else items)
+    if isinstance(value, Masked | CallOnly):
+        return unmasked(value.released()) if isinstance(value, Masked) else value.released()
+    if type(value) in (list, tuple):
+        return type(value)(unmasked(item) for item in value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(unmasked, value))
+    if dataclasses.is_dataclass(value) and not type(value).__module__.startswith(("privug.", "builtins")):
+        made = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(made, field.name, unmasked(getattr(value, field.name)))
+        return made
+    if type(value) in (dict, OneOfDicts):
+        return {key: unmasked(item) for key, item in value.items()}
+    if isinstance(value, RandomVariable) and any(
+        type(level).__name__ in MISSING_TYPES for level in value.node.levels or ()
+    ):
+        return RandomVariable(map_levels(value.node, settled))
+    return value
+
+
+def in_turn(pairs: list[tuple[Any, Mask]]) -> list[Any] | None:
+    """Return a list to which one of several branches appends at a time; None if its length is random.
+
+    Items that follow each other, and of which exactly one is there, are one item of the list.
+    """
+    items: list[Any] = []
+    waiting: list[tuple[Mask, Any]] = []
+    for item, there in pairs:
+        overlapping = any(not holds(negated(both(there, other))) for other, _ in waiting)
+        if overlapping or len(waiting) == MOST_BRANCHES:
+            return None
+        waiting.append((there, item))
+        if holds(any_of([mask for mask, _ in waiting])):
+            items.append(one_of(waiting))
+            waiting = []
+    return None if waiting else items

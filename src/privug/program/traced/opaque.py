@@ -30,6 +30,7 @@ from privug.arguments import shown
 from privug.errors import PrivugError, ProgramError, Untraceable, is_own
 from privug.model.batch import Column, combined, digits
 from privug.model.categories import looked_up, outcomes, tabulated
+from privug.model.conditions import Mask
 from privug.model.failures import diversions
 from privug.model.integers import INTEGER_LIMIT
 from privug.model.node import (
@@ -56,10 +57,9 @@ from privug.prior.family import Draw
 from privug.program.logic import where
 from privug.program.outputs import is_same
 from privug.program.reachable import Memory, reached
-from privug.program.traced.conditions import Mask, Notes
-from privug.program.traced.dictionaries import unmasked
+from privug.program.traced.conditions import Notes
 from privug.program.traced.listing import PossibleValues
-from privug.program.traced.masks import CallOnly, Masked, MaskedList
+from privug.program.traced.masks import CallOnly, Masked, MaskedList, unmasked
 from privug.runtime.critical import quietly
 from privug.runtime.pickling import portable
 

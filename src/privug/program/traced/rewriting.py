@@ -375,7 +375,7 @@ class _Rewriter(TryStatements):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         check_errors(node)
         body = [
-            ast.Assign([variable(FRAME, store=True)], runtime("Frame")),
+            ast.Assign([variable(FRAME, store=True)], runtime("Activation")),
             *self.block(node.body),
             ast.Return(frame("result")),
         ]

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from privug.model.conditions import Mask, both, either, holds, negated
 from privug.model.graph import substitute
 from privug.model.maybe import where_present
 from privug.model.node import ConstantValue, Kind, Node, ancestors
@@ -18,7 +19,6 @@ from privug.model.propositions import implies
 from privug.model.table import Row, row_maker
 from privug.model.variable import RandomVariable, path_condition, refuse
 from privug.program.logic import where
-from privug.program.traced.conditions import Mask, both, either, holds, negated
 
 HANDED_ON = "a variable that one row of many hands on to the next"
 

@@ -10,24 +10,23 @@ import numpy as np
 from privug.model.categories import map_levels
 from privug.model.node import Kind, Node
 from privug.model.operations import ArrayFunction, Elementwise, elementwise
-from privug.model.plates import Plate, fold
 from privug.model.variable import RandomVariable, as_node, harmless, refuse, stack_values
 from privug.program.logic import where
 from privug.program.traced.dictionaries import MaskedDict, View
 from privug.program.traced.expressions import equal, gathered
-from privug.program.traced.iteration import PlatedList, Stream, has_plates, listed, segments
-from privug.program.traced.laws import at_row, is_number
+from privug.program.traced.iteration import Stream, has_plates, holds_random, listed, segments
+from privug.program.traced.laws import ArgExtreme, is_number
 from privug.program.traced.masks import (
     UNDEFINED,
     Mask,
     Masked,
     MaskedList,
     OneOf,
-    Standing,
     both,
     current,
     either,
     fail_where,
+    how_many,
     negated,
     select,
     truth,
@@ -37,19 +36,6 @@ from privug.program.traced.selections import Selection, extreme_of, selection_of
 from privug.program.traced.slots import found
 
 Call = Callable[..., Any]
-
-
-def holds_random(value: Any) -> bool:
-    """Say whether a value is random or a container of something random."""
-    if isinstance(value, RandomVariable):
-        return True
-    if isinstance(value, Standing) or has_plates(value):
-        return True
-    if isinstance(value, Masked):
-        return not value.is_certain or any(holds_random(item) for item, _ in value.unordered())
-    if isinstance(value, list | tuple):
-        return any(holds_random(item) for item in value)
-    return isinstance(value, dict) and any(holds_random(item) for item in value.values())
 
 
 _MISSING = object()
@@ -110,20 +96,15 @@ def _best_of_many(better: Callable[[Any, Any], Any], call: Call, items: Any, key
     best, top, seen = UNDEFINED, UNDEFINED, False
     for item, value, there, plate in keyed:
         if plate is not None:
-            item, value, there = _best_row("min" if better is operator.lt else "max", plate, item, value, there)
+            if not is_number(value):
+                refuse("an extreme by something else than numbers, with many rows")
+            key_of_row = RandomVariable(as_node(value))
+            best_row = ArgExtreme(plate, key_of_row, better is operator.gt, last=False, taking_part=there, start=None)
+            item, value, there = best_row.winner(item), best_row.winner(key_of_row), best_row.won
         wins = there if seen is False else both(there, either(negated(seen), truth(better(value, top))))
         best, top = select(wins, item, best), select(wins, value, top)
         seen = either(seen, there)
     return _or_default(seen, lambda: best, default)
-
-
-def _best_row(how: str, plate: Plate, item: Any, value: Any, there: Mask) -> tuple[Any, Any, Mask]:
-    """Return the row of a plate with the smallest or largest value, that value, and whether there is any."""
-    if not is_number(value):
-        refuse("an extreme by something else than numbers, with many rows")
-    top, some = extreme_of(how, PlatedList([(value, there, plate)]))
-    place = fold(plate, "min", where(both(there, truth(value == top)), plate.position, plate.size))
-    return at_row(plate, item, where(place < plate.size, place, 0)), top, some
 
 
 def _or_default(seen: Mask, best: Callable[[], Any], default: Any) -> Any:
@@ -195,7 +176,7 @@ def sorted_items(call: Call, items: Any, *, key: Any = None, reverse: bool = Fal
     moved = [gathered(values, order[position]) for position in range(len(values))]
     if all(there is True for _, there in pairs):
         return MaskedList(moved)
-    total = sum(where(there, 1, 0) for _, there in pairs)
+    total = how_many(there for _, there in pairs)
     some = isinstance(items, Masked) and not items.is_iterator and items.some_there() is True
     there = [True if some and position == 0 else total > position for position in range(len(moved))]
     return MaskedList.of_pairs(zip(moved, there, strict=True))
