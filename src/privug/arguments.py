@@ -70,7 +70,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def is_truth(value: Any) -> bool:
-    """Say whether a value is an answer of yes or no: True or False, or an integer, of which zero is no."""
+    """Return whether a value is an answer of yes or no: True or False, or an integer, of which zero is no."""
     return isinstance(value, bool | int | np.bool_ | np.integer)
 
 
@@ -156,7 +156,7 @@ def plain_number(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value is one real number of any kind; booleans and not-a-number are none."""
+    """Return whether a value is one real number of any kind; booleans and not-a-number are none."""
     if type(value) is float:
         return value == value
     kinds = int | float | np.integer | np.floating | Fraction | Decimal
@@ -166,7 +166,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_one_of(value: Any, choices: Iterable[Any]) -> bool:
-    """Say whether a value is one of some texts and booleans; what answers `==` with something else is none."""
+    """Return whether a value is one of some texts and booleans; what answers `==` with something else is none."""
     return isinstance(value, str | bool | types.NoneType) and value in choices
 
 
@@ -203,7 +203,7 @@ def as_floats(values: Any) -> npt.NDArray[Any]:
 
 
 def is_code(value: Any) -> bool:
-    """Say whether a value is a function or a class, which stands for what it makes and is no value itself."""
+    """Return whether a value is a function or a class, which stands for what it makes and is no value itself."""
     return isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType | np.ufunc)
 
 

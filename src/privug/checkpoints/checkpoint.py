@@ -283,7 +283,7 @@ def _told(part: Any) -> Any:
 
 
 def _difference(name: str, known: Parts, wanted: Parts) -> str:
-    """Say how a part differs, if it does."""
+    """Return how a part differs, if it does."""
     if name not in known or name not in wanted:
         return f"{name} is only {'here' if name in wanted else 'in the file'}"
     before, here = known[name], wanted[name]

@@ -62,7 +62,7 @@ class PartStatus:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Seconds.")
 @options.as_json
 def doctor(only: tuple[str, ...], timeout: float, as_json: bool) -> None:
-    """Say what is installed, and whether it works: each part is really used, in a process of its own.
+    """Report what is installed, and whether it works: each part is used, in a process of its own.
 
     \b
     Examples:

@@ -105,7 +105,7 @@ def _is_own(module: ModuleType, value: Any) -> bool:
 
 
 def _takes(function: FunctionType, names: set[str]) -> bool:
-    """Say whether a function can be called with these parameters, and no others."""
+    """Return whether a function can be called with these parameters, and no others."""
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError:

@@ -73,9 +73,19 @@ class Added:
 def laplace(program: Callable[..., Any], *, sensitivity: Positive, epsilon: Positive) -> Mechanism:
     """Add Laplace noise of scale sensitivity / epsilon to every number that the program returns.
 
-    `sensitivity` is by how much the numbers can change in sum when one person's data changes; nothing checks that it
-    is right but `pv.mechanisms.audit`. Too small a sensitivity makes the release look safer than it is.
     Dwork, McSherry, Nissim and Smith, TCC 2006.
+
+    Args:
+        program: The program, which returns a number or a container of numbers.
+        sensitivity: The largest sum of changes of the numbers if one person's data changes. Only `pv.mechanisms.audit`
+            checks it; too small a value makes the release look safer than it is.
+        epsilon: The parameter of the guarantee; smaller values protect more.
+
+    Returns:
+        The program with noise, and its guarantee of epsilon-differential privacy.
+
+    Raises:
+        ArgumentError: `sensitivity` or `epsilon` is not a finite number above 0.
 
     >>> import privug as pv
     >>> count = laplace(lambda answers: sum(answers), sensitivity=1, epsilon=0.5)

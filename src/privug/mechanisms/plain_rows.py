@@ -14,7 +14,7 @@ from privug.program.traced.masks import Standing
 
 
 def is_frame(records: Any) -> bool:
-    """Say whether a table is a data frame of pandas or polars, or stands for one while a program is traced."""
+    """Return whether a table is a data frame of pandas or polars, or stands for one while a program is traced."""
     return isinstance(records, Standing) or (hasattr(records, "columns") and hasattr(records, "shape"))
 
 

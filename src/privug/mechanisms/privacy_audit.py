@@ -718,7 +718,7 @@ def _output(mechanism: Callable[..., Any], arguments: Arguments, data: Any) -> A
 
 
 def _is_nan(output: Any) -> bool:
-    """Say whether a number in an output is NaN in the first draws."""
+    """Return whether a number in an output is NaN in the first draws."""
     leaves = [leaf for leaf in flatten(output)[1] if isinstance(leaf, float | np.ndarray | RandomVariable)]
     nodes = [node for node in map(as_node, leaves) if node.dtype.kind == "f"]
     try:

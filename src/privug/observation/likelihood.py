@@ -205,7 +205,7 @@ def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = RO
 
 
 def _is_same(left: float, right: float, scale: float, rounding: float) -> bool:
-    """Say whether two numbers differ by rounding at most, relative to a scale at which terms may have cancelled.
+    """Return whether two numbers differ by rounding at most, relative to a scale at which terms may have cancelled.
 
     Two numbers of few digits are what they are: beside one as large as 1e14 all others lie close together.
     """
@@ -216,12 +216,12 @@ def _is_same(left: float, right: float, scale: float, rounding: float) -> bool:
 
 
 def is_opaque(value: Any) -> bool:
-    """Say whether a value is the output of a program called sample by sample."""
+    """Return whether a value is the output of a program called sample by sample."""
     return isinstance(value, RandomVariable) and value.node.dtype == np.dtype(object)
 
 
 def may_be_missing(value: Any) -> bool:
-    """Say whether a value is a number for some samples, and none for the others."""
+    """Return whether a value is a number for some samples, and none for the others."""
     return isinstance(value, RandomVariable) and is_maybe(value.node)
 
 
@@ -366,7 +366,7 @@ def distance_of(condition: Node) -> Node:
 
 
 def is_graded(condition: Node) -> bool:
-    """Say whether the distance from a condition can take more values than zero and one."""
+    """Return whether the distance from a condition can take more values than zero and one."""
     return not isinstance(distance_of(condition).operation, _Missed)
 
 
@@ -449,7 +449,7 @@ def _are_numbers(parents: Sequence[Node]) -> bool:
 
 
 def _is_certain(node: Node) -> bool:
-    """Say whether a node is a boolean, or zero or one, and always the same."""
+    """Return whether a node is a boolean, or zero or one, and always the same."""
     if not isinstance(node.operation, ConstantValue) or node.shape != () or node.levels is not None:
         return False
     return constant_value(node) in (0, 1)

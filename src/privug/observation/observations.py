@@ -303,7 +303,7 @@ class Between(Observation):
 
 
 def _is_withheld(output: Any) -> bool:
-    """Say whether there is None or a text in the place of a release, as for tables of too few rows."""
+    """Return whether there is None or a text in the place of a release, as for tables of too few rows."""
     return output is None or isinstance(output, str)
 
 

@@ -107,7 +107,7 @@ def _most_broken_first(told: list[tuple[Clause, Evidence]]) -> list[tuple[Clause
 
 
 def _over_all_outputs(policy: Policy, parts: Mapping[Clause, Sequence[Bounded | Status]], allowed: float) -> Overall:
-    """Say whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
+    """Return whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
 
     What counts is the whole policy after one and the same output: of `a | b` both must be broken by it, and outputs
     that break several parts count once.

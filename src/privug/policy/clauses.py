@@ -116,7 +116,7 @@ def truths(values: Sequence[Any]) -> Array:
 
 
 def _told(answer: Any) -> str:
-    """Say what an answer is that is none, without showing it: it may be a secret."""
+    """Return what an answer is that is none, without showing it: it may be a secret."""
     is_failure = isinstance(answer, str) and answer.startswith(FAILURE)
     return answer if is_failure else "None" if answer is None else f"a value of the type {type(answer).__name__}"
 
@@ -212,7 +212,7 @@ class BoundsClause(Clause):
     @property
     def about(self) -> str:
         relative = " as a share of its middle" if self.relative else ""
-        return f"the width of the shortest interval that holds the secret with {self.probability:.0%}{relative}"
+        return f"the width of the shortest {self.probability:.0%} credible interval of the secret{relative}"
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
         return shortest_interval(posterior, self.probability, self.relative)
@@ -311,7 +311,7 @@ def bounds(
 ) -> Clause:
     """Demand that no number becomes known too precisely: a magnitude rule.
 
-    The shortest interval that holds the secret with the given probability must be that wide; with `relative`, as a
+    The shortest credible interval of the given probability must be that wide; with `relative`, as a
     share of its middle: known to within 10 % is a width of 20 % of the middle.
 
     >>> import privug as pv

@@ -307,11 +307,11 @@ class Utility:
         told = []
         if self.information is not None:
             of_all = "" if self.available is None else f" of {self.available.number()}"
-            told.append(f"{self.information.number()}{of_all} bits of the output are still told")
+            told.append(f"the release preserves {self.information.number()}{of_all} bits of the output")
         if self.unchanged is not None:
-            told.append(f"it is released unchanged with probability {self.unchanged.number()}")
+            told.append(f"the output is unchanged with probability {self.unchanged.number()}")
         if self.error is not None:
-            told.append(f"it is off by {self.error.number()} on average")
+            told.append(f"its mean absolute error is {self.error.number()}")
         return "; ".join(told)
 
 
@@ -439,7 +439,7 @@ def by_merging(task: RepairTask, neighbours: bool) -> Repair:
     views = ClauseJoints.of(task.attack, task.policy, task.options)
     found = finest(views, neighbours)
     if found is None:
-        raise NoRepair("no way to merge outputs keeps the policy")
+        raise NoRepair("no merging of outputs satisfies the policy")
     release = merged(views.outputs, found.classes)
     program = Staged(task.program, release)
     classes = how_many(len(found.classes), "class", "classes")
@@ -455,7 +455,7 @@ def _checked(repair: Repair) -> Repair:
 
 @dataclass
 class Ladder:
-    """Candidates from the least protection on, of which the first is taken that keeps the policy."""
+    """Candidates in the order of their protection, the least first; the first that satisfies the policy is taken."""
 
     task: RepairTask
     kind: str
@@ -475,7 +475,7 @@ class Ladder:
                 return Repair(self.kind, words, program, verdict, value, bracket, tuple(self.trials), method="finest")
             self.trials.append((value, verdict.status))
         tried = ", ".join(f"{value:g}" for value, _ in self.trials[:8]) + (", ..." if len(self.trials) > 8 else "")
-        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not keep the policy")
+        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not satisfy the policy")
 
 
 def by_rounding(task: RepairTask, steps: Sequence[float] | None) -> Repair:
@@ -686,17 +686,35 @@ def enforce(
 ) -> Enforcement:
     """Find the smallest change of a release after which a policy holds after every output.
 
-    With `repair="merge"` outputs are merged into classes, and only the class is released: as many classes as possible
-    and, of as many, such that outputs stay alone with the greatest probability. That is
-    optimal for up to 12 outputs; with `neighbours` only numbers next to each other are merged, optimally at any number.
-    `"round"` takes the finest of some `steps` to which numbers are rounded (by default 1, 2 and 5 times powers of ten),
-    `"suppress"` the smallest of some `thresholds` below which counts are left out, and `"noise"` the least noise: a
-    function `noise` of the program and of a parameter, which is named with its range, such as `epsilon=(0.01, 10)`; the
-    `find="largest"` or `"smallest"` of it is the least noise. Finding that supposes that less noise protects less.
-    `"any"` takes whichever of these leaves the most information about the original output.
+    The changed program is always checked, by the same rules as the original.
 
-    The changed program is always checked, and by the same rules as the original. If no change keeps the policy,
-    `NoRepair` is raised; it says so if even to release nothing would not, as then the prior breaks the policy.
+    Args:
+        attack: The program, the attacker's prior and the secret.
+        policy: The limits.
+        repair: "merge" releases the class of an output: as many classes as possible and, of as many, such that outputs
+            stay alone with the greatest probability; optimal for up to 12 outputs. "round" takes the finest of some
+            steps, "suppress" the smallest threshold of counts, "noise" the least noise. "any" takes whichever
+            preserves most of the information about the original output.
+        noise: A function of the program and a parameter that adds noise.
+        find: Whether the "largest" or the "smallest" value of the parameter is the least noise. The search assumes that
+            less noise protects less.
+        tolerance: How narrow the bracket of the parameter becomes, relative to its value.
+        steps: The steps of rounding; by default 1, 2 and 5 times powers of ten.
+        thresholds: The thresholds of counts; by default all.
+        neighbours: Merge only numbers next to each other, which is optimal for any number of them.
+        engine: The inference engine, or "auto".
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: Seeds the samples.
+        seconds: Limits the time of each run.
+        parameter: The name of the noise's parameter with its range, such as `epsilon=(0.01, 10)`.
+
+    Returns:
+        The changed program, the verdicts before and after, and what the change costs.
+
+    Raises:
+        NoRepair: No change satisfies the policy; the message says so if even releasing nothing would not, because the
+            prior itself violates it.
+        ArgumentError: An argument is not of its kind.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -789,14 +807,14 @@ def _nothing(output: Any) -> int:
 
 
 def _why_none(task: RepairTask, notes: Sequence[str]) -> str:
-    """Say why there is no repair: because of the prior alone, or because of what was looked for."""
+    """Return why there is no repair: because of the prior alone, or because of what was looked for."""
     told = "; ".join(notes)
     try:
         silent = task.check(Staged(task.program, _nothing))
     except PrivugError:
         return told
     if silent.holds:
-        return f"{told}. To release nothing would keep it"
+        return f"{told}. Releasing nothing would satisfy it"
     found = "" if silent.worst is None else f" ({silent.worst})"
     verb = "violates" if silent.violated else "may violate"
-    return f"no release can keep this policy: the prior itself {verb} it{found}, even if nothing is released. {told}"
+    return f"no release can satisfy this policy: the prior itself {verb} it{found}, even if nothing is released. {told}"

@@ -402,7 +402,7 @@ def mass_above(surface: Surface, limit: float, allowed: float) -> tuple[float, f
 
 
 def is_settled(limit: float, value: float, ceiling: float) -> bool:
-    """Say whether it is known on which side of its limit the largest number lies."""
+    """Return whether it is known on which side of its limit the largest number lies."""
     return value > limit or ceiling <= limit
 
 

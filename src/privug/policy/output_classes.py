@@ -95,7 +95,7 @@ class ClauseJoints:
         return rows
 
     def keep(self, classes: Sequence[Class]) -> Array:
-        """Say of each class whether the policy holds after it; where averages matter, the classes are a partition."""
+        """Return for each class whether the policy holds after it; for averages the classes are a partition."""
         return np.concatenate([[status is Status.HOLDS for status, _ in some] for some in self._judged(classes)])
 
     def excess(self, classes: Sequence[Class]) -> Array:

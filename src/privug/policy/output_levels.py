@@ -245,7 +245,7 @@ class NoisyLevels(OutputLevels):
         return self.listed.sup() if proven is None else proven[1].level
 
     def mass_above(self, allowed: float) -> tuple[Status, str]:
-        """Say whether the clause holds except for outputs of a probability of at most `allowed`."""
+        """Return whether the clause holds except for outputs of a probability of at most `allowed`."""
         excess = Excess.of(self.clause, {self.clause: [self.bounded]})
         assert excess is not None
         return except_for(excess, allowed)
@@ -360,7 +360,7 @@ def _share_seen(share: float, pairs: Pairs) -> Estimate:
 
 
 def unseen(pairs: Pairs) -> str:
-    """Say how likely an output is that no sample had: by Good and Turing, with the bound of McAllester and Schapire."""
+    """Return how likely an unseen output is: by Good and Turing, with the bound of McAllester and Schapire."""
     counts: Array = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
     once = float(np.sum(counts <= 1.5)) / pairs.samples
     bound = min(1.0, once + (2 * math.sqrt(2) + math.sqrt(3)) * math.sqrt(math.log(3 / 0.05) / pairs.samples))
@@ -417,7 +417,7 @@ def _of_endless_outputs(
 
 
 def except_for(excess: Excess, allowed: float) -> tuple[Status, str]:
-    """Say whether a policy holds except for outputs of the probability that is allowed, and how likely these are."""
+    """Return whether a policy holds except for outputs of the probability that is allowed, and how likely these are."""
     least, most = mass_above(excess, 0.0, allowed)
     reason = f"outputs of probability {least:.3g} to {most:.3g} break it"
     if most <= allowed:
@@ -444,7 +444,7 @@ def _proven(number: Bounded) -> tuple[Status, Evidence] | None:
 
 
 def _is_decided(limit: float, value: float, ceiling: float) -> bool:
-    """Say whether it is known on which side of its limit the largest number lies, and what it is to some digits."""
+    """Return whether it is known on which side of its limit the largest number lies, and what it is to some digits."""
     return is_settled(limit, value, ceiling) and ceiling - value <= 1e-6 * max(1.0, abs(value))
 
 
@@ -527,7 +527,7 @@ class _OutputSearch:
         ]
 
     def finds_the_same_everywhere(self) -> bool:
-        """Say whether the number cannot depend on the output: the spread of a normal posterior does not."""
+        """Return whether the number cannot depend on the output: the spread of a normal posterior does not."""
         if not self.clause.is_spread or self.result.engine != NORMAL:
             return False
         found = [one.level.value for one in self.tried.values()]

@@ -130,7 +130,7 @@ class Policy(ABC):
 
     @abstractmethod
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
-        """Say whether the policy holds, given whether each of its clauses does."""
+        """Return whether the policy holds, given whether each of its clauses does."""
 
     @abstractmethod
     def excess(self, of: Callable[["Clause"], Any]) -> Any:

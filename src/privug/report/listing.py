@@ -90,7 +90,7 @@ class LiftingListing:
 
 
 def explain(program: Any, **inputs: Any) -> LiftingListing:
-    """Say how a program is lifted, line by line: what was traced, or which line prevented that.
+    """Return how a program is lifted, line by line: what was traced, or which line prevented that.
 
     `program` is an attack, or a program whose inputs are given by name.
 

@@ -38,7 +38,7 @@ class Shape:
 
 
 def is_truth(belief: Belief) -> bool:
-    """Say whether a belief is about a yes or no."""
+    """Return whether a belief is about a yes or no."""
     (column, *others) = belief.batch.columns
     return not others and column.array.dtype.kind == "b" and column.array.ndim == 1
 

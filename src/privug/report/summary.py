@@ -117,7 +117,7 @@ def how_it_went(answer: Answer, *, observed: bool) -> list[tuple[str, str]]:
 
 
 def known_inputs(question: Question) -> str:
-    """Say what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
+    """Return what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
     leaf = flatten(question.case(question.typical_sizes).secret)[1]
     secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
     shown = []
@@ -144,7 +144,7 @@ def _rows_of_inputs(question: Question) -> dict[str, int | None]:
 
 
 def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:
-    """Say what is assumed, by the names of the facts, and how likely that was before."""
+    """Return what is assumed, by the names of the facts, and how likely that was before."""
     return f"{'; '.join(facts_in_words(facts))} (of probability {probability.number()} under the prior alone)"
 
 
@@ -203,7 +203,7 @@ def about_a_claim(attacker: Attacker, claim: str, before: Estimate, after: Estim
 
 
 def about_the_secret(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:
-    """Say what became of the belief about a secret: of its likeliest value, or of the range in which it lies."""
+    """Return what became of the belief about a secret: of its likeliest value, or of the range in which it lies."""
     try:
         if _has_few_values(before) and (after is None or _has_few_values(after)):
             return _about_the_likeliest(attacker, name, before, after)

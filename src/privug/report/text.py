@@ -228,7 +228,7 @@ def leakage_html(summary: ReportSummary) -> str:
 
 
 def how_obtained(estimate: Any) -> str:
-    """Say how a number was obtained."""
+    """Return how a number was obtained."""
     if estimate.exact:
         return estimate.method if estimate.method.startswith("exact") else "exact"
     return f"{estimate.method or 'sampled'}; 95 % interval"

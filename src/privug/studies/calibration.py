@@ -187,21 +187,41 @@ def calibrate(
     checkpoint: str | os.PathLike[str] | None = None,
     **parameter: tuple[float, float],
 ) -> Calibration:
-    """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
+    """Find the largest value of a parameter for which a limit holds: "what epsilon should I choose?".
 
-    The limit is a `measure` that must be `at_most` or `at_least` a number, or a predicate `holds` on the result. The
-    measure is the name of one of the attack's questions, such as "Alice is under 18", the name of a measure, such as
-    "max_posterior_belief" or "mutual_information", or a function from a result to an estimate. The belief that answers
-    a question is the one after `observe`; without it, after any output: the worst case. Where that is only known on
-    samples, the limit is kept if the mechanism's promise says so: an output of an epsilon-differentially private one
-    changes the odds of what is true of one row by at most exp(epsilon). The parameter is named with its range, as
-    in `epsilon=(0.01, 10)`; `attack_for` gets it and returns the attack. With `find="smallest"` the smallest such value
-    is searched for, from the upper end of the range.
+    A grid of values is tried first; the boundary of the limit is then narrowed down by halving. The limit counts as
+    satisfied only if the whole interval of the measure satisfies it, so that an answer from samples errs on the safe
+    side; the bracket says how much larger the true answer may be. If the limit holds again beyond a value that
+    violates it, the first boundary is returned, with a remark.
 
-    The limit counts as kept only if the whole interval of the measure keeps it, so an answer from samples is on the
-    safe side; the bracket says how much larger the true answer may be. A grid of values is tried first: if the limit is
-    kept again beyond a value that breaks it, the answer is the first boundary and says so. The boundary is then halved
-    down to the `tolerance`, relative to its value. It is an error if the limit is kept nowhere, or everywhere.
+    Args:
+        attack_for: A function of the parameter, by name, that returns the attack.
+        measure: What is limited: the name of one of the attack's questions, such as "Alice is under 18", the name of a
+            measure, such as "max_posterior_belief" or "mutual_information", or a function from a result to an estimate.
+            The belief that answers a question is the one after `observe`; without it the worst case, after any output.
+            Where that is only known on samples, the mechanism's guarantee bounds it: an output of an
+            epsilon-differentially private mechanism changes the odds of a statement about one row by at most
+            exp(epsilon).
+        at_most: The largest value that the measure may have.
+        at_least: The smallest value that the measure may have.
+        holds: A predicate on the result, in place of a measure with a limit.
+        claim: The limit in words, for messages.
+        find: Whether the "largest" or the "smallest" such value is searched for.
+        observe: What the attacker sees, or a function of the parameter that returns it.
+        grid: How many values are tried first.
+        tolerance: How narrow the bracket becomes, relative to the value.
+        engine: The inference engine, or "auto".
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: Seeds the samples.
+        checkpoint: The path of a file that keeps trials, as in `pv.sweep`.
+        parameter: The name of the parameter with its range, such as `epsilon=(0.01, 10)`.
+
+    Returns:
+        The value, its bracket, and all trials.
+
+    Raises:
+        ArgumentError: The limit holds everywhere in the range, or an argument is not of its kind.
+        InferenceError: The limit holds nowhere, or not at the end of the range at which the search starts.
 
     >>> import privug as pv
     >>> def noisy_bit(epsilon):

@@ -158,7 +158,7 @@ def checked_measures(measures: Any, options: Mapping[str, Any]) -> Mapping[str, 
 
 
 def is_measure(name: str) -> bool:
-    """Say whether a name is that of a measure; else it is that of a question."""
+    """Return whether a name is that of a measure; else it is that of a question."""
     return name in _of_joints()
 
 

@@ -328,7 +328,7 @@ def audit(
     amounts: Any = None,
     repair: Literal["cells", "sum"] | None = "cells",
 ) -> TableAudit:
-    """Say what can be found out about every suppressed or rounded cell of published tables, without any microdata.
+    """Return what can be found out about every suppressed or rounded cell of published tables, without any microdata.
 
     `tables` is a table of `pv.tables.read`, or a list of linked ones about the same people. For each cell there is its
     feasible interval, over all tables that agree with what was published, and under a prior the distribution of the
@@ -624,7 +624,7 @@ class _AuditQuestion:
         return FurtherSuppression(tuple(names[i] for i in (*forced, *found.places)), found.minimal, by)
 
     def _is_shown(self, place: int) -> bool:
-        """Say whether a cell is printed that is sensitive, or that another table does not print."""
+        """Return whether a cell is printed that is sensitive, or that another table does not print."""
         variable = self.system.variables[place]
         return variable.hidden != variable.cells if variable.protected else place in self.known
 

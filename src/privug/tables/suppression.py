@@ -211,7 +211,7 @@ def smallest_suppression(
 
 
 def _is_network(system: System) -> bool:
-    """Say whether the sums are those of one table of two dimensions at most, of which one may have a hierarchy."""
+    """Return whether the sums are those of one table of two dimensions at most, of which one may have a hierarchy."""
     first, *others = system.tables
     hierarchies = sum(len(dimension.parts) > 1 for dimension in first.dimensions)
     return not others and len(first.dimensions) <= 2 and hierarchies <= 1

@@ -44,7 +44,7 @@ def masked_columns(values: dict[str, list[Any]], k: int) -> set[str]:
 
 
 def _is_rare(subset: Sequence[str], values: dict[str, list[Any]], k: int) -> bool:
-    """Say whether some combination of values occurs fewer than k times."""
+    """Return whether some combination of values occurs fewer than k times."""
     chosen = [values[name] for name in subset]
     counts = Counter(chosen[0] if len(chosen) == 1 else zip(*chosen, strict=True))
     return min(counts.values(), default=k) < k
@@ -62,7 +62,7 @@ def anonymity(records: Any, columns: Any) -> int:
 
 @kinds_checked
 def is_k_anonymous(records: Any, k: Count, columns: Any) -> bool:
-    """Say whether every combination of values in the columns occurs at least k times, or never.
+    """Return whether every combination of values in the columns occurs at least k times, or never.
 
     >>> is_k_anonymous([{"zip": 2300}, {"zip": 2300}], 2, "zip")
     True
@@ -112,7 +112,7 @@ def is_l_diverse(
     *,
     kind: Literal["distinct", "entropy"] = "distinct",
 ) -> bool:
-    """Say whether all rows that look alike have at least l different secrets, or secrets worth so many.
+    """Return whether all rows that look alike have at least l different secrets, or secrets worth so many.
 
     >>> is_l_diverse([{"zip": 1, "ill": True}, {"zip": 1, "ill": False}], 2, "zip", "ill")
     True
@@ -154,7 +154,7 @@ def _distance(differences: Any, numeric: bool) -> float:
 
 @kinds_checked
 def is_t_close(records: Any, t: float, columns: Any, secret: str) -> bool:
-    """Say whether the secrets of rows that look alike are never further than t from those of the whole table.
+    """Return whether the secrets of rows that look alike are never further than t from those of the whole table.
 
     >>> is_t_close([{"zip": 1, "ill": "yes"}, {"zip": 2, "ill": "no"}], 0.2, "zip", "ill")
     False

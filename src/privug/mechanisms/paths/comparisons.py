@@ -132,7 +132,7 @@ class Conditions:
         return Sign(number, signs)
 
     def possible(self, decisions: Sequence[tuple[Node, bool]]) -> bool:
-        """Say whether some decisions can be taken together, as far as those on the same sum of draws say."""
+        """Return whether some decisions can be taken together, as far as those on the same sum of draws say."""
         ranges: dict[Any, tuple[float, float]] = {}
         values: dict[Node, Array] = {}
         for node, truth in decisions:
@@ -514,7 +514,7 @@ def _largest(function: "_OfNumber | _OfFront") -> float:
 
 
 def _grows(function: Callable[[Array], Array], outermost: Array, value: float) -> bool:
-    """Say whether a function grows beyond all bounds at its end; one that comes to a limit slowly is refused."""
+    """Return whether a function grows beyond all bounds at its end; one that comes to a limit slowly is refused."""
     order = np.argsort(outermost)
     last, before, earlier = function(outermost[order])[np.argsort(order)]
     if not last >= value - STILL or last - before <= STILL:

@@ -214,7 +214,7 @@ def _is_estimated(found: OutputLevels) -> bool:
 
 
 def _has_density(attack: Attack) -> bool:
-    """Say whether some answers may be exact values of a continuous quantity, which have no probability."""
+    """Return whether some answers may be exact values of a continuous quantity, which have no probability."""
     question = attack.question
     nodes = [as_node(leaf) for leaf in flatten(question.case(question.typical_sizes).output)[1]]
     numbers = [node.parents[1] if is_maybe(node) else node for node in nodes]

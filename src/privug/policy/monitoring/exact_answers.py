@@ -65,7 +65,7 @@ def knowing(prior: Mapping[str, Any], answers: Sequence[tuple[MonitoredQuery, fl
 def is_determined(
     query: MonitoredQuery, prior: Mapping[str, Any], answers: Sequence[tuple[MonitoredQuery, float]]
 ) -> bool:
-    """Say whether an answer follows from earlier exact values: it then tells nothing new."""
+    """Return whether an answer follows from earlier exact values: it then tells nothing new."""
     if not answers:
         return False
     try:

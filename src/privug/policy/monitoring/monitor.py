@@ -63,15 +63,28 @@ class Answer:
 class Monitor:
     """Answers queries one after the other, refusing those after which a policy might be broken.
 
-    A query is answered only if the policy holds after *every* answer that is possible by then, given all earlier
-    answers (Mardziel, Magill, Hicks, Srivatsa 2013). So a refusal tells nothing: it is decided before the true data is
-    looked at. It does not matter how queries are chosen, as each is judged with all that was answered before.
+    A query is answered only if the policy holds after *every* answer that is still possible, given all earlier answers
+    (Mardziel, Magill, Hicks, Srivatsa 2013). A refusal therefore reveals nothing: it is decided before the true data
+    is read. It does not matter how queries are chosen, because each is judged with all earlier answers.
 
-    `prior`, `secret` and `assume` are those of `pv.Attack`. Decisions are exact where they can be. Else `samples` are
-    drawn, and what cannot be decided is refused; over the whole life of the monitor, the probability that a refusal is
-    missed by chance, or that an answer comes up that was not foreseen, is at most 5 %. After such an answer, which is
-    not handed out, the monitor refuses everything. With `colluding`, all attackers know all answers; without, each
-    only their own. Entries of the `log`, a path, are on the disk before their answers are handed out.
+    Decisions are exact where possible. Elsewhere samples are drawn, and what cannot be decided is refused; over the
+    whole life of the monitor, the probability that a refusal is missed by chance, or that an unforeseen answer occurs,
+    is at most 5 %. Such an answer is not handed out, and the monitor refuses every query after it.
+
+    Args:
+        prior: What the attacker knows, as `pv.Attack` takes it.
+        secret: The secret, as `pv.Attack` takes it.
+        policy: The limits, which must hold after every answer.
+        assume: Facts that the attacker knows, as `pv.Attack` takes them.
+        log: The path of a log; an entry is on the disk before its answer is handed out.
+        colluding: Whether all attackers know all answers; otherwise each knows only their own.
+        samples: How many samples are drawn where no exact decision is possible.
+        seed: Seeds the samples; by default they are unpredictable.
+        seconds: Limits the time of each run.
+
+    Raises:
+        ArgumentError: An argument is not of its kind, or the policy limits an average over outputs.
+        LogError: The log exists already, belongs to another monitor, or is in use.
 
     >>> import privug as pv
     >>> monitor = pv.policy.Monitor({"day": pv.DiscreteUniform(0, 364)}, "day", pv.policy.max_belief(at_most=0.2))
@@ -217,7 +230,7 @@ class Monitor:
         return "" if self._log is None else self._log.head
 
     def close(self) -> None:
-        """Close the log, so that another monitor may go on with it; this one answers nothing any more."""
+        """Close the log, so that another monitor can continue it; this one answers no more queries."""
         self._closed = self._closed or "the monitor is closed"
         if self._log is not None:
             self._log.close()

@@ -48,7 +48,7 @@ def check_against_answers(inputs: Mapping[str, Any], history: Sequence[Answered]
 
 
 def _impossible(known: Any, value: Any) -> str | None:
-    """Say why a true value cannot be, if it is seen to be so."""
+    """Return why a true value cannot be, if it is seen to be so."""
     if isinstance(known, Records):
         return _impossible_table(known, value)
     if isinstance(known, Row) and isinstance(value, Row):
