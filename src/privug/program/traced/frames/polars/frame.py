@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privug.model.node import Kind
-from privug.model.sparse import RowLabels, SparseFrame, SparseList
+from privug.model.sparse import Labels, SparseFrame, SparseList
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, cell_of, chosen, without_nan
@@ -788,11 +788,11 @@ def _places(names: Sequence[str], present: Mapping[str, Mask], discovered: Mappi
     return places_of(ranks, [present.get(name, True) for name in names])
 
 
-def _labels(columns: Mapping[str, Column], rows: Rows) -> RowLabels:
+def _labels(columns: Mapping[str, Column], rows: Rows) -> Labels:
     """Return what tells rows apart: the columns of plain values."""
     plain = {name: column for name, column in columns.items() if column.is_fixed}
     fixed = {name: [cell.value if cell.known else None for cell in one.cells] for name, one in plain.items()}
     labels = tuple(tuple(values[place] for values in fixed.values()) for place in range(len(rows.there)))
     if len(set(labels)) < len(labels):
         refuse("rows whose order polars leaves open, without sort(),")
-    return RowLabels(tuple(fixed), labels)
+    return Labels(tuple(fixed), labels)
